@@ -1,0 +1,38 @@
+#pragma once
+// The shipped GPUs, nodes, fabrics, clusters and prices, and how a cluster file is read. Every
+// number in the catalogue carries a source; `unconfirmed` is one and is counted.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hardware/cluster.hpp"
+#include "sim/input/document.hpp"
+
+namespace orrery::hardware {
+
+/// The shipped catalogue; read-only and without state, so any number of callers may share it.
+class Catalogue {
+ public:
+  static std::vector<std::string> gpus();
+  static std::vector<std::string> nodes();
+  static std::vector<std::string> clusters();
+
+  /// JSON of an entry by name or alias, with all names in it expanded: pointers always resolve.
+  /// Errors: `unknown GPU 'x'; known: ...`.
+  static Json gpu(std::string_view name);
+  static Json node(std::string_view name);
+  /// A cluster name ("selene-a100"), or `NODE x COUNT` ("dgx-h100 x 64").
+  static Json cluster(std::string_view name);
+};
+
+/// Expands names inside a user's cluster JSON (a string, or an object whose `node`, `node.gpu` or
+/// `fabric` may be names) into one self-contained object.
+Json expand_cluster(const Node& cluster);
+
+/// Reads an expanded cluster. Unknown keys, missing units and impossible values are InputErrors.
+/// A GPU without curves gets those of its generation; each borrowing becomes an assumption.
+Cluster read_cluster(const Node& cluster);
+Gpu read_gpu(const Node& gpu);
+
+}  // namespace orrery::hardware

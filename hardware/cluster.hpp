@@ -1,0 +1,76 @@
+#pragma once
+// What a cluster is: nodes of GPUs inside one NVLink domain each, joined by a fabric.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hardware/gpu.hpp"
+#include "sim/quantity.hpp"
+
+namespace orrery::hardware {
+
+enum class ScaleUp : std::uint8_t { none, pcie, mesh, nvswitch, xgmi };
+
+/// GPUs that reach each other without the network: a server, or a rack such as NVL72.
+struct NodeType {
+  std::string name;  // "dgx-a100-80gb"
+  Gpu gpu;
+  int gpus = 1;
+  ScaleUp scale_up = ScaleUp::none;
+  Bandwidth scale_up_bandwidth{};  // per GPU and direction
+  bool switch_reduces = false;     // NVLink SHARP (NVLS)
+  int nics = 0;
+  Bandwidth nic_bandwidth{};  // of one NIC, per direction
+  Power host_power{};         // node without its GPUs, under load
+};
+
+enum class FabricKind : std::uint8_t { none, fat_tree, rail_optimised, dragonfly, torus };
+
+/// The network between nodes and the class of latency that it has.
+struct Fabric {
+  std::string name;
+  FabricKind kind = FabricKind::none;
+  int levels = 0;                 // switches' levels of a fat tree
+  double oversubscription = 1.0;  // downlinks over uplinks at the leaf, 1 = full bisection
+  Bandwidth bandwidth{};          // of one NIC and direction, overrides the node's when present
+  std::string latency_class;      // "infiniband", "efa", "roce", "slingshot", ...
+  Time latency{};                 // one small message between two nodes
+  double efficiency = 0.9;        // share of NIC line rate that a large all-reduce reaches
+  int nodes_per_leaf = 16;
+};
+
+/// Constants of the collective law, per system (one domain) and per fabric.
+///   one domain: latency = base + step * steps;   across: + network * log2(nodes) ...
+struct CollectiveConstants {
+  Time base{};             // once per call
+  Time step{};             // per ring step inside the domain
+  Bandwidth ring_rate{};   // what the ring reaches over scale_up, bus bandwidth
+  Bandwidth switch_rate{}; // NVLS all-reduce: size / rate; 0 without
+  Time network{};          // per tree level or ring node hop across nodes
+  Time half_size{};        // G of the across-nodes law at two nodes
+  double growth = 0.05;    // b: share of NIC sum for mid sizes
+  std::string source;
+};
+
+struct Cluster {
+  std::string name;
+  NodeType node;
+  int nodes = 1;
+  Fabric fabric;
+  CollectiveConstants collectives;
+  std::optional<Price> price_per_gpu_hour;
+  std::string price_source;  // with its date
+  std::vector<std::string> assumptions;  // borrowed curves, defaults filled
+
+  int gpus() const { return nodes * node.gpus; }
+  const Gpu& gpu() const { return node.gpu; }
+  /// What one NIC carries per direction.
+  Bandwidth nic_bandwidth() const {
+    return fabric.bandwidth.count() > 0 ? fabric.bandwidth : node.nic_bandwidth;
+  }
+  /// All NICs of one node, per direction.
+  Bandwidth node_bandwidth() const { return nic_bandwidth() * static_cast<double>(node.nics); }
+};
+
+}  // namespace orrery::hardware

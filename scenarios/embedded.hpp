@@ -1,0 +1,12 @@
+#pragma once
+// The files of this folder that travel inside the program.
+
+#include <span>
+
+#include "sim/input/embedded.hpp"
+
+namespace orrery::scenarios {
+
+std::span<const EmbeddedFile> embedded_files();
+
+}  // namespace orrery::scenarios

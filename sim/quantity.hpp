@@ -1,0 +1,115 @@
+#pragma once
+// Numbers that remember what they count. Only meaningful sums and ratios compile.
+// Time is integer picoseconds (64 bits: 106 days), so ties stay ties. GB is 10^9 bytes, GiB 2^30.
+
+#include <cmath>
+#include <compare>
+#include <cstdint>
+
+namespace orrery {
+
+/// A count of `Unit`, held as `Rep`.
+template <class Unit, class Rep>
+class Quantity {
+ public:
+  using rep = Rep;
+
+  constexpr Quantity() = default;
+  constexpr explicit Quantity(Rep count) : count_{count} {}
+  constexpr Rep count() const { return count_; }
+
+  friend constexpr auto operator<=>(Quantity, Quantity) = default;
+  friend constexpr Quantity operator+(Quantity a, Quantity b) {
+    return Quantity{static_cast<Rep>(a.count_ + b.count_)};
+  }
+  friend constexpr Quantity operator-(Quantity a, Quantity b) {
+    return Quantity{static_cast<Rep>(a.count_ - b.count_)};
+  }
+  friend constexpr Quantity operator-(Quantity a) { return Quantity{static_cast<Rep>(-a.count_)}; }
+  friend constexpr Quantity operator*(Quantity a, Rep factor) { return Quantity{a.count_ * factor}; }
+  friend constexpr Quantity operator*(Rep factor, Quantity a) { return a * factor; }
+  constexpr Quantity& operator+=(Quantity other) { return *this = *this + other; }
+  constexpr Quantity& operator-=(Quantity other) { return *this = *this - other; }
+
+ private:
+  Rep count_{};
+};
+
+using Time = Quantity<struct Picosecond, std::int64_t>;
+using Bytes = Quantity<struct Byte, std::int64_t>;
+using Flops = Quantity<struct FlopCount, std::int64_t>;  // of one rank: exact sums
+using Bandwidth = Quantity<struct BytePerSecond, double>;
+using FlopRate = Quantity<struct FlopPerSecond, double>;
+using Power = Quantity<struct Watt, double>;
+using Energy = Quantity<struct Joule, double>;
+using Money = Quantity<struct Dollar, double>;
+using Price = Quantity<struct DollarPerHour, double>;
+using Frequency = Quantity<struct Hertz, double>;
+
+constexpr double seconds(Time time) { return static_cast<double>(time.count()) * 1e-12; }
+
+/// The nearest picosecond; the caller has checked that it is finite and below 106 days.
+inline Time from_seconds(double value) { return Time{std::llround(value * 1e12)}; }
+
+/// A ratio of two like quantities is a bare number.
+template <class Unit, class Rep>
+constexpr double ratio(Quantity<Unit, Rep> a, Quantity<Unit, Rep> b) {
+  return static_cast<double>(a.count()) / static_cast<double>(b.count());
+}
+
+/// A duration stretched by a bare factor, to the nearest picosecond.
+inline Time scaled(Time time, double factor) {
+  return Time{std::llround(static_cast<double>(time.count()) * factor)};
+}
+
+/// Rounded up: a transfer never ends before its last byte. Rates are checked positive when read.
+inline Time operator/(Bytes size, Bandwidth rate) {
+  return Time{std::llround(std::ceil(static_cast<double>(size.count()) / rate.count() * 1e12))};
+}
+inline Time operator/(Flops work, FlopRate rate) {
+  return Time{std::llround(std::ceil(static_cast<double>(work.count()) / rate.count() * 1e12))};
+}
+inline Energy operator*(Power power, Time time) { return Energy{power.count() * seconds(time)}; }
+inline Money operator*(Price price, Time time) {
+  return Money{price.count() * seconds(time) / 3600.0};
+}
+
+inline namespace literals {
+constexpr Time operator""_ps(unsigned long long n) { return Time{static_cast<std::int64_t>(n)}; }
+constexpr Time operator""_ns(unsigned long long n) {
+  return Time{static_cast<std::int64_t>(n) * 1000};
+}
+constexpr Time operator""_us(unsigned long long n) {
+  return Time{static_cast<std::int64_t>(n) * 1000'000};
+}
+constexpr Time operator""_ms(unsigned long long n) {
+  return Time{static_cast<std::int64_t>(n) * 1000'000'000};
+}
+constexpr Time operator""_s(unsigned long long n) {
+  return Time{static_cast<std::int64_t>(n) * 1000'000'000'000};
+}
+constexpr Bytes operator""_B(unsigned long long n) { return Bytes{static_cast<std::int64_t>(n)}; }
+constexpr Bytes operator""_KiB(unsigned long long n) {
+  return Bytes{static_cast<std::int64_t>(n) << 10};
+}
+constexpr Bytes operator""_MiB(unsigned long long n) {
+  return Bytes{static_cast<std::int64_t>(n) << 20};
+}
+constexpr Bytes operator""_GiB(unsigned long long n) {
+  return Bytes{static_cast<std::int64_t>(n) << 30};
+}
+constexpr Bytes operator""_MB(unsigned long long n) {
+  return Bytes{static_cast<std::int64_t>(n) * 1000'000};
+}
+constexpr Bytes operator""_GB(unsigned long long n) {
+  return Bytes{static_cast<std::int64_t>(n) * 1000'000'000};
+}
+constexpr Bandwidth operator""_GBps(unsigned long long n) {
+  return Bandwidth{static_cast<double>(n) * 1e9};
+}
+constexpr FlopRate operator""_TFLOPS(unsigned long long n) {
+  return FlopRate{static_cast<double>(n) * 1e12};
+}
+}  // namespace literals
+
+}  // namespace orrery
