@@ -40,16 +40,28 @@ struct Fabric {
   int nodes_per_leaf = 16;
 };
 
-/// Constants of the collective law, per system (one domain) and per fabric.
+/// What a ring reaches among a few GPUs of one domain where that depends on how many they are:
+/// PCIe trees and cube meshes, whose slowest hop is shared by more pairs in a larger group.
+struct GroupRate {
+  int ranks = 0;
+  Bandwidth ring{};         // bus bandwidth of large messages
+  Bandwidth low_latency{};  // of the LL protocol; 0: the law's share of scale_up_bandwidth
+};
+
+/// Constants of the collective law, per system (one domain) and per fabric; what each means is
+/// written beside its formula in models/collectives/.
 ///   one domain: latency = base + step * steps;   across: + network * log2(nodes) ...
 struct CollectiveConstants {
-  Time base{};             // once per call
-  Time step{};             // per ring step inside the domain
-  Bandwidth ring_rate{};   // what the ring reaches over scale_up, bus bandwidth
-  Bandwidth switch_rate{}; // NVLS all-reduce: size / rate; 0 without
-  Time network{};          // per tree level or ring node hop across nodes
+  Time base{};             // a: once per call
+  Time step{};             // h: per ring step inside the domain
+  Bandwidth ring_rate{};   // bus bandwidth of the ring over scale_up; 0: 0.8 of its bandwidth
+  std::vector<GroupRate> group_rates;  // by increasing ranks; empty: ring_rate for every group
+  Bandwidth switch_rate{}; // NVLS all-reduce: time = size / rate for any number of ranks
+                           // (H100 274 GB/s: 480 of bus bandwidth at 8 ranks); 0 without
+  Time network{};          // net: per tree level or ring node hop across nodes
   Time half_size{};        // G of the across-nodes law at two nodes
   double growth = 0.05;    // b: share of NIC sum for mid sizes
+  Time half_size_growth{88'000'000};  // g: added to G by each doubling of the nodes (88 us, NDR)
   std::string source;
 };
 
