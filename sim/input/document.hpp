@@ -33,7 +33,7 @@ class Node {
   /// `file:/pointer`.
   std::string place() const;
 
-  /// A member that must be there. Errors: not an object, or `missing; accepted keys ...`.
+  /// A member that must be there. Errors: not an object, or `file:/pointer/key: missing`.
   Node operator[](std::string_view key) const;
   Node at(std::size_t index) const;
   /// A member that may be absent; null counts as absent.

@@ -15,7 +15,9 @@ template <class Q>
 std::string_view expected_form();
 
 /// The quantity that `text` spells, nothing if it spells none (no unit, wrong unit, not finite,
-/// negative, or beyond what the type can hold). Blank space around number and unit is allowed.
+/// negative, a rate below one per second, or beyond what the type can hold). Blank space around
+/// number and unit is allowed; whole counts are rounded to the nearest. "µs", "Gbps" and "TFLOPS"
+/// are understood too.
 template <class Q>
 std::optional<Q> parse_quantity(std::string_view text);
 
@@ -24,11 +26,13 @@ std::optional<Q> parse_quantity(std::string_view text);
 /// For people: three or four significant digits and the fitting unit ("2.34 s", "450 GB/s").
 std::string format(Time);
 std::string format(Bytes);  // GiB, as tools print memory
+std::string format(Flops);
 std::string format(Bandwidth);
 std::string format(FlopRate);
 std::string format(Power);
 std::string format(Energy);
 std::string format(Money);
 std::string format(Price);
+std::string format(Frequency);
 
 }  // namespace orrery

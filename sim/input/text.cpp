@@ -1,0 +1,140 @@
+#include "sim/input/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <system_error>
+#include <vector>
+
+#include "sim/errors.hpp"
+
+namespace orrery {
+namespace {
+
+/// Bytes of the UTF-8 character that starts `text`, 0 if none does (Unicode 15, table 3-7).
+std::size_t character_length(std::string_view text) {
+  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
+  for (std::size_t at = 1; at < length; ++at) {
+    if ((byte(at) & 0xC0) != 0x80) return 0;
+  }
+  // Overlong forms, surrogates and what lies beyond U+10FFFF.
+  if (first == 0xE0 && byte(1) < 0xA0) return 0;
+  if (first == 0xED && byte(1) > 0x9F) return 0;
+  if (first == 0xF0 && byte(1) < 0x90) return 0;
+  if (first == 0xF4 && byte(1) > 0x8F) return 0;
+  return length;
+}
+
+/// Slips between two words: insertions, deletions, substitutions and swaps of neighbours.
+/// Source  Damerau 1964, "A technique for computer detection and correction of spelling errors"
+std::size_t slips(std::string_view a, std::string_view b) {
+  std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) {
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        cost[i][j] = i + j;
+        continue;
+      }
+      const std::size_t differs = a[i - 1] == b[j - 1] ? 0 : 1;
+      cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + differs});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return cost[a.size()][b.size()];
+}
+
+}  // namespace
+
+std::string read_file(const std::string& path, std::size_t limit) {
+  const auto unreadable = [&](int reason) {
+    return InputError{printable(path, path.size()),
+                      "cannot be read: " + std::generic_category().message(reason)};
+  };
+  const auto close = [](std::FILE* file) { std::fclose(file); };
+  const std::unique_ptr<std::FILE, decltype(close)> file{std::fopen(path.c_str(), "rb"), close};
+  if (!file) throw unreadable(errno);
+  std::string bytes;
+  std::array<char, 1 << 16> piece;
+  while (const std::size_t read = std::fread(piece.data(), 1, piece.size(), file.get())) {
+    bytes.append(piece.data(), read);
+    if (bytes.size() > limit) {
+      throw InputError{printable(path, path.size()),
+                       fmt::format("larger than {} MiB", limit >> 20)};
+    }
+  }
+  if (std::ferror(file.get())) throw unreadable(errno);
+  return bytes;
+}
+
+void require_text(std::string_view bytes, const std::string& name) {
+  if (bytes.find('\0') != std::string_view::npos) throw InputError{name, "is binary, not text"};
+  for (std::size_t at = 0; at < bytes.size();) {
+    const std::size_t length = character_length(bytes.substr(at));
+    if (length == 0) {
+      throw InputError{fmt::format("{}:line {}", name, line_of(bytes, at)), "is not UTF-8"};
+    }
+    at += length;
+  }
+}
+
+std::size_t line_of(std::string_view text, std::size_t offset) {
+  const std::string_view before = text.substr(0, offset);
+  return 1 + static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n'));
+}
+
+std::string printable(std::string_view text, std::size_t limit) {
+  std::string shown;
+  while (!text.empty()) {
+    const std::size_t length = character_length(text);
+    const unsigned char first = static_cast<unsigned char>(text[0]);
+    std::string next{text.substr(0, length)};
+    if (length == 0) next = "\xEF\xBF\xBD";  // U+FFFD in place of a stray byte
+    if (first < 0x20 || first == 0x7F) next = fmt::format("\\u{:04x}", first);
+    if (shown.size() + next.size() > limit) {
+      // The dots that say "and more" take the place of the last whole characters.
+      while (shown.size() + 3 > limit && !shown.empty()) {
+        while ((static_cast<unsigned char>(shown.back()) & 0xC0) == 0x80) shown.pop_back();
+        shown.pop_back();
+      }
+      return shown + "...";
+    }
+    shown += next;
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return shown;
+}
+
+std::string_view nearest(std::string_view word, std::span<const std::string_view> accepted) {
+  constexpr std::size_t longest = 64;  // no key is longer; keeps hostile input cheap
+  if (word.size() > longest) return {};
+  std::string_view best;
+  std::size_t fewest = std::max<std::size_t>(1, word.size() / 3) + 1;
+  for (const std::string_view candidate : accepted) {
+    const std::size_t count = slips(word, candidate);
+    if (count < fewest && count < candidate.size()) {
+      fewest = count;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view blank = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(blank);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blank) - first + 1);
+}
+
+}  // namespace orrery

@@ -1,0 +1,30 @@
+#pragma once
+// What every reader of a user's text needs: the bytes of a file within a limit, a check that they
+// are text, one-line quotation for error messages, and the accepted word nearest to a typo.
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace orrery {
+
+/// The bytes of a file. Errors: `path: cannot be read: REASON`, `path: larger than N MiB`.
+std::string read_file(const std::string& path, std::size_t limit);
+
+/// Refuses what is no UTF-8 text: `name: is binary, not text`, `name:line 3: is not UTF-8`.
+void require_text(std::string_view bytes, const std::string& name);
+
+/// Line of a byte, from 1.
+std::size_t line_of(std::string_view text, std::size_t offset);
+
+/// `text` without control characters (written \u000a), at most `limit` bytes, whole characters.
+std::string printable(std::string_view text, std::size_t limit);
+
+/// The word within a few typing slips of `word` (a third of its length); empty if there is none.
+std::string_view nearest(std::string_view word, std::span<const std::string_view> accepted);
+
+/// Without blank space at both ends.
+std::string_view trimmed(std::string_view text);
+
+}  // namespace orrery
