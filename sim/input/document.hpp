@@ -30,6 +30,7 @@ class Node {
 
   const Json& json() const { return *value_; }
   const std::string& pointer() const { return pointer_; }
+  const std::string& file() const { return *file_; }
   /// `file:/pointer`.
   std::string place() const;
 
