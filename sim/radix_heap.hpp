@@ -1,0 +1,81 @@
+#pragma once
+// A priority queue for time that only moves forward. Entry x lies in bucket
+//   b = bit length of (time(x) XOR base),   base = the time reached
+// so bucket 0 holds what is due at the base, and every bucket is later than those below it.
+// Moving the base redistributes one bucket into lower, empty ones, in order: among equal times the
+// first pushed is the first popped, and no sequence number is stored.
+// Source  Ahuja, Mehlhorn, Orlin & Tarjan 1990, "Faster algorithms for the shortest path problem"
+// Buckets keep their capacity: a queue takes the memory of its fullest moment.
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+namespace orrery {
+
+class RadixHeap {
+ public:
+  struct Entry {
+    std::int64_t time;
+    std::uint64_t payload;
+  };
+
+  bool empty() const { return occupied_ == 0; }
+
+  /// The caller has checked base <= time.
+  void push(Entry entry) {
+    const int bucket = bucket_of(entry.time);
+    buckets_[bucket].push_back(entry);
+    occupied_ |= std::uint64_t{1} << bucket;
+  }
+
+  /// Is there an entry at the base?
+  bool ready() const { return (occupied_ & 1) != 0; }
+
+  /// The first pushed of the entries at the base; the caller has checked `ready`.
+  Entry pop() {
+    const Entry entry = buckets_[0][head_++];
+    if (head_ == buckets_[0].size()) {
+      buckets_[0].clear();
+      head_ = 0;
+      occupied_ &= ~std::uint64_t{1};
+    }
+    return entry;
+  }
+
+  /// The least time held; the caller has checked that the queue is not empty.
+  std::int64_t earliest() const {
+    const auto& first = buckets_[std::countr_zero(occupied_)];
+    std::int64_t least = first.front().time;
+    for (const Entry& entry : first) least = std::min(least, entry.time);
+    return least;
+  }
+
+  /// Moves the base; the caller has checked that no entry is earlier than `time`.
+  void advance(std::int64_t time) {
+    const int bucket = bucket_of(time);
+    base_ = time;
+    if ((occupied_ >> bucket & 1) == 0 || bucket == 0) return;
+    occupied_ &= ~(std::uint64_t{1} << bucket);
+    for (const Entry& entry : buckets_[bucket]) push(entry);
+    buckets_[bucket].clear();
+  }
+
+  /// An empty queue may begin anywhere; the caller has checked that it is empty.
+  void restart(std::int64_t time) { base_ = time; }
+
+ private:
+  /// Times are never negative, so 63 bits and one bucket for "equal" are all there is.
+  int bucket_of(std::int64_t time) const {
+    return std::bit_width(static_cast<std::uint64_t>(time ^ base_));
+  }
+
+  std::array<std::vector<Entry>, 64> buckets_;
+  std::uint64_t occupied_ = 0;  // bit b: bucket b holds something
+  std::size_t head_ = 0;        // next of bucket 0, which is read by index
+  std::int64_t base_ = 0;
+};
+
+}  // namespace orrery
