@@ -1,0 +1,12 @@
+#pragma once
+// Keys of config.json that change neither the number of parameters nor what a training step costs:
+// bookkeeping, token ids, dropout, initialisation, epsilons, rotary frequencies, generation,
+// router losses, storage of released weights. Everything else that is not read is reported.
+
+#include <string_view>
+
+namespace orrery::models {
+
+bool irrelevant(std::string_view key);
+
+}  // namespace orrery::models
