@@ -1,0 +1,41 @@
+#pragma once
+// Where the members of a communicator sit: how many nodes they span and with whom they share the
+// NICs there. Ranks fill nodes in order, and the plan's axes are laid out fastest first (Megatron:
+// tensor, context, data, pipeline). Leaves out placements that a scheduler scatters.
+
+namespace orrery::models {
+
+/// The worst placed group among those of one axis; all of them run at once.
+struct GroupShape {
+  int ranks = 1;
+  int nodes = 1;
+  int ranks_per_node = 1;   // on its emptiest node: the fewest NICs that it reaches
+  int groups_per_node = 1;  // sibling groups, itself included, that use one node's NICs together
+  int node_stride = 1;      // nodes from one of its nodes to the next: 1 when contiguous
+
+  friend bool operator==(const GroupShape&, const GroupShape&) = default;
+};
+
+/// One axis of a mesh, or several adjacent ones taken together: a group holds the `extent` ranks
+/// first, first + stride, ... of a world of ranks that fill nodes of `gpus_per_node`.
+///   stride  product of the faster axes' degrees
+///   extent  the axis' degree, or the product of adjacent degrees
+struct Axis {
+  int stride = 1;
+  int extent = 1;
+  int world = 1;
+  int gpus_per_node = 1;
+};
+
+/// The shape of an axis' groups. Where they differ (degrees that do not divide a node) the worst
+/// of each field is taken: most nodes, then fewest ranks on one, most siblings, longest stride.
+/// Groups inside one node have `groups_per_node` siblings too, but no NIC to share.
+/// Errors  a count below 1, or world not a multiple of stride * extent: ContractError
+GroupShape shape_of(const Axis& axis);
+
+/// The pair that a pipeline's neighbours form along an axis, for `send_receive`: the worst pair,
+/// with as many siblings as ranks of one node that send to another node at the same time.
+/// Errors  as shape_of
+GroupShape neighbours_of(const Axis& axis);
+
+}  // namespace orrery::models
