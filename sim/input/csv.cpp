@@ -31,17 +31,19 @@ class Records {
     while (at_ < text_.size()) {
       cells.clear();
       line_ = next_line_;
-      while (!read_cell(cells)) {
-        if (cells.size() > most_columns) {
-          fail_at(name_, line_, fmt::format("more than {} columns", most_columns));
-        }
-      }
+      while (!read_cell(cells)) require_few(cells);
+      require_few(cells);
       if (cells.size() > 1 || !cells.front().empty()) return true;
     }
     return false;
   }
 
  private:
+  void require_few(const std::vector<std::string>& cells) const {
+    if (cells.size() <= most_columns) return;
+    fail_at(name_, line_, fmt::format("more than {} columns", most_columns));
+  }
+
   /// Reads one cell and what ends it; true if that was the end of the record.
   bool read_cell(std::vector<std::string>& cells) {
     const std::size_t first = text_.find_first_not_of(" \t", at_);
