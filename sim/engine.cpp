@@ -92,9 +92,9 @@ void Engine::fire(RadixHeap::Entry entry) {
 }
 
 void Engine::close_instant() {
-  std::vector<Handler> closing;
-  closing.swap(closing_);
-  for (Handler& handler : closing) handler();
+  closed_.swap(closing_);
+  for (Handler& handler : closed_) handler();
+  closed_.clear();
 }
 
 void Engine::refuse_past(Time time) const {

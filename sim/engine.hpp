@@ -103,7 +103,8 @@ class Engine {
   std::vector<Receiver> receivers_{{nullptr, nullptr}};  // kind 0: handlers in slots
   std::vector<Slot> slots_;  // one queue entry each: freed when it is popped, never before
   std::vector<std::uint32_t> free_;
-  std::vector<Handler> closing_;
+  std::vector<Handler> closing_;  // to run at the end of this instant
+  std::vector<Handler> closed_;   // those that are running
   bool running_ = false;
 };
 

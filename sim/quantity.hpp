@@ -26,7 +26,9 @@ class Quantity {
     return Quantity{static_cast<Rep>(a.count_ - b.count_)};
   }
   friend constexpr Quantity operator-(Quantity a) { return Quantity{static_cast<Rep>(-a.count_)}; }
-  friend constexpr Quantity operator*(Quantity a, Rep factor) { return Quantity{a.count_ * factor}; }
+  friend constexpr Quantity operator*(Quantity a, Rep factor) {
+    return Quantity{a.count_ * factor};
+  }
   friend constexpr Quantity operator*(Rep factor, Quantity a) { return a * factor; }
   constexpr Quantity& operator+=(Quantity other) { return *this = *this + other; }
   constexpr Quantity& operator-=(Quantity other) { return *this = *this - other; }
@@ -46,10 +48,14 @@ using Money = Quantity<struct Dollar, double>;
 using Price = Quantity<struct DollarPerHour, double>;
 using Frequency = Quantity<struct Hertz, double>;
 
-constexpr double seconds(Time time) { return static_cast<double>(time.count()) * 1e-12; }
+constexpr double seconds(Time time) {
+  return static_cast<double>(time.count()) * 1e-12;
+}
 
 /// The nearest picosecond; the caller has checked that it is finite and below 106 days.
-inline Time from_seconds(double value) { return Time{std::llround(value * 1e12)}; }
+inline Time from_seconds(double value) {
+  return Time{std::llround(value * 1e12)};
+}
 
 /// A ratio of two like quantities is a bare number.
 template <class Unit, class Rep>
@@ -69,13 +75,17 @@ inline Time operator/(Bytes size, Bandwidth rate) {
 inline Time operator/(Flops work, FlopRate rate) {
   return Time{std::llround(std::ceil(static_cast<double>(work.count()) / rate.count() * 1e12))};
 }
-inline Energy operator*(Power power, Time time) { return Energy{power.count() * seconds(time)}; }
+inline Energy operator*(Power power, Time time) {
+  return Energy{power.count() * seconds(time)};
+}
 inline Money operator*(Price price, Time time) {
   return Money{price.count() * seconds(time) / 3600.0};
 }
 
 inline namespace literals {
-constexpr Time operator""_ps(unsigned long long n) { return Time{static_cast<std::int64_t>(n)}; }
+constexpr Time operator""_ps(unsigned long long n) {
+  return Time{static_cast<std::int64_t>(n)};
+}
 constexpr Time operator""_ns(unsigned long long n) {
   return Time{static_cast<std::int64_t>(n) * 1000};
 }
@@ -88,7 +98,9 @@ constexpr Time operator""_ms(unsigned long long n) {
 constexpr Time operator""_s(unsigned long long n) {
   return Time{static_cast<std::int64_t>(n) * 1000'000'000'000};
 }
-constexpr Bytes operator""_B(unsigned long long n) { return Bytes{static_cast<std::int64_t>(n)}; }
+constexpr Bytes operator""_B(unsigned long long n) {
+  return Bytes{static_cast<std::int64_t>(n)};
+}
 constexpr Bytes operator""_KiB(unsigned long long n) {
   return Bytes{static_cast<std::int64_t>(n) << 10};
 }

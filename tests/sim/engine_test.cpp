@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sim/stream.hpp"
+#include "tests/sim/refusal.hpp"
 
 namespace orrery {
 namespace {
@@ -103,16 +104,6 @@ class EngineProgram {
   RandomProgram<std::function<void(std::int64_t, int)>> program_;
   Log log_;
 };
-
-template <class Action>
-std::string refusal(Action action) {
-  try {
-    action();
-  } catch (const ContractError& error) {
-    return error.what();
-  }
-  return "nothing was refused";
-}
 
 TEST_CASE("Events fire in time, and in the order scheduled among ties") {
   Engine engine;

@@ -1,0 +1,186 @@
+// The life of a flow: sent, on its links, ended. How the links are shared: settle.cpp.
+
+#include "sim/flows/network.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/errors.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr double units_per_byte_per_second = 1 << 20;
+constexpr Int128 picoseconds_per_second = 1'000'000'000'000;
+
+std::uint64_t capacity_of(Bandwidth bandwidth) {
+  ensure(bandwidth.count() >= 1.0 && bandwidth.count() < std::ldexp(1.0, 44),
+         "a link carries from 1 byte/s to 17 TB/s");
+  return static_cast<std::uint64_t>(bandwidth.count() * units_per_byte_per_second);
+}
+
+Bandwidth bandwidth_of(std::uint64_t capacity) {
+  return Bandwidth{static_cast<double>(capacity) / units_per_byte_per_second};
+}
+
+}  // namespace
+
+LinkId Network::add_link(Bandwidth bandwidth, Time latency) {
+  ensure(latency >= Time{}, "a link's latency is at least 0 ps");
+  ensure(links_.size() < none, "too many links");
+  Link link;
+  link.capacity = capacity_of(bandwidth);
+  link.latency = latency;
+  links_.push_back(std::move(link));
+  tanks_.emplace_back();
+  return LinkId{static_cast<std::uint32_t>(links_.size() - 1)};
+}
+
+void Network::set_bandwidth(LinkId link, Bandwidth bandwidth) {
+  links_.at(index(link)).capacity = capacity_of(bandwidth);
+  touch(static_cast<std::uint32_t>(link));
+}
+
+Bandwidth Network::bandwidth(LinkId link) const {
+  return bandwidth_of(links_.at(index(link)).capacity);
+}
+
+FlowId Network::send(Bytes size, std::span<const LinkId> route, Engine::Handler done) {
+  ensure(size >= Bytes{}, "a flow carries at least 0 bytes");
+  Time latency{};
+  for (std::size_t i = 0; i < route.size(); ++i) {
+    ensure(index(route[i]) < links_.size(), "a route names a link that the network has not");
+    ensure(std::find(route.begin(), route.begin() + static_cast<std::ptrdiff_t>(i), route[i]) ==
+               route.begin() + static_cast<std::ptrdiff_t>(i),
+           "a route crosses a link twice");
+    latency += links_[index(route[i])].latency;
+  }
+
+  const std::uint32_t flow = new_flow();
+  flows_[flow].remaining = Int128{size.count()} * (1 << 20) * picoseconds_per_second;
+  for (const LinkId link : route) {
+    flows_[flow].route.push_back({static_cast<std::uint32_t>(link), 0});
+  }
+  Message& message = messages_[flow];
+  message.serial = ++sent_;
+  message.size = size;
+  message.done = std::move(done);
+  if (latency > Time{} || size == Bytes{} || route.empty()) {
+    engine_.signal(engine_.now() + latency, start_, flow);
+  } else {
+    join(flow);
+  }
+  return {flow, messages_[flow].serial};
+}
+
+Bandwidth Network::rate(FlowId flow) const {
+  if (flow.index >= flows_.size() || messages_[flow.index].serial != flow.serial) return {};
+  return bandwidth_of(flows_[flow.index].rate);
+}
+
+Bandwidth Network::load(LinkId link) const {
+  std::uint64_t load = 0;
+  for (const Crossing crossing : links_.at(index(link)).flows) load += flows_[crossing.flow].rate;
+  return bandwidth_of(load);
+}
+
+std::uint32_t Network::new_flow() {
+  if (free_flows_.empty()) {
+    ensure(flows_.size() < none, "too many flows at once");
+    flows_.emplace_back();
+    messages_.emplace_back();
+    return static_cast<std::uint32_t>(flows_.size() - 1);
+  }
+  const std::uint32_t flow = free_flows_.back();
+  free_flows_.pop_back();
+  return flow;
+}
+
+void Network::start(Engine::Word word) {
+  const auto flow = static_cast<std::uint32_t>(word);
+  if (flows_[flow].remaining == 0 || flows_[flow].route.empty()) {
+    settle_at_instant_end();
+    finish(flow);
+  } else {
+    join(flow);
+  }
+}
+
+void Network::join(std::uint32_t flow) {
+  auto& route = flows_[flow].route;
+  for (std::uint32_t hop = 0; hop < route.size(); ++hop) {
+    auto& neighbours = links_[route[hop].link].flows;
+    route[hop].place = static_cast<std::uint32_t>(neighbours.size());
+    neighbours.push_back({flow, hop});
+    touch(route[hop].link);
+  }
+  ++unsettled_;
+}
+
+void Network::leave(std::uint32_t flow) {
+  for (const Hop hop : flows_[flow].route) {
+    Link& link = links_[hop.link];
+    const Crossing last = link.flows.back();
+    link.flows[hop.place] = last;
+    flows_[last.flow].route[last.hop].place = hop.place;
+    link.flows.pop_back();
+    touch(hop.link);
+  }
+}
+
+/// The number stays taken until the instant is settled.
+void Network::finish(std::uint32_t flow) {
+  for (const Hop hop : flows_[flow].route) links_[hop.link].carried += messages_[flow].size;
+  messages_[flow].serial = 0;
+  retired_flows_.push_back(flow);
+  ++ended_;
+  Engine::Handler done = std::move(messages_[flow].done);  // it may send, and so move messages_
+  if (done) done();
+}
+
+void Network::touch(std::uint32_t link) {
+  if (links_[link].touched) return;
+  links_[link].touched = true;
+  touched_.push_back(link);
+  settle_at_instant_end();
+}
+
+void Network::settle_at_instant_end() {
+  if (settling_) return;
+  settling_ = true;
+  engine_.at_instant_end([this] { settle(); });
+}
+
+void Network::end_next(std::uint32_t index) {
+  Component& component = components_[index];
+  const Int128 elapsed = (engine_.now() - component.since).count();
+  component.since = engine_.now();
+  ending_.clear();
+  for (const std::uint32_t flow : component.flows) {
+    flows_[flow].remaining -= flows_[flow].rate * elapsed;
+    if (flows_[flow].remaining <= 0) ending_.push_back(flow);
+  }
+  ensure(!ending_.empty(), "a component's next end has come, but none of its flows has ended");
+  dissolve(index);
+  unsettled_ -= ending_.size();
+
+  std::sort(ending_.begin(), ending_.end(), [this](std::uint32_t a, std::uint32_t b) {
+    return messages_[a].serial < messages_[b].serial;
+  });
+  for (const std::uint32_t flow : ending_) leave(flow);
+  for (const std::uint32_t flow : ending_) finish(flow);
+}
+
+std::vector<Bandwidth> fair_rates(std::span<const Bandwidth> links, std::span<const Route> routes) {
+  Engine engine;
+  Network network{engine};
+  for (const Bandwidth bandwidth : links) network.add_link(bandwidth);
+  std::vector<FlowId> flows;
+  for (const Route& route : routes) flows.push_back(network.send(Bytes{1}, route, {}));
+  engine.run_until(Time{});  // the instant ends and is settled; no flow has moved yet
+  std::vector<Bandwidth> rates;
+  for (const FlowId flow : flows) rates.push_back(network.rate(flow));
+  return rates;
+}
+
+}  // namespace orrery

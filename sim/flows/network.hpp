@@ -1,0 +1,160 @@
+#pragma once
+// Links shared max-min fairly: a flow is as fast as the fullest link of its route allows, and no
+// flow could be faster without slowing one that is no faster. Rates change only when a flow starts
+// or ends; between those instants they are constant. Leaves out packets, windows, buffers,
+// congestion control and the reverse traffic of acknowledgements.
+//   start of flow on its links = send + sum of its links' latencies
+//   end                        = first picosecond at which its last byte has crossed
+// Rates are whole multiples of 2^-20 byte/s and what remains is counted in 2^-20 byte * ps, so a
+// lone flow ends exactly at ceil(size / bandwidth), shares never add up to more than a link, and
+// no result depends on the order of links or flows.
+// Source  Bertsekas & Gallager 1992, "Data Networks", section 6.5.2 (progressive filling)
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "sim/engine.hpp"
+#include "sim/flows/link.hpp"
+#include "sim/quantity.hpp"
+
+namespace orrery {
+
+// GCC and Clang both have it; ISO C++ does not.
+__extension__ using Int128 = __int128;
+
+/// Names one flow for as long as it lasts.
+struct FlowId {
+  std::uint32_t index = 0;
+  std::uint64_t serial = 0;
+};
+
+class Network {
+ public:
+  /// The engine must outlive the network, and the network every run of the engine.
+  explicit Network(Engine& engine)
+      : engine_{engine}, start_{engine.add_kind<&Network::start>(*this)} {}
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+  /// Errors  bandwidth outside [1 byte/s, 2^44 byte/s), latency < 0: ContractError
+  LinkId add_link(Bandwidth bandwidth, Time latency = Time{});
+  /// From now on, for the flows that are on the link too. Errors as above.
+  void set_bandwidth(LinkId link, Bandwidth bandwidth);
+
+  /// `done` fires when the last byte has arrived; it may be empty. An empty route, or no bytes at
+  /// all, takes the latency alone.
+  /// Errors  size < 0, unknown link, a link crossed twice: ContractError
+  FlowId send(Bytes size, std::span<const LinkId> route, Engine::Handler done);
+  FlowId send(Bytes size, std::initializer_list<LinkId> route, Engine::Handler done) {
+    return send(size, std::span<const LinkId>{route.begin(), route.size()}, std::move(done));
+  }
+
+  /// What the flow has since the last instant ended; 0 before its latency and after its end.
+  Bandwidth rate(FlowId flow) const;
+  /// The sum of the rates on a link.
+  Bandwidth load(LinkId link) const;
+  Bandwidth bandwidth(LinkId link) const;
+  Time latency(LinkId link) const { return links_.at(index(link)).latency; }
+  /// Bytes of all flows over this link that have ended.
+  Bytes carried(LinkId link) const { return links_.at(index(link)).carried; }
+
+  std::size_t links() const { return links_.size(); }
+  /// The ledger: every flow sent ends once.
+  std::uint64_t sent() const { return sent_; }
+  std::uint64_t ended() const { return ended_; }
+
+ private:
+  static constexpr std::uint32_t none = 0xffff'ffff;
+
+  struct Crossing {
+    std::uint32_t flow;
+    std::uint32_t hop;
+  };
+  struct Link {
+    std::uint64_t capacity = 0;  // 2^-20 byte/s
+    Time latency{};
+    Bytes carried{};
+    std::vector<Crossing> flows;
+    std::uint64_t settled = 0;  // the last settlement that reached it
+    bool touched = false;
+  };
+  /// A link while its component is filled: kept apart and small.
+  struct Tank {
+    std::uint64_t left = 0;
+    std::uint64_t share = 0;  // left / open, 0: to be computed
+    std::uint32_t open = 0;   // flows whose rate is not yet known
+  };
+  struct Hop {
+    std::uint32_t link;
+    std::uint32_t place;  // in the link's list of flows
+  };
+  struct Flow {
+    Int128 remaining = 0;    // 2^-20 byte * ps
+    std::uint64_t rate = 0;  // 2^-20 byte/s
+    std::uint32_t component = none;
+    std::vector<Hop> route;
+  };
+  struct Message {
+    std::uint64_t serial = 0;  // 0: no flow
+    Bytes size{};
+    Engine::Handler done;
+  };
+  /// Flows that share links, directly or through others. One event: its next end.
+  struct Component {
+    std::vector<std::uint32_t> flows;
+    Time since{};  // when `remaining` of its flows was true
+    Event end;
+    bool dissolved = false;
+  };
+
+  std::uint32_t new_flow();
+  void start(Engine::Word flow);
+  void join(std::uint32_t flow);
+  void leave(std::uint32_t flow);
+  void finish(std::uint32_t flow);
+  void touch(std::uint32_t link);
+  void settle_at_instant_end();
+  void end_next(std::uint32_t component);
+
+  void settle();
+  std::uint32_t new_component();
+  void dissolve(std::uint32_t component);
+  void collect(std::uint32_t link, std::uint32_t component);
+  void adopt(std::uint32_t flow, std::uint32_t component);
+  Time fill();
+  std::uint64_t fill_lowest();
+  Int128 freeze(std::uint32_t link, std::uint64_t level);
+
+  Engine& engine_;
+  Engine::Kind start_;
+  std::vector<Link> links_;
+  std::vector<Tank> tanks_;  // by link
+  std::vector<Flow> flows_;
+  std::vector<Message> messages_;  // by flow
+  std::vector<Component> components_;
+  std::vector<std::uint32_t> free_flows_;
+  std::vector<std::uint32_t> free_components_;
+
+  // Of the present instant. Numbers are used again only after the instant has been settled: a
+  // handler that still has to run must not meet a stranger under its flow's number.
+  std::vector<std::uint32_t> touched_;
+  std::vector<std::uint32_t> retired_flows_;
+  std::vector<std::uint32_t> dissolved_;
+  std::vector<std::uint32_t> ending_;
+  std::vector<std::uint32_t> filling_;  // links of the component at hand
+  std::vector<std::uint32_t> full_;     // those of them that are full at the level at hand
+  std::uint64_t unsettled_ = 0;         // flows that must find a component
+  std::uint64_t settlement_ = 0;
+  bool settling_ = false;  // a settlement has been asked for
+
+  std::uint64_t sent_ = 0;
+  std::uint64_t ended_ = 0;
+};
+
+/// What each route gets when all flow at once, without an event: the k-th rate is of the k-th
+/// route. Errors as `Network`.
+std::vector<Bandwidth> fair_rates(std::span<const Bandwidth> links, std::span<const Route> routes);
+
+}  // namespace orrery
