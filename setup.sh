@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Brings a bare Debian 12 to where Orrery builds, and quickly does nothing where it already does.
+#   ./setup.sh           the packages that the build needs
+#   ./setup.sh --build   ... and build/orrery
+#   ./setup.sh --python  ... the packages that the Python module needs, and the module in .venv
+#   ./setup.sh --test    all of it, then every quick test
+set -euo pipefail
+cd "$(dirname "$0")"
+
+build_packages=(cmake ninja-build g++ ccache libboost-dev nlohmann-json3-dev libcli11-dev libfmt-dev)
+python_packages=(python3-venv python3-dev)
+test_packages=(catch2 clang-14 libclang-rt-14-dev clang-format-14)
+
+# Installs the missing ones among the packages named, or says exactly which are missing.
+need() {
+  command -v dpkg-query >/dev/null || return 0  # not Debian: CMake names what it does not find
+  local missing=() package
+  for package in "$@"; do
+    [[ $(dpkg-query -W -f '${db:Status-Abbrev}' "$package" 2>/dev/null) == ii* ]] ||
+      missing+=("$package")
+  done
+  [[ ${#missing[@]} -eq 0 ]] && return 0
+  if [[ $EUID -ne 0 ]]; then
+    echo "setup.sh: missing packages; as root: apt-get install ${missing[*]}" >&2
+    exit 1
+  fi
+  echo "setup.sh: installing ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get update -qq
+  apt-get install -qq -y --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+build() {
+  cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release
+  cmake --build build --target "$@"
+}
+
+# The module in .venv, built again only when a source is newer than the last time.
+python_module() {
+  [[ -x .venv/bin/python ]] || python3 -m venv .venv
+  if [[ ! -e .venv/installed || -n $(find pyproject.toml CMakeLists.txt cmake sim hardware models \
+      scenarios python -newer .venv/installed -type f -print -quit) ]]; then
+    .venv/bin/pip install --quiet ".[test]"
+    touch .venv/installed
+  fi
+}
+
+case "${1:-}" in
+  "") need "${build_packages[@]}" ;;
+  --build)
+    need "${build_packages[@]}"
+    build orrery
+    ;;
+  --python)
+    need "${build_packages[@]}" "${python_packages[@]}"
+    python_module
+    ;;
+  --test)
+    need "${build_packages[@]}" "${python_packages[@]}" "${test_packages[@]}"
+    build all
+    ctest --test-dir build --label-exclude slow --output-on-failure --parallel "$(nproc)"
+    python_module
+    .venv/bin/python -m pytest --quiet tests/python
+    ;;
+  *)
+    sed -n '2,6p' "$0" >&2
+    exit 2
+    ;;
+esac
