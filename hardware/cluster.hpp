@@ -1,6 +1,8 @@
 #pragma once
-// What a cluster is: nodes of GPUs inside one NVLink domain each, joined by a fabric.
+// What a cluster is: nodes of GPUs inside one NVLink domain each, joined by a fabric. All nodes
+// are alike; a slow node or a degraded link is a scenario's perturbation, not a cluster.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,7 +12,7 @@
 
 namespace orrery::hardware {
 
-enum class ScaleUp : std::uint8_t { none, pcie, mesh, nvswitch, xgmi };
+enum class ScaleUp : std::uint8_t { none, pcie, mesh, nvswitch, xgmi, shared_memory };
 
 /// GPUs that reach each other without the network: a server, or a rack such as NVL72.
 struct NodeType {
@@ -31,12 +33,13 @@ enum class FabricKind : std::uint8_t { none, fat_tree, rail_optimised, dragonfly
 struct Fabric {
   std::string name;
   FabricKind kind = FabricKind::none;
-  int levels = 0;                 // switches' levels of a fat tree
-  double oversubscription = 1.0;  // downlinks over uplinks at the leaf, 1 = full bisection
-  Bandwidth bandwidth{};          // of one NIC and direction, overrides the node's when present
-  std::string latency_class;      // "infiniband", "efa", "roce", "slingshot", ...
-  Time latency{};                 // one small message between two nodes
-  double efficiency = 0.9;        // share of NIC line rate that a large all-reduce reaches
+  int levels = 0;                  // switches' levels of a fat tree
+  double oversubscription = 1.0;   // downlinks over uplinks at the leaf, 1 = full bisection
+  Bandwidth bandwidth{};           // of one NIC and direction
+  std::string latency_class;       // "infiniband", "efa-v2", "roce", "slingshot", ...
+  Time latency{};                  // one small message between two nodes
+  double efficiency = 0.9;         // share of NIC line rate that a large all-reduce reaches
+  double gather_efficiency = 0.8;  // the same of all-gather and reduce-scatter
   int nodes_per_leaf = 16;
 };
 
@@ -52,15 +55,15 @@ struct GroupRate {
 /// written beside its formula in models/collectives/.
 ///   one domain: latency = base + step * steps;   across: + network * log2(nodes) ...
 struct CollectiveConstants {
-  Time base{};             // a: once per call
-  Time step{};             // h: per ring step inside the domain
-  Bandwidth ring_rate{};   // bus bandwidth of the ring over scale_up; 0: 0.8 of its bandwidth
+  Time base{};            // a: once per call
+  Time step{};            // h: per ring step inside the domain
+  Bandwidth ring_rate{};  // bus bandwidth of the ring over scale_up; 0: 0.8 of its bandwidth
   std::vector<GroupRate> group_rates;  // by increasing ranks; empty: ring_rate for every group
-  Bandwidth switch_rate{}; // NVLS all-reduce: time = size / rate for any number of ranks
-                           // (H100 274 GB/s: 480 of bus bandwidth at 8 ranks); 0 without
-  Time network{};          // net: per tree level or ring node hop across nodes
-  Time half_size{};        // G of the across-nodes law at two nodes
-  double growth = 0.05;    // b: share of NIC sum for mid sizes
+  Bandwidth switch_rate{};            // NVLS all-reduce: time = size / rate for any number of ranks
+                                      // (H100 274 GB/s: 480 of bus bandwidth at 8 ranks); 0 without
+  Time network{};                     // net: per tree level or ring node hop across nodes
+  Time half_size{};                   // G of the across-nodes law at two nodes
+  double growth = 0.05;               // b: share of NIC sum for mid sizes
   Time half_size_growth{88'000'000};  // g: added to G by each doubling of the nodes (88 us, NDR)
   std::string source;
 };
@@ -73,7 +76,11 @@ struct Cluster {
   CollectiveConstants collectives;
   std::optional<Price> price_per_gpu_hour;
   std::string price_source;  // with its date
-  std::vector<std::string> assumptions;  // borrowed curves, defaults filled
+  /// Defaults filled in, and the loans that every user of this GPU lives with. A curve lent by
+  /// another dtype, or by another GPU's attention kernel beside the GPU's own, concerns only who
+  /// uses it and is told by its `origin.borrowed`; `borrowings(gpu())` has all.
+  std::vector<std::string> assumptions;
+  int unconfirmed = 0;  // numbers of the whole cluster whose source is "unconfirmed"
 
   int gpus() const { return nodes * node.gpus; }
   const Gpu& gpu() const { return node.gpu; }

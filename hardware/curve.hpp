@@ -1,6 +1,9 @@
 #pragma once
-// Curves that turn a kernel's shape into a time, each with its source. Plain first forms.
+// Curves that turn a kernel's size into a time, each with its source. Plain first forms: one
+// smooth roofline per number format, no tiles or waves, no dependence on layout; the time is that
+// of a kernel alone on a GPU at boost clocks.
 
+#include <cstdint>
 #include <string>
 
 #include "sim/quantity.hpp"
@@ -34,6 +37,7 @@ struct MemoryCurve {
 
 /// Fused attention, useful FLOPs only (causal counts half).
 ///   share(s) = share_at_infinity / (1 + half_length * (1 + causal * causal_penalty) / s)
+/// Backward runs at `backward_ratio` of that; its caller counts its FLOPs (2.5 times forward's).
 struct AttentionCurve {
   double share_64 = 0.5;   // of dense peak, head size <= 64
   double share_128 = 0.6;  // head size 128 and above
@@ -42,5 +46,25 @@ struct AttentionCurve {
   double backward_ratio = 1.0;  // backward's share of peak over forward's
   CurveOrigin origin;
 };
+
+enum class Pass : std::uint8_t { forward, backward };
+
+/// One call of fused attention. Head sizes between 64 and 128 are interpolated on a line.
+struct AttentionCall {
+  Flops work{};  // useful FLOPs of this pass
+  std::int64_t seq = 1;
+  int head_dim = 128;
+  bool causal = true;
+  Pass pass = Pass::forward;
+};
+
+/// Share of dense peak that a call reaches, in (0, 1].
+/// Errors  seq < 1 or head_dim < 1: ContractError
+double share_of_peak(const AttentionCurve& curve, const AttentionCall& call);
+
+/// The formulas above. Errors  negative work or bytes, peak or bandwidth <= 0: ContractError
+Time time_of(const GemmCurve& curve, FlopRate peak, Bandwidth memory, Flops work, Bytes traffic);
+Time time_of(const MemoryCurve& curve, Bandwidth memory, Bytes traffic);
+Time time_of(const AttentionCurve& curve, FlopRate peak, const AttentionCall& call);
 
 }  // namespace orrery::hardware

@@ -1,11 +1,12 @@
 #pragma once
 // One accelerator: what its datasheet says, what nvidia-smi prints, and the curves that were
-// measured on it. Leaves out clocks and power over time.
+// measured on it. Leaves out clocks and power over time, but for one sustained share.
 
 #include <array>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hardware/curve.hpp"
@@ -14,7 +15,17 @@
 
 namespace orrery::hardware {
 
-enum class Generation : std::uint8_t { volta, ampere, ada, hopper, blackwell, cdna2, cdna3, cpu, other };
+enum class Generation : std::uint8_t {
+  volta,
+  ampere,
+  ada,
+  hopper,
+  blackwell,
+  cdna2,
+  cdna3,
+  cpu,
+  other
+};
 
 struct Gpu {
   std::string name;  // "a100-sxm-80gb"
@@ -22,11 +33,13 @@ struct Gpu {
   Generation generation = Generation::other;
   std::array<std::optional<FlopRate>, dtype_count> dense_peak;  // no sparsity
   Bandwidth memory_bandwidth{};
-  Bytes memory{};  // usable, as nvidia-smi prints it
-  Bandwidth scale_up{};  // NVLink or xGMI, per GPU and direction; 0 without
+  Bytes memory{};         // usable, as nvidia-smi prints it
+  Bandwidth scale_up{};   // NVLink or xGMI, per GPU and direction; 0 without
   Bandwidth host_link{};  // PCIe or C2C, per direction
   Power board_power{};
-  std::map<DType, GemmCurve> gemm;
+  /// GEMM rate in steps of seconds over that of the isolated kernel (power and clocks); 1: unknown.
+  double sustained_share = 1;
+  std::map<DType, GemmCurve> gemm;                  // for every dtype that has a peak
   std::map<std::string, AttentionCurve> attention;  // by kernel: "flash-2", "cudnn", ...
   MemoryCurve memory_bound;
   int unconfirmed = 0;  // numbers whose source is "unconfirmed"
@@ -35,6 +48,16 @@ struct Gpu {
   std::optional<FlopRate> peak(DType type) const {
     return dense_peak[static_cast<std::size_t>(type)];
   }
+
+  /// Time of one kernel alone on this GPU, by its curve.
+  /// Errors  a format without a peak, an attention kernel that is not there: InputError
+  Time gemm_time(DType type, Flops work, Bytes traffic) const;
+  Time attention_time(std::string_view kernel, DType type, const AttentionCall& call) const;
+  Time memory_time(Bytes traffic) const { return time_of(memory_bound, memory_bandwidth, traffic); }
 };
+
+/// One sentence for each curve that was not measured on this GPU and dtype:
+/// `gemm bf16 curve of my-gpu borrowed from h100-sxm-80gb`, `gemm fp16 ... from its bf16`.
+std::vector<std::string> borrowings(const Gpu& gpu);
 
 }  // namespace orrery::hardware

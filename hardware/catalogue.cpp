@@ -1,0 +1,87 @@
+#include "hardware/catalogue.hpp"
+
+#include <charconv>
+
+#include "hardware/expand.hpp"
+
+namespace orrery::hardware {
+
+namespace {
+
+Json entry_of(Shelf shelf, std::string_view name) {
+  const Json* entry = find_entry(shelf, name);
+  if (!entry) throw InputError{unknown_entry(shelf, name)};
+  return *entry;
+}
+
+/// `NODE x COUNT`: nothing if the text is not of that form.
+struct NodesByCount {
+  std::string_view node;
+  int count = 1;
+};
+std::optional<NodesByCount> nodes_by_count(std::string_view text) {
+  const std::size_t times = text.rfind(" x ");
+  if (times == std::string_view::npos) return std::nullopt;
+  NodesByCount parts{text.substr(0, times)};
+  const std::string_view digits = text.substr(times + 3);
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), parts.count);
+  if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
+  return parts;
+}
+
+Json expanded(const Json& cluster, std::string_view name) {
+  const std::string place{name};
+  return expand_cluster(Node{cluster, place, ""});
+}
+
+}  // namespace
+
+std::vector<std::string> Catalogue::gpus() {
+  return entry_names(Shelf::gpu);
+}
+std::vector<std::string> Catalogue::nodes() {
+  return entry_names(Shelf::node);
+}
+std::vector<std::string> Catalogue::fabrics() {
+  return entry_names(Shelf::fabric);
+}
+std::vector<std::string> Catalogue::clusters() {
+  return entry_names(Shelf::cluster);
+}
+
+Json Catalogue::gpu(std::string_view name) {
+  return entry_of(Shelf::gpu, name);
+}
+
+Json Catalogue::node(std::string_view name) {
+  const Json entry = entry_of(Shelf::node, name);
+  const std::string place{name};
+  Json assumptions = Json::array();
+  return expand_node(Node{entry, place, ""}, assumptions);
+}
+
+Json Catalogue::cluster(std::string_view name) {
+  if (const Json* entry = find_entry(Shelf::cluster, name)) return expanded(*entry, name);
+  NodesByCount parts{name};
+  if (const auto counted = nodes_by_count(name)) parts = *counted;
+  if (!find_entry(Shelf::node, parts.node)) {
+    if (parts.node.size() < name.size()) throw InputError{unknown_entry(Shelf::node, parts.node)};
+    throw InputError{unknown_entry(Shelf::cluster, name) + "; or NODE x COUNT (dgx-h100 x 64)"};
+  }
+  const std::string title = std::string{parts.node} + " x " + std::to_string(parts.count);
+  const Json cluster{{"name", title}, {"node", parts.node}, {"nodes", parts.count}};
+  return expanded(cluster, title);
+}
+
+Cluster named_cluster(std::string_view name) {
+  const Document document = Document::from(Catalogue::cluster(name), std::string{name});
+  return read_cluster(document.root());
+}
+
+Gpu named_gpu(std::string_view name) {
+  const Document document = Document::from(Catalogue::gpu(name), std::string{name});
+  return read_gpu(document.root());
+}
+
+}  // namespace orrery::hardware

@@ -1,0 +1,183 @@
+#include "hardware/expand.hpp"
+
+#include <fmt/format.h>
+
+#include <initializer_list>
+
+#include "hardware/catalogue.hpp"
+#include "hardware/sources.hpp"
+
+namespace orrery::hardware {
+
+namespace {
+
+/// The file that a node came from.
+std::string file_of(const Node& node) {
+  const std::string place = node.place();
+  const std::string suffix = ":" + node.pointer();
+  const bool nested = !node.pointer().empty() && place.size() > suffix.size() &&
+                      place.compare(place.size() - suffix.size(), suffix.size(), suffix) == 0;
+  return nested ? place.substr(0, place.size() - suffix.size()) : place;
+}
+
+/// Moves a member and its source from one object to another, unless it is there already.
+void move_member(Json& from, const std::string& key, Json& to, const std::string& new_key) {
+  if (!from.contains(key)) return;
+  if (!to.contains(new_key)) {
+    to[new_key] = from[key];
+    const std::string source = source_of(from, "/" + key);
+    if (!source.empty()) to["sources"]["/" + new_key] = source;
+  }
+  from.erase(key);
+  if (from.contains("sources")) from["sources"].erase("/" + key);
+}
+
+/// Sources read best at the end.
+void sources_last(Json& object) {
+  if (!object.contains("sources")) return;
+  Json sources = object["sources"];
+  object.erase("sources");
+  object["sources"] = std::move(sources);
+}
+
+/// Takes from `entry` what `object` lacks, each with its source; true if anything was lacking.
+bool fill(Json& object, const Json& entry, std::initializer_list<const char*> keys) {
+  bool filled = false;
+  for (const char* key : keys) {
+    if (object.contains(key) || !entry.contains(key)) continue;
+    object[key] = entry[key];
+    const std::string pointer = std::string{"/"} + key;
+    const std::string source = source_of(entry, pointer);
+    if (!source.empty()) object["sources"][pointer] = source;
+    filled = true;
+  }
+  return filled;
+}
+
+Json laid_over(const Json& base, const Json& object, Shelf shelf) {
+  Json result = base;
+  if (shelf == Shelf::gpu && object.contains("name") && object["name"] != base["name"]) {
+    for (const char* curves : {"gemm", "attention", "memory_bound"}) result.erase(curves);
+    result["curves_from"] = base["name"];
+  }
+  result.merge_patch(object);
+  result.erase("like");
+  for (const SourcedNumber& number : sourced_numbers(object)) {
+    result["sources"][number.pointer] = number.source.empty() ? "given" : number.source;
+  }
+  return result;
+}
+
+/// The scale-up network that lends its constants when a node gives none.
+const char* usual_scale_up(const std::string& generation) {
+  if (generation == "volta") return "nvlink2-mesh";
+  if (generation == "ampere") return "nvlink3-switch";
+  if (generation == "ada") return "pcie4";
+  if (generation == "blackwell") return "nvlink5-switch-b200";
+  if (generation == "cdna2" || generation == "cdna3") return "xgmi";
+  if (generation == "cpu") return "shared-memory";
+  return "nvlink4-switch";
+}
+
+Json expand_scale_up(const Node& node, const Json& gpu, Json& assumptions) {
+  const std::string usual = usual_scale_up(gpu.value("generation", ""));
+  const Json& lender = *find_entry(Shelf::scale_up, usual);
+  const auto given = node.find("scale_up");
+  if (!given) {
+    assumptions.push_back(fmt::format("scale-up network not given: {}", usual));
+    return lender;
+  }
+  Json scale_up = resolved(*given, Shelf::scale_up);
+  if (fill(scale_up, lender, {"base", "step", "ring_share", "switch_share"})) {
+    assumptions.push_back(fmt::format("constants of the scale-up network borrowed from {}", usual));
+  }
+  return scale_up;
+}
+
+/// The fabric that the cluster names, else the node's usual one.
+Json expand_fabric(const Node& cluster, const std::string& file, const Json& node,
+                   Json& assumptions) {
+  Json chosen;
+  if (const auto given = cluster.find("fabric")) {
+    chosen = given->json();
+  } else if (node.contains("fabric")) {
+    chosen = node["fabric"];
+  } else {
+    const bool networked = node.contains("nics") && node["nics"] != 0;
+    chosen = networked ? "infiniband-fat-tree-2" : "none";
+    assumptions.push_back("fabric not given: " + chosen.get<std::string>());
+  }
+  const std::string pointer = cluster.pointer() + "/fabric";
+  Json fabric = resolved(Node{chosen, file, pointer}, Shelf::fabric);
+  if (!fabric.contains("latency_class")) {
+    fabric["latency_class"] = "infiniband";
+    assumptions.push_back("latency class of the fabric not given: infiniband");
+  }
+  const Node latency_class{fabric["latency_class"], file, pointer + "/latency_class"};
+  fill(fabric, resolved(latency_class, Shelf::latency_class),
+       {"latency", "efficiency", "gather_efficiency", "network", "half_size", "half_size_growth",
+        "growth"});
+  return fabric;
+}
+
+}  // namespace
+
+Json resolved(const Node& value, Shelf shelf) {
+  if (value.is_string()) {
+    const std::string name = value.as<std::string>();
+    const Json* entry = find_entry(shelf, name);
+    if (!entry) value.fail(unknown_entry(shelf, name));
+    Json copy = *entry;
+    copy.erase("aliases");
+    return copy;
+  }
+  if (!value.is_object()) value.fail_expected("a name or an object");
+  const auto like = value.find("like");
+  if (like) return laid_over(resolved(*like, shelf), value.json(), shelf);
+  Json copy = value.json();
+  copy.erase("aliases");
+  return copy;
+}
+
+Json expand_node(const Node& node, Json& assumptions) {
+  Json result = resolved(node, Shelf::node);
+  const std::string file = file_of(node);
+  const Node whole{result, file, node.pointer()};
+  Json gpu = resolved(whole["gpu"], Shelf::gpu);
+  Json scale_up = expand_scale_up(whole, gpu, assumptions);
+  if (const auto nic = whole.find("nic")) {
+    Json card = resolved(*nic, Shelf::nic);
+    move_member(card, "bandwidth", result, "nic_bandwidth");
+    result.erase("nic");
+  }
+  result["gpu"] = std::move(gpu);
+  result["scale_up"] = std::move(scale_up);
+  return result;
+}
+
+Json expand_cluster(const Node& cluster) {
+  if (cluster.is_string()) {
+    try {
+      return Catalogue::cluster(cluster.as<std::string>());
+    } catch (const InputError& error) {
+      cluster.fail(error.what());
+    }
+  }
+  Json result = resolved(cluster, Shelf::cluster);
+  const std::string file = file_of(cluster);
+  const Node whole{result, file, cluster.pointer()};
+  Json assumptions = result.value("assumptions", Json::array());
+  Json node = expand_node(whole["node"], assumptions);
+  Json fabric = expand_fabric(whole, file, node, assumptions);
+  node.erase("fabric");
+  move_member(node, "nic_bandwidth", fabric, "bandwidth");
+  move_member(node, "price_per_gpu_hour", result, "price_per_gpu_hour");
+  sources_last(fabric);
+  result["node"] = std::move(node);
+  result["fabric"] = std::move(fabric);
+  if (!assumptions.empty()) result["assumptions"] = std::move(assumptions);
+  sources_last(result);
+  return result;
+}
+
+}  // namespace orrery::hardware

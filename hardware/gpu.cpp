@@ -1,0 +1,48 @@
+#include "hardware/gpu.hpp"
+
+#include <fmt/format.h>
+
+#include "sim/errors.hpp"
+
+namespace orrery::hardware {
+
+Time Gpu::gemm_time(DType type, Flops work, Bytes traffic) const {
+  const auto rate = peak(type);
+  const auto curve = gemm.find(type);
+  if (!rate || curve == gemm.end()) {
+    throw InputError{fmt::format("{} does not compute in {}", name, hardware::name(type))};
+  }
+  return time_of(curve->second, *rate, memory_bandwidth, work, traffic);
+}
+
+Time Gpu::attention_time(std::string_view kernel, DType type, const AttentionCall& call) const {
+  const auto rate = peak(type);
+  if (!rate) throw InputError{fmt::format("{} does not compute in {}", name, hardware::name(type))};
+  const auto curve = attention.find(std::string{kernel});
+  if (curve == attention.end()) {
+    std::string known;
+    for (const auto& [other, unused] : attention) known += " " + other;
+    throw InputError{
+        fmt::format("unknown attention kernel '{}' on {}; known:{}", kernel, name, known)};
+  }
+  return time_of(curve->second, *rate, call);
+}
+
+std::vector<std::string> borrowings(const Gpu& gpu) {
+  std::vector<std::string> told;
+  const auto tell = [&](std::string_view curve, const std::string& from) {
+    if (!from.empty()) {
+      told.push_back(fmt::format("{} curve of {} borrowed from {}", curve, gpu.name, from));
+    }
+  };
+  for (const auto& [type, curve] : gpu.gemm) {
+    tell(fmt::format("gemm {}", name(type)), curve.origin.borrowed);
+  }
+  for (const auto& [kernel, curve] : gpu.attention) {
+    tell(fmt::format("attention {}", kernel), curve.origin.borrowed);
+  }
+  tell("memory-bound", gpu.memory_bound.origin.borrowed);
+  return told;
+}
+
+}  // namespace orrery::hardware

@@ -1,0 +1,163 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "hardware/catalogue.hpp"
+#include "hardware/reading.hpp"
+#include "hardware/sources.hpp"
+
+namespace orrery::hardware {
+
+namespace {
+
+constexpr int most_gpus_per_node = 576;  // an NVLink 5 domain at its largest
+constexpr int most_gpus = 1 << 20;
+
+std::vector<GroupRate> read_group_rates(const Node& rates) {
+  std::vector<GroupRate> read;
+  for (const Node& rate : rates.elements()) {
+    rate.only({"ranks", "ring", "low_latency"});
+    const auto ranks = static_cast<int>(rate["ranks"].integer(2, most_gpus_per_node));
+    if (!read.empty() && ranks <= read.back().ranks) rate.fail("ranks must increase");
+    read.push_back({.ranks = ranks,
+                    .ring = positive<Bandwidth>(rate["ring"]),
+                    .low_latency = rate.value_or("low_latency", Bandwidth{})});
+  }
+  return read;
+}
+
+/// Bandwidth inside the node: given, or the GPU's own link (PCIe: that to the host).
+Bandwidth domain_bandwidth(const Node& scale_up, ScaleUp kind, const Gpu& gpu) {
+  if (const auto given = scale_up.find("bandwidth")) return positive<Bandwidth>(*given);
+  const Bandwidth link = kind == ScaleUp::pcie ? gpu.host_link : gpu.scale_up;
+  if (kind != ScaleUp::none && link.count() <= 0) {
+    scale_up.fail(fmt::format("bandwidth is missing, and {} has no such link", gpu.name));
+  }
+  return kind == ScaleUp::none ? Bandwidth{} : link;
+}
+
+void read_scale_up(const Node& scale_up, NodeType& node, CollectiveConstants& constants) {
+  scale_up.only({"name", "kind", "reduces", "bandwidth", "base", "step", "ring_share",
+                 "switch_share", "group_rates", "notes", "sources"});
+  node.scale_up = static_cast<ScaleUp>(
+      scale_up["kind"].one_of({"none", "pcie", "mesh", "nvswitch", "xgmi", "shared_memory"}));
+  node.scale_up_bandwidth = domain_bandwidth(scale_up, node.scale_up, node.gpu);
+  node.switch_reduces = scale_up.value_or("reduces", false);
+  if (node.gpus > 1 && node.scale_up == ScaleUp::none) {
+    scale_up["kind"].fail("GPUs of one node must reach each other");
+  }
+  constants.base = scale_up.value_or("base", Time{});
+  constants.step = scale_up.value_or("step", Time{});
+  if (const auto ring = scale_up.find("ring_share")) {
+    constants.ring_rate = node.scale_up_bandwidth * share(*ring);
+  }
+  if (const auto rates = scale_up.find("group_rates")) {
+    constants.group_rates = read_group_rates(*rates);
+  }
+  if (node.switch_reduces) {
+    constants.switch_rate = node.scale_up_bandwidth * share(scale_up["switch_share"]);
+  }
+  constants.source = source_of(scale_up.json(), "/base");
+}
+
+NodeType read_node(const Node& node, CollectiveConstants& constants) {
+  node.only({"name", "gpu", "gpus", "scale_up", "nics", "nic_bandwidth", "host_power", "notes",
+             "sources"});
+  NodeType type;
+  type.name = node["name"].as<std::string>();
+  type.gpu = read_gpu(node["gpu"]);
+  type.gpus = static_cast<int>(node["gpus"].integer(1, most_gpus_per_node));
+  read_scale_up(node["scale_up"], type, constants);
+  const auto nics = node.find("nics");
+  type.nics = nics ? static_cast<int>(nics->integer(0, 1024)) : 0;
+  if (const auto rate = node.find("nic_bandwidth")) type.nic_bandwidth = positive<Bandwidth>(*rate);
+  type.host_power = node.value_or("host_power", Power{});
+  return type;
+}
+
+Fabric read_fabric(const Node& node, CollectiveConstants& constants) {
+  node.only({"name", "kind", "levels", "oversubscription", "nodes_per_leaf", "bandwidth",
+             "latency_class", "latency", "efficiency", "gather_efficiency", "network", "half_size",
+             "half_size_growth", "growth", "notes", "sources"});
+  Fabric fabric;
+  fabric.name = node.value_or<std::string>("name", "fabric");
+  fabric.kind = static_cast<FabricKind>(
+      node["kind"].one_of({"none", "fat_tree", "rail_optimised", "dragonfly", "torus"}));
+  if (fabric.kind == FabricKind::none) return fabric;
+  const auto levels = node.find("levels");
+  fabric.levels = levels ? static_cast<int>(levels->integer(1, 4)) : 2;
+  if (const auto ratio = node.find("oversubscription")) {
+    fabric.oversubscription = within(*ratio, 1, 1000);
+  }
+  if (const auto rate = node.find("bandwidth")) fabric.bandwidth = positive<Bandwidth>(*rate);
+  fabric.latency_class = node.value_or<std::string>("latency_class", "");
+  fabric.latency = node["latency"].as<Time>();
+  fabric.efficiency = share(node["efficiency"]);
+  fabric.gather_efficiency = share(node["gather_efficiency"]);
+  const auto leaf = node.find("nodes_per_leaf");
+  if (leaf) fabric.nodes_per_leaf = static_cast<int>(leaf->integer(1, most_gpus));
+  constants.network = node["network"].as<Time>();
+  constants.half_size = node["half_size"].as<Time>();
+  constants.half_size_growth = node["half_size_growth"].as<Time>();
+  constants.growth = share(node["growth"]);
+  constants.source += "; " + source_of(node.json(), "/network");
+  return fabric;
+}
+
+void check_reach(const Node& node, const Cluster& cluster) {
+  if (cluster.gpus() > most_gpus) {
+    node["nodes"].fail(fmt::format("{} nodes of {} GPUs are more than 2^20 GPUs", cluster.nodes,
+                                   cluster.node.gpus));
+  }
+  const bool linked = cluster.fabric.kind != FabricKind::none && cluster.node.nics > 0;
+  if (cluster.nodes > 1 && !linked) node["nodes"].fail("several nodes need NICs and a fabric");
+  if (linked && cluster.nic_bandwidth().count() <= 0) {
+    node["fabric"].fail("bandwidth of a NIC is missing");
+  }
+  if (node["node"].has("nic_bandwidth") && node["fabric"].has("bandwidth")) {
+    node["node"]["nic_bandwidth"].fail("given twice: the rate of a NIC is /fabric/bandwidth");
+  }
+}
+
+/// The loans that every user of this GPU lives with.
+void tell_borrowings(Cluster& cluster) {
+  const Gpu& gpu = cluster.gpu();
+  const bool own_attention =
+      std::any_of(gpu.attention.begin(), gpu.attention.end(),
+                  [](const auto& kernel) { return kernel.second.origin.borrowed.empty(); });
+  for (std::string& sentence : borrowings(gpu)) {
+    const bool of_another_dtype = sentence.find(" borrowed from its ") != std::string::npos;
+    const bool of_another_kernel = own_attention && sentence.rfind("attention", 0) == 0;
+    if (!of_another_dtype && !of_another_kernel) {
+      cluster.assumptions.push_back(std::move(sentence));
+    }
+  }
+}
+
+}  // namespace
+
+Cluster read_cluster(const Node& node) {
+  node.only(
+      {"name", "node", "nodes", "fabric", "price_per_gpu_hour", "assumptions", "notes", "sources"});
+  Cluster cluster;
+  cluster.node = read_node(node["node"], cluster.collectives);
+  cluster.name = node.value_or<std::string>("name", cluster.node.name);
+  const auto nodes = node.find("nodes");
+  cluster.nodes = nodes ? static_cast<int>(nodes->integer(1, most_gpus)) : 1;
+  cluster.fabric = read_fabric(node["fabric"], cluster.collectives);
+  check_reach(node, cluster);
+  if (const auto price = node.find("price_per_gpu_hour")) {
+    cluster.price_per_gpu_hour = positive<Price>(*price);
+    cluster.price_source = source_of(node.json(), "/price_per_gpu_hour");
+  }
+  if (const auto told = node.find("assumptions")) {
+    for (const Node& sentence : told->elements()) {
+      cluster.assumptions.push_back(sentence.as<std::string>());
+    }
+  }
+  tell_borrowings(cluster);
+  cluster.unconfirmed = count_unconfirmed(node.json());
+  return cluster;
+}
+
+}  // namespace orrery::hardware

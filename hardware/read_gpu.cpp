@@ -1,0 +1,117 @@
+#include <fmt/format.h>
+
+#include "hardware/borrow.hpp"
+#include "hardware/catalogue.hpp"
+#include "hardware/reading.hpp"
+#include "hardware/shelf.hpp"
+#include "hardware/sources.hpp"
+
+namespace orrery::hardware {
+
+namespace {
+
+Generation read_generation(const Node& node) {
+  return static_cast<Generation>(node.one_of(
+      {"volta", "ampere", "ada", "hopper", "blackwell", "cdna2", "cdna3", "cpu", "other"}));
+}
+
+/// Where the numbers of a curve come from; what the user gives without a source is "given".
+CurveOrigin origin_of(const Json& gpu, const std::string& pointer) {
+  const std::string source = source_of(gpu, pointer);
+  return {.source = source.empty() ? "given" : source, .borrowed = {}};
+}
+
+void read_peaks(const Node& peaks, Gpu& gpu) {
+  for (const auto& [format, rate] : peaks.members()) {
+    const auto type = dtype_named(format);
+    if (!type) rate.fail("unknown number format; known: fp64 fp32 tf32 fp16 bf16 fp8 fp4");
+    gpu.dense_peak[static_cast<std::size_t>(*type)] = positive<FlopRate>(rate);
+  }
+  if (peaks.members().empty()) peaks.fail("a GPU needs the peak of one format or more");
+}
+
+GemmCurve read_gemm(const Node& curve) {
+  curve.only({"compute_share", "memory_share", "overhead", "corner"});
+  return {.compute_share = share(curve["compute_share"]),
+          .memory_share = share(curve["memory_share"]),
+          .overhead = curve["overhead"].as<Time>(),
+          .corner = within(curve["corner"], 1, 100),
+          .origin = {}};
+}
+
+AttentionCurve read_attention(const Node& curve) {
+  curve.only({"share_64", "share_128", "half_length", "causal_penalty", "backward_ratio"});
+  return {.share_64 = share(curve["share_64"]),
+          .share_128 = share(curve["share_128"]),
+          .half_length = within(curve["half_length"], 0, 1e6),
+          .causal_penalty = within(curve["causal_penalty"], 0, 100),
+          .backward_ratio = within(curve["backward_ratio"], 0.01, 2),
+          .origin = {}};
+}
+
+void read_curves(const Node& node, Gpu& gpu) {
+  if (const auto curves = node.find("gemm")) {
+    for (const auto& [format, curve] : curves->members()) {
+      const auto type = dtype_named(format);
+      if (!type || !gpu.peak(*type)) curve.fail("a curve for a format without a dense_peak");
+      gpu.gemm[*type] = read_gemm(curve);
+      gpu.gemm[*type].origin = origin_of(node.json(), "/gemm/" + format);
+    }
+  }
+  if (const auto curves = node.find("attention")) {
+    for (const auto& [kernel, curve] : curves->members()) {
+      gpu.attention[kernel] = read_attention(curve);
+      gpu.attention[kernel].origin = origin_of(node.json(), "/attention/" + kernel);
+    }
+  }
+  if (const auto curve = node.find("memory_bound")) {
+    curve->only({"memory_share", "overhead"});
+    gpu.memory_bound = {.memory_share = share((*curve)["memory_share"]),
+                        .overhead = (*curve)["overhead"].as<Time>(),
+                        .origin = origin_of(node.json(), "/memory_bound")};
+  }
+}
+
+/// What the file says, without loans.
+Gpu read_measured(const Node& node) {
+  node.only({"name", "aliases", "vendor", "generation", "dense_peak", "memory", "memory_bandwidth",
+             "scale_up", "host_link", "board_power", "sustained_share", "gemm", "attention",
+             "memory_bound", "curves_from", "notes", "sources"});
+  Gpu gpu;
+  gpu.name = node["name"].as<std::string>();
+  gpu.vendor = node.value_or<std::string>("vendor", "");
+  gpu.generation = read_generation(node["generation"]);
+  read_peaks(node["dense_peak"], gpu);
+  gpu.memory = positive<Bytes>(node["memory"]);
+  gpu.memory_bandwidth = positive<Bandwidth>(node["memory_bandwidth"]);
+  gpu.scale_up = node.value_or("scale_up", Bandwidth{});
+  gpu.host_link = node.value_or("host_link", Bandwidth{});
+  gpu.board_power = node.value_or("board_power", Power{});
+  if (const auto sustained = node.find("sustained_share")) gpu.sustained_share = share(*sustained);
+  read_curves(node, gpu);
+  gpu.unconfirmed = count_unconfirmed(node.json());
+  return gpu;
+}
+
+Gpu lender_named(const std::string& name, const Node& place) {
+  const Json* entry = find_entry(Shelf::gpu, name);
+  if (!entry) place.fail(unknown_entry(Shelf::gpu, name));
+  const std::string file = "hardware/catalogue/gpus/" + name + ".json";
+  return read_measured(Node{*entry, file, ""});
+}
+
+}  // namespace
+
+Gpu read_gpu(const Node& node) {
+  Gpu gpu = read_measured(node);
+  std::vector<Gpu> donors;
+  if (const auto first = node.find("curves_from")) {
+    donors.push_back(lender_named(first->as<std::string>(), *first));
+  }
+  for (const std::string& name : lenders(gpu.generation))
+    donors.push_back(lender_named(name, node));
+  borrow_curves(gpu, donors);
+  return gpu;
+}
+
+}  // namespace orrery::hardware

@@ -1,0 +1,35 @@
+#pragma once
+// Small readers that refuse values no machine has.
+
+#include <fmt/format.h>
+
+#include "sim/input/document.hpp"
+#include "sim/input/units.hpp"
+
+namespace orrery::hardware {
+
+/// A quantity above zero. Errors: `expected a rate such as "450 GB/s" above zero, found ...`
+template <class Q>
+Q positive(const Node& node) {
+  const Q value = node.as<Q>();
+  if (!(value.count() > 0)) node.fail_expected(fmt::format("{} above zero", expected_form<Q>()));
+  return value;
+}
+
+/// A bare number in [low, high].
+inline double within(const Node& node, double low, double high) {
+  const double value = node.as<double>();
+  if (!(value >= low && value <= high)) {
+    node.fail_expected(fmt::format("a number from {} to {}", low, high));
+  }
+  return value;
+}
+
+/// A share of a peak, in (0, 1].
+inline double share(const Node& node) {
+  const double value = node.as<double>();
+  if (!(value > 0 && value <= 1)) node.fail_expected("a share above 0, at most 1");
+  return value;
+}
+
+}  // namespace orrery::hardware

@@ -1,0 +1,82 @@
+#include "hardware/shelf.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <map>
+
+#include "hardware/embedded.hpp"
+
+namespace orrery::hardware {
+
+namespace {
+
+struct ShelfName {
+  std::string_view folder;
+  std::string_view title;
+};
+constexpr std::array<ShelfName, 7> shelf_names{{{"gpus", "GPU"},
+                                                {"nodes", "node"},
+                                                {"scale_up", "scale-up network"},
+                                                {"nics", "NIC"},
+                                                {"fabrics", "fabric"},
+                                                {"latency_classes", "latency class"},
+                                                {"clusters", "cluster"}}};
+
+const ShelfName& named(Shelf shelf) {
+  return shelf_names[static_cast<std::size_t>(shelf)];
+}
+
+struct Entries {
+  std::map<std::string, Json, std::less<>> by_name;
+  std::map<std::string, std::string, std::less<>> aliases;
+};
+
+Entries read_shelf(Shelf shelf) {
+  Entries entries;
+  const std::string folder = fmt::format("hardware/catalogue/{}/", named(shelf).folder);
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (file.path.substr(0, folder.size()) != folder) continue;
+    const Document document = Document::parse(file.text, std::string{file.path});
+    const std::string name = document.root()["name"].as<std::string>();
+    if (const auto aliases = document.root().find("aliases")) {
+      for (const Node& alias : aliases->elements()) {
+        entries.aliases.emplace(alias.as<std::string>(), name);
+      }
+    }
+    entries.by_name.emplace(name, document.json());
+  }
+  return entries;
+}
+
+const Entries& entries_of(Shelf shelf) {
+  static const std::array<Entries, shelf_names.size()> shelves = [] {
+    std::array<Entries, shelf_names.size()> all;
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = read_shelf(static_cast<Shelf>(i));
+    return all;
+  }();
+  return shelves[static_cast<std::size_t>(shelf)];
+}
+
+}  // namespace
+
+const Json* find_entry(Shelf shelf, std::string_view name) {
+  const Entries& entries = entries_of(shelf);
+  const auto alias = entries.aliases.find(name);
+  const auto entry = entries.by_name.find(alias == entries.aliases.end() ? name : alias->second);
+  return entry == entries.by_name.end() ? nullptr : &entry->second;
+}
+
+std::vector<std::string> entry_names(Shelf shelf) {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : entries_of(shelf).by_name) names.push_back(name);
+  return names;
+}
+
+std::string unknown_entry(Shelf shelf, std::string_view name) {
+  return fmt::format("unknown {} '{}'; known: {}", named(shelf).title, name,
+                     fmt::join(entry_names(shelf), " "));
+}
+
+}  // namespace orrery::hardware
