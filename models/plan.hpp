@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hardware/dtype.hpp"
@@ -16,7 +17,7 @@ enum class Recompute : std::uint8_t { none, selective, full };
 enum class Zero : std::uint8_t { none, one };
 enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, fp8 };
 
-/// All degrees and choices of one training step. Derived fields are filled by `complete`.
+/// All degrees and choices of one training step, complete: read_plan fills what was left out.
 struct Plan {
   std::int64_t tensor = 1;
   std::int64_t pipeline = 1;
@@ -30,10 +31,10 @@ struct Plan {
   Precision precision = Precision::bf16;
   Recompute recompute = Recompute::none;
   Zero zero = Zero::none;
-  bool overlap_gradients = true;  // data-parallel reduction beside backward
-  Bytes bucket{};                 // gradient bucket; 0: the software's
+  bool overlap_gradients = true;           // data-parallel reduction beside backward
+  Bytes bucket{};                          // gradient bucket; 0: the software's
   std::vector<std::int64_t> stage_layers;  // uneven: per chunk, in model order; empty: even
-  bool embedding_counts = false;  // embedding and head take a layer's slot each
+  bool embedding_counts = false;           // embedding and head take a layer's slot each
 
   std::int64_t gpus() const { return tensor * pipeline * data; }
   std::int64_t micro_batches() const { return global_batch / (micro_batch * data); }
@@ -59,15 +60,41 @@ struct Conflict {
   std::string problem;  // "tensor 3 does not divide the model's 32 attention heads"
 };
 
-/// Reads the JSON object; what can be derived may be left out (data from GPUs, global batch...).
-/// `gpus` is the cluster's size. Fills `assumptions` with each default taken.
+/// Reads the JSON object `{tensor, sequence, context, pipeline, virtual_stages, schedule, expert,
+/// data, zero, micro_batch, global_batch, seq_len, precision, recompute, offload, overlap, bucket,
+/// stage_layers, embedding_counts}`. What is left out is derived or a default, and each appends
+/// one sentence to `assumptions`: `/plan/micro_batch: 1 taken as default`.
+///   data = gpus / (tensor pipeline)    global_batch = data micro_batch pipeline
+/// `schedule` is "interleaved-1f1b" when there are virtual stages, "1f1b" otherwise; `seq_len` is
+/// the model's longest. Errors: unknown keys, wrong types, and what is known but not simulated
+/// (context and expert parallelism, ZeRO 2 and 3, offloading), each by name.
 Plan read_plan(const Node& plan, const Model& model, std::int64_t gpus,
                std::vector<std::string>& assumptions);
 
-/// Every conflict, in a fixed order; empty when the plan can be lowered.
+/// The command line's form, `tensor=8,pipeline=16,stage_layers=7:8:8:7`, as the JSON object that
+/// read_plan takes. Errors: `--plan: expected KEY=VALUE, found 'tensor'`, a key given twice.
+Json plan_from_text(std::string_view text);
+
+/// Every field of a complete plan; read_plan reads it back without an assumption.
+Json to_json(const Plan& plan);
+
+/// Words of the JSON form.
+std::string_view name(Precision precision);
+std::string_view name(Recompute recompute);
+
+/// The most GPUs that a plan may use.
+inline constexpr std::int64_t most_gpus = std::int64_t{1} << 20;
+
+/// Every conflict, in a fixed order; empty when the plan can be lowered. Not a conflict: a
+/// vocabulary that `tensor` does not divide (it is padded), more tensor ranks than key-value heads
+/// as long as one is a multiple of the other (heads are replicated).
 std::vector<Conflict> conflicts(const Plan& plan, const Model& model, std::int64_t gpus);
 
-/// Layers on each chunk in model order (stage of chunk c is c mod pipeline).
+/// Layers on each chunk in model order (stage of chunk c is c mod pipeline): `stage_layers` where
+/// given, otherwise as even as possible. What remains of an uneven division goes one layer each to
+/// chunks 1, 2, ... in model order, and to chunk 0 only when all between first and last have one:
+/// first and last also hold embedding and head. With `embedding_counts`, those two take a layer's
+/// slot each: 126 layers on 16 chunks are 7, 8 x 14, 7.
 std::vector<std::int64_t> layers_per_chunk(const Plan& plan, const Model& model);
 
 }  // namespace orrery::models

@@ -7,7 +7,7 @@ namespace orrery::models {
 namespace {
 
 // Sorted within each group only by eye: the lookup is linear, once per key of one file.
-constexpr std::array bookkeeping{
+constexpr std::array bookkeeping_keys{
     "_name_or_path",
     "architectures",
     "auto_map",
@@ -26,12 +26,12 @@ constexpr std::array bookkeeping{
     "verbose",
     "is_encoder_decoder",
 };
-constexpr std::array tokens{
+constexpr std::array tokens_keys{
     "bos_token_id",        "eos_token_id",          "pad_token_id",
     "unk_token_id",        "image_token_id",        "video_token_id",
     "vision_end_token_id", "vision_start_token_id", "prefix",
 };
-constexpr std::array dropout_and_initialisation{
+constexpr std::array dropout_and_initialisation_keys{
     "activation_dropout",  "attention_dropout", "attention_probs_dropout_prob",
     "attn_pdrop",          "dropout",           "dropout_rate",
     "emb_pdrop",           "embd_pdrop",        "hidden_dropout",
@@ -39,7 +39,7 @@ constexpr std::array dropout_and_initialisation{
     "initializer_range",   "layer_norm_eps",    "layer_norm_epsilon",
     "layerdrop",           "resid_pdrop",       "rms_norm_eps",
 };
-constexpr std::array positions{
+constexpr std::array positions_keys{
     "attention_chunk_size",
     "initial_context_length",
     "n_ctx",
@@ -58,7 +58,7 @@ constexpr std::array positions{
     "seq_length",
     "use_mrope",
 };
-constexpr std::array attention_details{
+constexpr std::array attention_details_keys{
     "attention_softmax_in_fp32",
     "attn_logit_softcapping",
     "final_logit_softcapping",
@@ -72,12 +72,12 @@ constexpr std::array attention_details{
     "skip_bias_add",
     "skip_bias_add_qkv",
 };
-constexpr std::array generation{
+constexpr std::array generation_keys{
     "cache_implementation", "gradient_checkpointing", "output_past",
     "summary_activation",   "summary_first_dropout",  "summary_proj_to_labels",
     "summary_type",         "summary_use_proj",       "use_cache",
 };
-constexpr std::array routing_and_storage{
+constexpr std::array routing_and_storage_keys{
     "aux_loss_alpha",
     "ep_size",
     "n_group",
@@ -95,17 +95,17 @@ constexpr std::array routing_and_storage{
 };
 
 template <class Keys>
-bool within(const Keys& keys, std::string_view key) {
+bool listed_in(const Keys& keys, std::string_view key) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
 }  // namespace
 
 bool irrelevant(std::string_view key) {
-  return within(bookkeeping, key) || within(tokens, key) ||
-         within(dropout_and_initialisation, key) || within(positions, key) ||
-         within(attention_details, key) || within(generation, key) ||
-         within(routing_and_storage, key);
+  return listed_in(bookkeeping_keys, key) || listed_in(tokens_keys, key) ||
+         listed_in(dropout_and_initialisation_keys, key) || listed_in(positions_keys, key) ||
+         listed_in(attention_details_keys, key) || listed_in(generation_keys, key) ||
+         listed_in(routing_and_storage_keys, key);
 }
 
 }  // namespace orrery::models

@@ -8,13 +8,13 @@
 namespace orrery::models {
 namespace {
 
-constexpr std::string_view folder = "models/catalogue/";
-constexpr std::string_view suffix = ".json";
+constexpr std::string_view model_folder = "models/catalogue/";
+constexpr std::string_view model_suffix = ".json";
 
 /// The part of a catalogue path that is the model's name; empty for other files.
 std::string_view name_in(std::string_view path) {
-  if (!path.starts_with(folder) || !path.ends_with(suffix)) return {};
-  return path.substr(folder.size(), path.size() - folder.size() - suffix.size());
+  if (!path.starts_with(model_folder) || !path.ends_with(model_suffix)) return {};
+  return path.substr(model_folder.size(), path.size() - model_folder.size() - model_suffix.size());
 }
 
 }  // namespace

@@ -1,0 +1,191 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+
+#include "models/plan.hpp"
+
+namespace orrery::models {
+namespace {
+
+constexpr std::array plan_schedules{"naive", "gpipe", "1f1b", "interleaved-1f1b"};
+
+/// Collects conflicts of one plan.
+class Checker {
+ public:
+  Checker(const Plan& plan, const Model& model, std::int64_t gpus)
+      : plan_{plan}, model_{model}, gpus_{gpus} {}
+
+  std::vector<Conflict> all() {
+    if (!positive()) return std::move(found_);
+    model();
+    gpus();
+    tensor();
+    sequence();
+    batch();
+    schedule();
+    layers();
+    return std::move(found_);
+  }
+
+ private:
+  void add(std::string pointer, std::string problem) {
+    found_.push_back({std::move(pointer), std::move(problem)});
+  }
+
+  /// Later checks divide by these.
+  bool positive() {
+    const std::array<std::pair<const char*, std::int64_t>, 7> counts{{
+        {"tensor", plan_.tensor},
+        {"pipeline", plan_.pipeline},
+        {"virtual_stages", plan_.virtual_stages},
+        {"data", plan_.data},
+        {"micro_batch", plan_.micro_batch},
+        {"global_batch", plan_.global_batch},
+        {"seq_len", plan_.seq_len},
+    }};
+    for (const auto& [key, count] : counts) {
+      if (count < 1) add(fmt::format("/{}", key), fmt::format("{} {} is below 1", key, count));
+    }
+    return found_.empty();
+  }
+
+  void model() {
+    if (model_.not_simulated) {
+      add("", fmt::format("the model cannot be simulated: {}", *model_.not_simulated));
+    }
+  }
+
+  void gpus() {
+    if (plan_.gpus() > most_gpus) {
+      add("/data",
+          fmt::format("{} GPUs are more than 2^20, the most that a plan may use", plan_.gpus()));
+    }
+    if (plan_.gpus() != gpus_) {
+      add("/data", fmt::format("tensor {} x pipeline {} x data {} is {} GPUs, the cluster has {}",
+                               plan_.tensor, plan_.pipeline, plan_.data, plan_.gpus(), gpus_));
+    }
+  }
+
+  void tensor() {
+    const std::int64_t t = plan_.tensor;
+    if (model_.heads % t != 0) {
+      add("/tensor",
+          fmt::format("tensor {} does not divide the model's {} attention heads", t, model_.heads));
+    }
+    if (model_.kv_heads % t != 0 && t % model_.kv_heads != 0) {
+      add("/tensor", fmt::format("tensor {} neither divides the model's {} key-value heads nor is "
+                                 "a multiple of them",
+                                 t, model_.kv_heads));
+    }
+    if (model_.ffn_hidden % t != 0) {
+      add("/tensor",
+          fmt::format("tensor {} does not divide the model's MLP width {}", t, model_.ffn_hidden));
+    }
+  }
+
+  void sequence() {
+    if (plan_.sequence_parallel && plan_.tensor == 1) {
+      add("/sequence", "sequence parallelism needs tensor above 1");
+    }
+    if (plan_.sequence_parallel && plan_.seq_len % plan_.tensor != 0) {
+      add("/seq_len", fmt::format("tensor {} does not divide seq_len {}, as sequence parallelism "
+                                  "needs",
+                                  plan_.tensor, plan_.seq_len));
+    }
+    if (model_.positions == Positions::learned && plan_.seq_len > model_.max_positions) {
+      add("/seq_len", fmt::format("seq_len {} is longer than the model's {} learned positions",
+                                  plan_.seq_len, model_.max_positions));
+    }
+  }
+
+  void batch() {
+    if (plan_.global_batch % (plan_.micro_batch * plan_.data) != 0) {
+      add("/global_batch", fmt::format("micro_batch {} x data {} does not divide global_batch {}",
+                                       plan_.micro_batch, plan_.data, plan_.global_batch));
+    }
+  }
+
+  void schedule() {
+    if (std::find(plan_schedules.begin(), plan_schedules.end(), plan_.schedule) ==
+        plan_schedules.end()) {
+      add("/schedule", fmt::format("unknown schedule '{}'; known: {}", plan_.schedule,
+                                   fmt::join(plan_schedules, " ")));
+      return;
+    }
+    if (plan_.schedule == "interleaved-1f1b") {
+      interleaved();
+    } else if (plan_.virtual_stages > 1) {
+      add("/virtual_stages", fmt::format("{} virtual stages need the schedule interleaved-1f1b, "
+                                         "not {}",
+                                         plan_.virtual_stages, plan_.schedule));
+    }
+  }
+
+  void interleaved() {
+    if (plan_.pipeline == 1) {
+      add("/schedule", "interleaved-1f1b needs pipeline above 1");
+    }
+    if (plan_.virtual_stages == 1) {
+      add("/schedule", "interleaved-1f1b needs virtual_stages above 1");
+    }
+    if (plan_.micro_batches() % plan_.pipeline != 0) {
+      add("/schedule", fmt::format("interleaved-1f1b needs micro-batches in multiples of pipeline "
+                                   "{}, there are {}",
+                                   plan_.pipeline, plan_.micro_batches()));
+    }
+  }
+
+  void layers() {
+    if (!plan_.stage_layers.empty()) {
+      stage_layers();
+      return;
+    }
+    // The last chunk holds the fewest: (layers + 2) / chunks - 1 where the head takes a slot.
+    const bool two_slots = plan_.embedding_counts && plan_.chunks() > 1;
+    const std::int64_t needed = two_slots ? 2 * plan_.chunks() - 2 : plan_.chunks();
+    if (model_.layers >= needed) return;
+    const std::string cut =
+        plan_.virtual_stages == 1
+            ? fmt::format("pipeline {}", plan_.pipeline)
+            : fmt::format("pipeline {} x virtual_stages {}", plan_.pipeline, plan_.virtual_stages);
+    add("/pipeline",
+        fmt::format("{} leaves a stage without a layer: the model has {}{}", cut, model_.layers,
+                    two_slots ? " and embedding and head take a slot each" : ""));
+  }
+
+  void stage_layers() {
+    if (plan_.embedding_counts) {
+      add("/embedding_counts", "embedding_counts and stage_layers exclude each other");
+    }
+    const auto count = static_cast<std::int64_t>(plan_.stage_layers.size());
+    if (count != plan_.chunks()) {
+      add("/stage_layers",
+          fmt::format("stage_layers has {} entries for {} stages", count, plan_.chunks()));
+    }
+    if (*std::min_element(plan_.stage_layers.begin(), plan_.stage_layers.end()) < 1) {
+      add("/stage_layers", "every stage needs at least one layer");
+    }
+    const std::int64_t sum =
+        std::accumulate(plan_.stage_layers.begin(), plan_.stage_layers.end(), std::int64_t{0});
+    if (sum != model_.layers) {
+      add("/stage_layers",
+          fmt::format("stage_layers add up to {}, the model has {} layers", sum, model_.layers));
+    }
+  }
+
+  const Plan& plan_;
+  const Model& model_;
+  std::int64_t gpus_;
+  std::vector<Conflict> found_;
+};
+
+}  // namespace
+
+std::vector<Conflict> conflicts(const Plan& plan, const Model& model, std::int64_t gpus) {
+  return Checker{plan, model, gpus}.all();
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,24 @@
+#include "models/plan.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::models {
+
+std::vector<std::int64_t> layers_per_chunk(const Plan& plan, const Model& model) {
+  if (!plan.stage_layers.empty()) return plan.stage_layers;
+  const std::int64_t chunks = plan.chunks();
+  ensure(chunks >= 1, "a plan has at least one chunk");
+  const std::int64_t slots = model.layers + (plan.embedding_counts ? 2 : 0);
+  std::vector<std::int64_t> layers(static_cast<std::size_t>(chunks), slots / chunks);
+  // Chunks 1, 2, ..., then 0: the remainder is below `chunks`, so the last one never gets more.
+  for (std::int64_t extra = 0; extra < slots % chunks; ++extra) {
+    const std::int64_t chunk = extra + 1 < chunks - 1 ? extra + 1 : 0;
+    layers[static_cast<std::size_t>(chunk)] += 1;
+  }
+  if (plan.embedding_counts) {
+    layers.front() -= 1;
+    layers.back() -= 1;
+  }
+  return layers;
+}
+
+}  // namespace orrery::models
