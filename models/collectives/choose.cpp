@@ -19,6 +19,8 @@ void check(Collective collective, Bytes size, const GroupShape& group,
   ensure((group.ranks + group.nodes - 1) / group.nodes <= cluster.node.gpus,
          "a group has no more ranks on a node than the node has GPUs");
   ensure(collective != Collective::send_receive || group.ranks <= 2, "a message has two ends");
+  ensure(cluster.fabric.nodes_per_leaf >= 1 && cluster.fabric.oversubscription >= 1,
+         "a leaf switch has a node, and no more uplinks than downlinks");
 }
 
 std::vector<CollectiveTime> reductions_and_gathers(const Call& call) {

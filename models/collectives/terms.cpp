@@ -17,12 +17,16 @@ double nics_share(const Call& call) {
                   std::min(node, call.group.ranks_per_node * rank));
 }
 
-/// The group's nodes under one leaf switch, or nothing if they all are under one.
+/// The group's nodes under one leaf switch, or nothing if no group of its axis crosses a leaf's
+/// border: one leaf has all nodes, or whole groups. A message is one pair of a longer chain.
 std::optional<double> nodes_under_leaf(const Call& call) {
+  const auto& group = call.group;
   const int leaf = call.cluster.fabric.nodes_per_leaf;
-  const int span = (call.group.nodes - 1) * call.group.node_stride + 1;
-  if (leaf < 1 || span <= leaf) return std::nullopt;
-  return std::max(1.0, static_cast<double>(leaf) / call.group.node_stride);
+  const int span = (group.nodes - 1) * group.node_stride + 1;
+  const bool whole_groups =
+      call.collective != Collective::send_receive && leaf % (group.nodes * group.node_stride) == 0;
+  if (std::max(call.cluster.nodes, span) <= leaf || whole_groups) return std::nullopt;
+  return std::max(1.0, static_cast<double>(leaf) / group.node_stride);
 }
 
 }  // namespace
@@ -69,7 +73,7 @@ double network_share(const Call& call) {
 
 double network_share_all_pairs(const Call& call) {
   const auto nodes = nodes_under_leaf(call);
-  if (!nodes) return nics_share(call);
+  if (!nodes || *nodes >= call.group.nodes) return nics_share(call);
   const double leaving = (call.group.nodes - *nodes) / (call.group.nodes - 1);
   return nics_share(call) * std::min(1.0, 1.0 / (call.cluster.fabric.oversubscription * leaving));
 }

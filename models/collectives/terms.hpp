@@ -46,8 +46,8 @@ double ring_rate(const hardware::Cluster& cluster, int ranks);
 /// these are more). `ring` and `tree` cross the border of a leaf switch once per group, so that
 /// oversubscription is felt by groups with fewer nodes under a leaf than its factor:
 ///   share = min(node / groups, ranks_per_node * max(nic, node / gpus)) * min(1, m / oversub)
-/// m       the group's nodes under one leaf, nodes_per_leaf / node_stride, at least 1; the last
-///         factor holds only for a group that spans leaves
+/// m       the group's nodes under one leaf, nodes_per_leaf / node_stride, at least 1. The last
+///         factor falls away where leaves hold whole groups; a chain of messages always crosses
 /// Leaves out which NIC is near which GPU, and flows that collide although the links suffice.
 double network_share(const Call& call);
 
