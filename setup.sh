@@ -59,8 +59,10 @@ case "${1:-}" in
     need "${build_packages[@]}" "${python_packages[@]}" "${test_packages[@]}"
     build all
     ctest --test-dir build --label-exclude slow --output-on-failure --parallel "$(nproc)"
-    python_module
-    .venv/bin/python -m pytest --quiet tests/python
+    if [[ -d tests/python ]]; then
+      python_module
+      .venv/bin/python -m pytest --quiet tests/python
+    fi
     ;;
   *)
     sed -n '2,6p' "$0" >&2

@@ -1,0 +1,94 @@
+#include "tests/arrows/arrows.hpp"
+
+#include <stdlib.h>
+
+#include <catch2/catch.hpp>
+#include <fstream>
+
+namespace orrery {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A source tree of a few files that goes away with the test.
+class Tree {
+ public:
+  Tree() {
+    std::string pattern = (fs::temp_directory_path() / "orrery-arrows-XXXXXX").string();
+    root_ = mkdtemp(pattern.data());
+  }
+  ~Tree() { fs::remove_all(root_); }
+  Tree(const Tree&) = delete;
+  Tree& operator=(const Tree&) = delete;
+
+  void add(const fs::path& path, const std::string& text) const {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream{root_ / path} << text;
+  }
+  const fs::path& root() const { return root_; }
+
+ private:
+  fs::path root_;
+};
+
+TEST_CASE("Every include of the project points the way of the folder table") {
+  CHECK(broken_rules(ORRERY_SOURCE) == std::vector<std::string>{});
+}
+
+TEST_CASE("The project's own sources are what is read") {
+  REQUIRE(fs::exists(fs::path{ORRERY_SOURCE} / "sim/quantity.hpp"));
+}
+
+TEST_CASE("An include against the table is found with its line") {
+  const Tree tree;
+  tree.add("sim/a.hpp", "#pragma once\n#include \"models/plan.hpp\"\n");
+  tree.add("hardware/b.cpp", "#include \"sim/quantity.hpp\"\n  #  include \"scenarios/x.hpp\"\n");
+  tree.add("models/c.cpp", "#include \"hardware/gpu.hpp\"\n#include \"executor/device.hpp\"\n");
+  tree.add("calibrate/d.cu", "#include \"models/plan.hpp\"\n");
+  tree.add("executor/e.cpp", "#include \"scenarios/run.hpp\"\n");
+  CHECK(broken_rules(tree.root()) ==
+        std::vector<std::string>{"calibrate/d.cu:1: may not include models/",
+                                 "executor/e.cpp:1: may not include scenarios/",
+                                 "hardware/b.cpp:2: may not include scenarios/",
+                                 "models/c.cpp:2: may not include executor/",
+                                 "sim/a.hpp:2: may not include models/"});
+}
+
+TEST_CASE("Includes with the arrows, and the command's of every folder, are allowed") {
+  const Tree tree;
+  tree.add("models/a.cpp", "#include <vector>\n#include \"sim/quantity.hpp\"\n");
+  tree.add("calibrate/b.cu", "#include <cuda_runtime.h>\n#include \"executor/device.hpp\"\n");
+  tree.add("scenarios/command/c.cpp",
+           "#include \"executor/run.hpp\"\n#include \"calibrate/fit.hpp\"\nstd::cout << 1;\n");
+  tree.add("models/d.cpp", "// never: #include \"scenarios/x.hpp\", std::cout\n");
+  tree.add("tests/e.cpp", "#include \"scenarios/x.hpp\"\n");
+  CHECK(broken_rules(tree.root()) == std::vector<std::string>{});
+}
+
+TEST_CASE("CUDA headers stay in calibrate and executor") {
+  const Tree tree;
+  tree.add("hardware/a.cpp", "#include <cuda_runtime.h>\n#include <nccl.h>\n");
+  CHECK(broken_rules(tree.root()) ==
+        std::vector<std::string>{"hardware/a.cpp:1: CUDA outside calibrate/ and executor/",
+                                 "hardware/a.cpp:2: CUDA outside calibrate/ and executor/"});
+}
+
+TEST_CASE("A library that prints or exits is found") {
+  const Tree tree;
+  tree.add("sim/a.cpp", "std::cout << 1;\nstd::exit(1);\nfmt::print(\"x\");\nsnprintf(a, 1);\n");
+  CHECK(broken_rules(tree.root()) ==
+        std::vector<std::string>{"sim/a.cpp:1: a library neither prints nor exits: std::cout",
+                                 "sim/a.cpp:2: a library neither prints nor exits: std::exit",
+                                 "sim/a.cpp:3: a library neither prints nor exits: fmt::print("});
+}
+
+TEST_CASE("An include that does not start at the root is found") {
+  const Tree tree;
+  tree.add("sim/input/a.cpp", "#include \"document.hpp\"\n");
+  CHECK(broken_rules(tree.root()) ==
+        std::vector<std::string>{
+            "sim/input/a.cpp:1: includes \"document.hpp\", not written from the root"});
+}
+
+}  // namespace
+}  // namespace orrery
