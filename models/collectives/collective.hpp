@@ -2,7 +2,8 @@
 // How long one collective takes on a cluster, beside its siblings: the same operation that all
 // groups of its axis run at once. A law per algorithm (one file each), the smallest wins.
 // Leaves out: SHARP in the network (CollNet), PAT, symmetric-memory kernels, launch time on the
-// host, the slowdown of kernels that share the GPU, and collisions of flows inside the fabric.
+// host, the slowdown of kernels that share the GPU, collisions of flows inside the fabric, siblings
+// on one PCIe tree, and racks of 72 by the dozen, which reach 8 NICs' worth of their 72.
 
 #include <cstdint>
 #include <optional>

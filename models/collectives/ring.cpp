@@ -35,7 +35,7 @@ double ll_bytes_per_second(const Call& call) {
       return rate.low_latency.count();
     }
   }
-  return ll_rate * link_rate(call.cluster);
+  return ll_rate * link_rate(call.cluster) * reach(call.cluster, call.group.ranks);
 }
 
 }  // namespace
@@ -46,7 +46,8 @@ double ll_bytes_per_second(const Call& call) {
 ///   Simple  2.92 l + V / 0.976 ring + own
 /// own     size / n / 1.49 R, a rank's own shard; nothing in a broadcast or reduce, nor over PCIe,
 ///         where the link is slower than any copy inside a GPU
-/// a, h    base and step of the cluster's constants; R link rate; ring: ring_rate
+/// a, h    base and step of the cluster's constants; R link rate (times reach in 0.282 R and
+///         0.715 R); ring: ring_rate
 /// Source  form: "size over rate plus steps" of NCCL's tuner (src/graph/tuning.cc); own shard and
 ///         constants: fitted, see above
 std::vector<CollectiveTime> ring_in_node(const Call& call) {
@@ -68,7 +69,8 @@ std::vector<CollectiveTime> ring_in_node(const Call& call) {
                           .scale_up = v / ll_bytes_per_second(call)},
                          Algorithm::ring, Protocol::ll));
   if (nvlink) {
-    times.push_back(finish({.latency = ll128_latency * l, .scale_up = v / (ll128_rate * r) + own},
+    times.push_back(finish({.latency = ll128_latency * l,
+                            .scale_up = v / (ll128_rate * r * reach(call.cluster, ranks)) + own},
                            Algorithm::ring, Protocol::ll128));
   }
   const double simple = simple_rate * ring_rate(call.cluster, ranks);

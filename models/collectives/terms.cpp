@@ -54,6 +54,13 @@ double link_rate(const hardware::Cluster& cluster) {
   return rate;
 }
 
+double reach(const hardware::Cluster& cluster, int ranks) {
+  using hardware::ScaleUp;
+  const auto& node = cluster.node;
+  const bool mesh = node.scale_up == ScaleUp::mesh || node.scale_up == ScaleUp::xgmi;
+  return mesh && node.gpus > 1 ? (ranks - 1.0) / (node.gpus - 1.0) : 1.0;
+}
+
 double ring_rate(const hardware::Cluster& cluster, int ranks) {
   for (const auto& rate : cluster.collectives.group_rates) {
     if (rate.ranks >= ranks) return rate.ring.count();
@@ -62,7 +69,7 @@ double ring_rate(const hardware::Cluster& cluster, int ranks) {
     return cluster.collectives.group_rates.back().ring.count();
   }
   const double given = cluster.collectives.ring_rate.count();
-  return given > 0 ? given : 0.8 * link_rate(cluster);
+  return reach(cluster, ranks) * (given > 0 ? given : 0.8 * link_rate(cluster));
 }
 
 double network_share(const Call& call) {

@@ -35,8 +35,13 @@ CollectiveTime finish(const Terms& terms, Algorithm algorithm, std::optional<Pro
 /// Link rate of the data sheet, per GPU and direction: R of the law. The PCIe link without others.
 double link_rate(const hardware::Cluster& cluster);
 
+/// Part of a GPU's links that lead to the others of a group of `ranks` in its node: all behind a
+/// switch, (ranks - 1) / (gpus - 1) where each link ends at one other GPU (xGMI, NVLink meshes).
+/// A hybrid cube mesh doubles some links and lacks others: give such a node its group_rates.
+double reach(const hardware::Cluster& cluster, int ranks);
+
 /// Bus bandwidth of a large ring among `ranks` GPUs of one node. The measured rate of the group's
-/// size where it depends on it (the next larger size between two), else one rate for all.
+/// size where it depends on it (the next larger size between two), else reach * one rate.
 ///   default 0.8 R: NCCL's own link speeds, 240 of 300, 371 of 450, 722 of 900 GB/s
 /// Source  NCCL 2.30, src/graph/topo.h
 double ring_rate(const hardware::Cluster& cluster, int ranks);

@@ -97,3 +97,15 @@ TEST_CASE("A ring without a measured rate reaches four fifths of its link") {
   cluster.collectives.ring_rate = {};  // 0.8 * 300 = 240 GB/s
   CHECK(price(Collective::all_gather, 8_GB, whole_nodes(1), cluster).time == measured.time);
 }
+
+TEST_CASE("In a mesh a group uses only the links that lead to its members") {
+  // Two of eight GPUs joined one to one: 240 / 7 GB/s; V = 4 GB of 8 over 0.976 of it, and the own
+  // shard of 4 GB over 1.49 * 300 GB/s. All eight use all links.
+  auto mesh = only_bytes(a100_cluster());
+  const auto all = price(Collective::all_gather, 8_GB, whole_nodes(1), mesh);
+  mesh.node.scale_up = hardware::ScaleUp::xgmi;
+  CHECK(price(Collective::all_gather, 8_GB, whole_nodes(1), mesh).time == all.time);
+  const auto pair = candidates(Collective::all_gather, 8_GB, whole_nodes(1, 2), mesh).back();
+  CHECK(microseconds(pair.time) ==
+        Approx((4e9 / (0.976 * 240e9 / 7) + 4e9 / (1.49 * 300e9)) * 1e6).epsilon(1e-9));
+}
