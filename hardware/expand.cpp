@@ -88,6 +88,7 @@ Json expand_scale_up(const Node& node, const Json& gpu, Json& assumptions) {
     return lender;
   }
   Json scale_up = resolved(*given, Shelf::scale_up);
+  if (scale_up.contains("kind") && scale_up["kind"] == "none") return scale_up;
   if (fill(scale_up, lender, {"base", "step", "ring_share", "switch_share"})) {
     assumptions.push_back(fmt::format("constants of the scale-up network borrowed from {}", usual));
   }
@@ -109,6 +110,7 @@ Json expand_fabric(const Node& cluster, const std::string& file, const Json& nod
   }
   const std::string pointer = cluster.pointer() + "/fabric";
   Json fabric = resolved(Node{chosen, file, pointer}, Shelf::fabric);
+  if (fabric.contains("kind") && fabric["kind"] == "none") return fabric;
   if (!fabric.contains("latency_class")) {
     fabric["latency_class"] = "infiniband";
     assumptions.push_back("latency class of the fabric not given: infiniband");

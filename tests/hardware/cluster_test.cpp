@@ -1,0 +1,205 @@
+#include "hardware/cluster.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "hardware/catalogue.hpp"
+
+using namespace orrery;
+using namespace orrery::hardware;
+
+namespace {
+
+/// A user's cluster file, expanded and read.
+Cluster read(const std::string& text) {
+  const Document file = Document::parse(text, "mine.json");
+  const Document expanded = Document::from(expand_cluster(file.root()), "mine.json");
+  return read_cluster(expanded.root());
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    read(text);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+bool told(const Cluster& cluster, const std::string& sentence) {
+  return std::count(cluster.assumptions.begin(), cluster.assumptions.end(), sentence) == 1;
+}
+
+/// A GPU that nobody has measured, on a node of its own; `change` is JSON laid over it.
+std::string own_gpu(const std::string& change = "{}") {
+  Json cluster = Json::parse(R"({
+    "name": "mine",
+    "node": {
+      "name": "my-node",
+      "gpu": {
+        "name": "my-gpu", "generation": "hopper",
+        "dense_peak": {"bf16": "500 TFLOP/s", "fp8": "1000 TFLOP/s"},
+        "memory": "64 GiB", "memory_bandwidth": "2 TB/s", "scale_up": "200 GB/s"
+      },
+      "gpus": 8, "scale_up": {"kind": "nvswitch"}, "nics": 4, "nic_bandwidth": "100 Gb/s"
+    },
+    "nodes": 4,
+    "fabric": {"kind": "fat_tree"}
+  })");
+  cluster.merge_patch(Json::parse(change));
+  return cluster.dump();
+}
+
+}  // namespace
+
+TEST_CASE("A GPU without curves borrows its generation's shares of peak and says so") {
+  const Cluster cluster = read(own_gpu());
+  CHECK(cluster.gpu().gemm.at(DType::bf16).compute_share ==
+        named_gpu("h100").gemm.at(DType::bf16).compute_share);
+  CHECK(told(cluster, "gemm bf16 curve of my-gpu borrowed from h100-sxm-80gb"));
+  CHECK(told(cluster, "gemm fp8 curve of my-gpu borrowed from h100-sxm-80gb"));
+  CHECK(told(cluster, "attention flash-3 curve of my-gpu borrowed from h100-sxm-80gb"));
+  CHECK(told(cluster, "memory-bound curve of my-gpu borrowed from h100-sxm-80gb"));
+  CHECK(told(cluster, "constants of the scale-up network borrowed from nvlink4-switch"));
+  CHECK(told(cluster, "latency class of the fabric not given: infiniband"));
+}
+
+TEST_CASE("Borrowed shares meet the borrower's own peak") {
+  // Same share, half the peak and 2 TB/s: a product without traffic takes 989 / 500 as long.
+  const Cluster cluster = read(own_gpu());
+  const Flops work{1'000'000'000'000'000};
+  const GemmCurve curve = named_gpu("h100").gemm.at(DType::bf16);
+  const Time here = cluster.gpu().gemm_time(DType::bf16, work, 0_B) - curve.overhead;
+  const Time there = named_gpu("h100").gemm_time(DType::bf16, work, 0_B) - curve.overhead;
+  CHECK(ratio(here, there) == Approx(989.0 / 500));
+}
+
+TEST_CASE("A measured GPU tells no loan but of the dtypes and kernels that it lacks") {
+  const Cluster cluster = named_cluster("dgx-h100 x 2");
+  CHECK(cluster.assumptions.empty());
+  const auto all = borrowings(cluster.gpu());
+  CHECK(std::count(all.begin(), all.end(),
+                   "gemm fp16 curve of h100-sxm-80gb borrowed from its bf16") == 1);
+}
+
+TEST_CASE("A V100 computes in fp16 by the curve of an A100 in bf16") {
+  const Gpu gpu = named_gpu("v100");
+  CHECK(gpu.gemm.at(DType::fp16).origin.borrowed == "a100-sxm-80gb bf16");
+  CHECK(gpu.gemm.count(DType::bf16) == 0);
+  CHECK_THROWS_WITH(gpu.gemm_time(DType::bf16, Flops{1}, 1_B),
+                    "v100-sxm-32gb does not compute in bf16");
+  CHECK_THROWS_WITH(gpu.attention_time("flash-9", DType::fp16, {}),
+                    "unknown attention kernel 'flash-9' on v100-sxm-32gb; known: cudnn flash-1 "
+                    "flash-2 flash-3 triton");
+}
+
+TEST_CASE("A fabric's rate replaces that of the node's NICs") {
+  // 8 NICs of 800 Gb/s: 800 GB/s a node.
+  const Cluster cluster = read(R"({"node": "dgx-h100", "nodes": 2,
+      "fabric": {"like": "infiniband-fat-tree-2", "bandwidth": "800 Gb/s"}})");
+  CHECK(cluster.nic_bandwidth() == 100_GBps);
+  CHECK(cluster.node_bandwidth() == 800_GBps);
+}
+
+TEST_CASE("Every number of an expanded cluster has one home") {
+  const Json cluster = Catalogue::cluster("p5 x 4");
+  CHECK(cluster.at("/fabric/bandwidth"_json_pointer) == "100 Gb/s");
+  CHECK(cluster.at("/fabric/network"_json_pointer) == "54 us");
+  CHECK(cluster.at("/node/gpu/dense_peak/bf16"_json_pointer) == "989 TFLOP/s");
+  CHECK(cluster.at("/node/scale_up/base"_json_pointer) == "4.6 us");
+  CHECK(cluster.at("/price_per_gpu_hour"_json_pointer) == "$6.88/h");
+  CHECK(!cluster["node"].contains("nic_bandwidth"));
+  CHECK(!cluster["node"].contains("price_per_gpu_hour"));
+  CHECK(named_cluster("p5 x 4").price_source ==
+        "AWS p5.48xlarge on demand, 2026-09, third-party price audit");
+}
+
+TEST_CASE("Expanding what is expanded changes nothing") {
+  for (const char* name : {"selene", "p5 x 4", "gb200-nvl72 x 2", "l40s-8x", "gh200-1x"}) {
+    const Document once = Document::from(Catalogue::cluster(name), name);
+    CHECK(expand_cluster(once.root()) == once.json());
+  }
+  const Document mine = Document::parse(own_gpu(), "mine.json");
+  const Document once = Document::from(expand_cluster(mine.root()), "mine.json");
+  CHECK(expand_cluster(once.root()) == once.json());
+}
+
+TEST_CASE("What is like an entry is that entry with its changes, which are given, not sourced") {
+  const Cluster cluster = read(R"({"nodes": 2, "node": {"like": "dgx-a100-80gb", "gpus": 4,
+      "gpu": {"like": "a100", "memory": "40 GiB"}}})");
+  CHECK(cluster.node.gpus == 4);
+  CHECK(cluster.gpu().name == "a100-sxm-80gb");
+  CHECK(cluster.gpu().memory == 40_GiB);
+  CHECK(cluster.gpu().memory_bandwidth.count() == 2.039e12);
+  const Document file = Document::parse(R"({"node": {"like": "dgx-a100-80gb", "gpus": 4}})", "m");
+  CHECK(expand_cluster(file.root()).at("/node/sources/~1gpus"_json_pointer) == "given");
+}
+
+TEST_CASE("A GPU that is like another under a name of its own borrows that one's curves") {
+  const Cluster cluster = read(R"({"node": {"like": "hgx-b200",
+      "gpu": {"like": "b300-sxm", "name": "b300-cut", "memory": "200 GiB"}}})");
+  CHECK(told(cluster, "gemm bf16 curve of b300-cut borrowed from b300-sxm"));
+  CHECK(told(cluster, "attention cudnn curve of b300-cut borrowed from b300-sxm"));
+}
+
+TEST_CASE("The collective constants follow the links that they were measured on") {
+  const Cluster h100 = named_cluster("dgx-h100 x 2");
+  CHECK(h100.collectives.base == Time{4'600'000});
+  CHECK(h100.collectives.step == Time{820'000});
+  CHECK(h100.collectives.ring_rate == 360_GBps);  // 0.8 of 450
+  // 480 GB/s of bus bandwidth on 8 GPUs is 480 * 8 / 14 = 274 of size over time; share 0.61.
+  CHECK(h100.collectives.switch_rate.count() == Approx(274e9).epsilon(0.003));
+  CHECK(h100.collectives.network == 10_us);
+  CHECK(h100.collectives.half_size == 95_us);
+  CHECK(h100.collectives.half_size_growth == 88_us);
+  CHECK(named_cluster("dgx-a100 x 2").collectives.switch_rate.count() == 0);
+  const auto rates = named_cluster("l40s-8x").collectives.group_rates;
+  REQUIRE(rates.size() == 3);
+  CHECK(rates[1].ranks == 4);
+  CHECK(rates[1].ring.count() == 5.1e9);
+}
+
+TEST_CASE("A node's host power is the server's less that of its GPUs") {
+  // DGX H100: 10.2 kW - 8 x 700 W = 4.6 kW.
+  CHECK(named_cluster("dgx-h100").node.host_power.count() == 4600);
+}
+
+TEST_CASE("Unconfirmed numbers are counted, the user's own are not") {
+  CHECK(named_gpu("h200").unconfirmed == 0);
+  CHECK(named_gpu("h100").unconfirmed == 3);  // backward ratio of flash-3, cudnn and triton
+  const Gpu core = named_gpu("cpu-core");
+  CHECK(core.unconfirmed == 22);  // all of it, until it is calibrated
+  CHECK(read(own_gpu()).gpu().unconfirmed == 0);
+  // How many GPUs and NICs a DGX A100 has.
+  CHECK(named_cluster("selene").unconfirmed == 2);
+}
+
+TEST_CASE("Mistakes in a cluster file are told with their place") {
+  CHECK(
+      error_of(R"({"node": "dgx-h100", "nodes": 2, "fabrik": 1})") ==
+      "mine.json:/fabrik: unknown key; did you mean 'fabric'? accepted: name, node, nodes, fabric, "
+      "price_per_gpu_hour, assumptions, notes, sources");
+  CHECK(error_of(R"({"node": {"like": "dgx-h100", "gpu": "h101"}})")
+            .rfind("mine.json:/node/gpu: unknown GPU 'h101'; known: ", 0) == 0);
+  CHECK(error_of(R"({"node": "dgx-h101"})")
+            .rfind("mine.json:/node: unknown node 'dgx-h101'; known: ", 0) == 0);
+  CHECK(error_of(own_gpu(R"({"node": {"gpu": {"memory": "64"}}})")) ==
+        "mine.json:/node/gpu/memory: expected a size such as \"80 GiB\", found \"64\"");
+  CHECK(error_of(own_gpu(R"({"node": {"gpu": {"memory": "0 GiB"}}})")) ==
+        "mine.json:/node/gpu/memory: expected a size such as \"80 GiB\" above zero, found "
+        "\"0 GiB\"");
+  CHECK(error_of(own_gpu(R"({"node": {"gpu": {"dense_peak": {"bf17": "1 TFLOP/s"}}}})")) ==
+        "mine.json:/node/gpu/dense_peak/bf17: unknown number format; known: fp64 fp32 tf32 fp16 "
+        "bf16 fp8 fp4");
+  CHECK(error_of(own_gpu(R"({"node": {"gpus": 577}})")) ==
+        "mine.json:/node/gpus: expected an integer from 1 to 576, found 577");
+  CHECK(error_of(own_gpu(R"({"fabric": {"efficiency": 1.2}})")) ==
+        "mine.json:/fabric/efficiency: expected a share above 0, at most 1, found 1.2");
+  CHECK(error_of(own_gpu(R"({"node": {"nics": 0}})")) ==
+        "mine.json:/nodes: several nodes need NICs and a fabric");
+  CHECK(error_of(own_gpu(R"({"node": {"scale_up": {"kind": "none"}}})")) ==
+        "mine.json:/node/scale_up/kind: GPUs of one node must reach each other");
+  CHECK(error_of(own_gpu(R"({"node": {"gpu": {"scale_up": null}}})")) ==
+        "mine.json:/node/scale_up: bandwidth is missing, and my-gpu has no such link");
+  CHECK(error_of("7") == "mine.json: expected a name or an object, found 7");
+}
