@@ -132,7 +132,7 @@ std::string Row::place() const {
 
 void Row::fail_expected(std::string_view column, std::string_view expected) const {
   fail_at(table_->name_, table_->lines_[index_],
-          fmt::format("column '{}': expected {}, found \"{}\"", column, expected,
+          fmt::format("column '{}': expected {}, found \"{}\"", printable(column, 60), expected,
                       printable(text(column), 60)));
 }
 

@@ -139,7 +139,8 @@ std::optional<Q> parse_quantity(std::string_view text) {
     if (text.empty() || text.front() != '$') return std::nullopt;
     text = trimmed(text.substr(1));
   }
-  if (text.empty() || text.front() == '-') return std::nullopt;
+  // Neither a sign nor the names of infinity, on which libstdc++ 12 reads beyond the end.
+  if (text.find_first_of("0123456789.") != 0) return std::nullopt;
   // The 64-bit mantissa keeps decimal fractions of every integer quantity exact after rounding.
   long double number = 0;
   const char* end = text.data() + text.size();

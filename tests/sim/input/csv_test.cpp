@@ -82,6 +82,12 @@ TEST_CASE("A cell that is no number is told by line, column and content") {
         "t.csv:line 3: column 'gpus': expected a power of two, found \"many\"");
 }
 
+TEST_CASE("A column whose name breaks the line cannot break the line of the error") {
+  const Table table = Table::parse("\"two\nlines\"\nx\n", "t.csv");
+  CHECK(cell_error([&] { table[0].number("two\nlines"); }) ==
+        "t.csv:line 3: column 'two\\u000alines': expected a number, found \"x\"");
+}
+
 TEST_CASE("A missing column is told by its name and the one that looks like it") {
   const Table table = Table::parse("gpu,time\n", "t.csv");
   CHECK(cell_error([&] {
