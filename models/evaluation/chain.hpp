@@ -1,0 +1,93 @@
+#pragma once
+// A block's meaning, written once for any kind of time: with numbers it is the operation sweep,
+// with (max,+) coefficients it yields the block's map. So the two agree by construction; the event
+// engine is the independent check.
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "models/evaluation/priced.hpp"
+
+namespace orrery::models {
+
+/// What a block turns: when each queue is free and when the input is ready; the latter becomes
+/// the output. The first five stand in the order of `Queue`.
+inline constexpr int chain_states = 6;
+enum ChainState : std::uint8_t {
+  state_host, state_compute, state_tensor, state_data, state_copy, state_io
+};
+
+template <class V>
+using Chain = std::array<V, chain_states>;
+
+/// Plain picoseconds.
+struct NumberTime {
+  std::int64_t value = 0;
+
+  void raise(NumberTime other) { value = other.value > value ? other.value : value; }
+  void advance(std::int64_t by) { value += by; }
+};
+
+/// "Never": below every time, and kept there however much is added.
+inline constexpr std::int64_t never = -(std::int64_t{1} << 60);
+
+/// A time as the maximum over the states of (state + coefficient).
+struct AffineTime {
+  std::array<std::int64_t, chain_states> coefficients{never, never, never, never, never, never};
+
+  void raise(const AffineTime& other) {
+    for (int i = 0; i < chain_states; ++i) {
+      const std::int64_t theirs = other.coefficients[i];
+      if (theirs > coefficients[i]) coefficients[i] = theirs;
+    }
+  }
+  void advance(std::int64_t by) {
+    for (std::int64_t& each : coefficients) each = each > never / 2 ? each + by : never;
+  }
+};
+
+/// A block ready to run: prices beside structure, in flat arrays.
+struct ChainBlock {
+  struct Step {
+    std::int64_t launch = 0, duration = 0;
+    std::uint32_t after_begin = 0, after_end = 0;
+    std::uint8_t queue = 0;
+    bool host_waits = false, writes_output = false;
+  };
+  std::vector<Step> steps;
+  std::vector<OpId> after;
+
+  ChainBlock() = default;
+  ChainBlock(const Block& block, const std::vector<PricedOperation>& prices, bool synchronous);
+};
+
+/// Runs a block from `state`, which becomes the state behind it. `ends` is scratch. `observe` is
+/// called for each operation in order with (index, launched, start, end).
+template <class V, class Observe>
+void run_block(const ChainBlock& block, Chain<V>& state, std::vector<V>& ends, Observe&& observe) {
+  ends.resize(block.steps.size());
+  V output = state[state_io];
+  for (std::size_t i = 0; i < block.steps.size(); ++i) {
+    const ChainBlock::Step& step = block.steps[i];
+    V& host = state[state_host];
+    host.advance(step.launch);
+    V start = host;
+    V& queue = state[step.queue];
+    start.raise(queue);
+    for (std::uint32_t at = step.after_begin; at < step.after_end; ++at) {
+      const OpId id = block.after[at];
+      start.raise(id == block_input ? state[state_io] : ends[id]);
+    }
+    V end = start;
+    end.advance(step.duration);
+    observe(i, host, start, end);
+    queue = end;
+    ends[i] = end;
+    if (step.host_waits) host.raise(end);
+    if (step.writes_output) output = end;
+  }
+  state[state_io] = output;
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,31 @@
+#include "models/evaluation/priced.hpp"
+
+#include <algorithm>
+
+#include "models/evaluation/chain.hpp"
+
+namespace orrery::models {
+
+Time QueueTimes::last() const { return std::max({host, compute, tensor, data, copy}); }
+
+ChainBlock::ChainBlock(const Block& block, const std::vector<PricedOperation>& prices,
+                       bool synchronous) {
+  steps.reserve(block.operations.size());
+  for (std::size_t i = 0; i < block.operations.size(); ++i) {
+    const Operation& op = block.operations[i];
+    Step step;
+    step.launch = prices[i].launch.count();
+    step.duration = prices[i].duration.count();
+    step.queue = static_cast<std::uint8_t>(op.queue);
+    step.host_waits = op.host_waits || (synchronous && op.queue == Queue::compute);
+    step.writes_output = std::any_of(op.writes.begin(), op.writes.end(), [&](OperandId id) {
+      return block.operands[id].role == Role::output;
+    });
+    step.after_begin = static_cast<std::uint32_t>(after.size());
+    after.insert(after.end(), op.after.begin(), op.after.end());
+    step.after_end = static_cast<std::uint32_t>(after.size());
+    steps.push_back(step);
+  }
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,70 @@
+#pragma once
+// A Program with a price on everything in it, and what the evaluations of it answer.
+//
+// The meaning, per rank, instructions and operations in program order:
+//   launch      L = host + launch;  host = L
+//   operation   S = max(L, end of the one before on its queue, ends that it waits for)
+//               E = S + duration;  where the host waits for it, host = max(host, E)
+//   collective  of the tensor group, inside a block: S is the maximum over its members
+//   receive     E_k = max(k-th send ready, receive launched, E_(k-1)) + duration of its channel;
+//               feeds the compute instruction behind it; a blocking one makes the host wait
+//   send        ready = max(L, output of the compute instruction before it)
+//   joint       reductions, ties, norm, gather on queue comm:dp: ready = max(L, compute);
+//               S = max(ready, end of the one before on comm:dp) over all its members
+//   step        an optimizer's input is ready when comm:dp is done
+// A step begins at 0 with all queues free and ends with the last end on any rank.
+
+#include <cstdint>
+#include <vector>
+
+#include "models/program/program.hpp"
+#include "sim/quantity.hpp"
+
+namespace orrery::models {
+
+struct PricedOperation {
+  Time launch{};    // host time before it starts
+  Time duration{};  // on its queue
+};
+
+struct PricedProgram {
+  const Program* program = nullptr;
+  std::vector<std::vector<PricedOperation>> blocks;  // as program->blocks
+  std::vector<Time> channels;                        // one transfer, as program->channels
+  std::vector<Time> collectives;                     // as program->collectives
+  Time transfer_launch{};                            // host time of one send or receive
+  std::vector<Time> collective_launch;               // as program->collectives
+  Time step_launch{};                                // host time before the first instruction
+  bool synchronous = false;       // a launch returns when the operation has ended
+  bool blocking_receive = false;  // the host waits for what it receives
+};
+
+/// Queue times of one rank: when each becomes free.
+struct QueueTimes {
+  Time host{}, compute{}, tensor{}, data{}, copy{};
+
+  friend bool operator==(const QueueTimes&, const QueueTimes&) = default;
+  Time last() const;
+};
+
+/// What an evaluation found.
+struct StepTimes {
+  Time step{};                     // end of the last rank
+  std::vector<QueueTimes> ranks;   // at the end of the step, by rank class
+  /// Ends of transfers, by channel in channel order.
+  std::vector<std::vector<Time>> transfers;
+  /// Starts of joint collectives.
+  std::vector<Time> collective_starts;
+};
+
+/// One sweep with blocks as (max,+) maps; the fast way. Equal layers are powers of one map.
+/// Errors  a schedule that cannot proceed: ContractError naming the stage and instruction
+StepTimes evaluate_maps(const PricedProgram& priced);
+
+/// One sweep, operation by operation.
+StepTimes evaluate_operations(const PricedProgram& priced);
+
+/// The event engine runs every operation of every rank class as events.
+StepTimes evaluate_events(const PricedProgram& priced);
+
+}  // namespace orrery::models

@@ -1,0 +1,45 @@
+#pragma once
+// One rank's step again, operation by operation, once an evaluation has said when transfers ended
+// and collectives started. What reports, traces and critical paths are made of.
+
+#include <functional>
+#include <string>
+
+#include "models/evaluation/chain.hpp"
+
+namespace orrery::models {
+
+/// What an operation's start was waiting for last.
+enum class Cause : std::uint8_t { queue, host, input, dependency };
+
+/// One instruction of one rank: where its queues stood before and behind it.
+struct InstructionRecord {
+  std::size_t index = 0;  // in the class's list
+  const Instruction* instruction = nullptr;
+  Chain<NumberTime> before{}, after{};
+  Time start{}, end{};  // of a transfer or joint collective; first start and last end of a phase
+};
+
+/// One operation of one phase.
+struct OperationRecord {
+  std::size_t index = 0;  // of the instruction
+  std::uint32_t block = 0;
+  std::int64_t layer = -1;
+  std::uint32_t operation = 0;
+  Time launched{}, start{}, end{};
+  Time free{};             // when its queue was free
+  Cause cause = Cause::queue;
+  std::uint32_t waited_for = 0;  // the operation, where the cause is a dependency
+};
+
+/// Who watches a replay. Both are optional.
+struct ReplayObserver {
+  std::function<void(const InstructionRecord&)> instruction;
+  std::function<void(const OperationRecord&)> operation;
+};
+
+/// Errors  `times` is not of this program: ContractError
+void replay(const PricedProgram& priced, const StepTimes& times, std::uint32_t rank_class,
+            const ReplayObserver& observer);
+
+}  // namespace orrery::models

@@ -1,0 +1,187 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "models/lowering/lower.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+/// Hands out the lowest index that was freed last: few buffers, and the same ones again.
+class Pool {
+ public:
+  std::uint32_t take() {
+    if (free_.empty()) return next_++;
+    const std::uint32_t index = free_.back();
+    free_.pop_back();
+    return index;
+  }
+  void give(std::uint32_t index) { free_.push_back(index); }
+
+ private:
+  std::vector<std::uint32_t> free_;
+  std::uint32_t next_ = 0;
+};
+
+constexpr std::uint8_t bit(Slot slot) { return static_cast<std::uint8_t>(1U << slot); }
+
+/// Bytes that forward keeps for backward over one phase: each block's saved operands.
+Bytes saved_bytes(const Program& program, const Phase& backward) {
+  Bytes sum{};
+  for (const Invocation& run : backward.invocations) {
+    sum += program.blocks[run.block].bytes(Role::saved) * run.count;
+  }
+  return sum;
+}
+
+class Binder {
+ public:
+  Binder(const Program& program, RankClass& ranks)
+      : ranks_{ranks},
+        stages_{program.plan.pipeline},
+        chunks_{program.plan.chunks()},
+        pools_(static_cast<std::size_t>(4 * program.plan.virtual_stages)),
+        saved_(static_cast<std::size_t>(program.plan.virtual_stages)) {
+    for (auto& each : saved_) {
+      each.assign(static_cast<std::size_t>(program.plan.micro_batches()), no_binding);
+    }
+  }
+
+  void run() {
+    for (std::size_t i = 0; i < ranks_.instructions.size(); ++i) bind(i);
+  }
+
+ private:
+  enum Kind { saved, out, gradient_in, gradient_out };
+
+  Pool& pool(const Instruction& each, Kind kind) {
+    return pools_[static_cast<std::size_t>(each.chunk / stages_ * 4 + kind)];
+  }
+  std::uint32_t& saved_of(const Instruction& each) {
+    return saved_[static_cast<std::size_t>(each.chunk / stages_)][each.micro_batch];
+  }
+
+  void bind(std::size_t i) {
+    Instruction& each = ranks_.instructions[i];
+    switch (each.op) {
+      case Opcode::receive: return receive(each);
+      case Opcode::forward: return forward(each);
+      case Opcode::backward: return backward(each, i);
+      case Opcode::send: return send(each);
+      default: return;
+    }
+  }
+
+  /// Activations arrive in the place where backward will look for them.
+  void receive(Instruction& each) {
+    const bool activations = each.target % 2 == 0;
+    if (activations) {
+      each.bindings[slot_saved] = saved_of(each) = pool(each, saved).take();
+    } else {
+      each.bindings[slot_in] = arrived_ = pool(each, gradient_in).take();
+    }
+  }
+
+  void forward(Instruction& each) {
+    std::uint32_t& slot = saved_of(each);
+    if (slot == no_binding) slot = pool(each, saved).take();
+    each.bindings[slot_saved] = slot;
+    if (each.chunk < chunks_ - 1) each.bindings[slot_out] = pool(each, out).take();
+    leaving_ = each.bindings[slot_out];
+  }
+
+  /// A backward cut at full buckets keeps its buffers until the last part.
+  void backward(Instruction& each, std::size_t i) {
+    const bool resumes = parts_of_ == key(each);
+    const bool last_part = !continues(i);
+    each.bindings[slot_saved] = saved_of(each);
+    if (each.chunk < chunks_ - 1) each.bindings[slot_in] = arrived_;
+    if (each.chunk > 0) {
+      if (!resumes) leaving_ = pool(each, gradient_out).take();
+      each.bindings[slot_out] = leaving_;
+    }
+    parts_of_ = last_part ? ~std::uint64_t{0} : key(each);
+    if (!last_part) return;
+    each.frees = bit(slot_saved);
+    pool(each, saved).give(each.bindings[slot_saved]);
+    if (each.bindings[slot_in] != no_binding) {
+      each.frees |= bit(slot_in);
+      pool(each, gradient_in).give(each.bindings[slot_in]);
+    }
+  }
+
+  void send(Instruction& each) {
+    const bool activations = each.target % 2 == 0;
+    each.bindings[slot_out] = leaving_;
+    each.frees = bit(slot_out);
+    pool(each, activations ? out : gradient_out).give(leaving_);
+  }
+
+  static std::uint64_t key(const Instruction& each) {
+    return (std::uint64_t{each.chunk} << 32) | each.micro_batch;
+  }
+
+  /// Is there another part of this backward later on? Parts stand close together.
+  bool continues(std::size_t i) const {
+    const Instruction& each = ranks_.instructions[i];
+    const std::size_t end = std::min(i + 3, ranks_.instructions.size());
+    for (std::size_t next = i + 1; next < end; ++next) {
+      const Instruction& later = ranks_.instructions[next];
+      if (later.op == Opcode::backward) return key(later) == key(each);
+    }
+    return false;
+  }
+
+  RankClass& ranks_;
+  std::int64_t stages_, chunks_;
+  std::vector<Pool> pools_;
+  std::vector<std::vector<std::uint32_t>> saved_;
+  std::uint32_t arrived_ = no_binding, leaving_ = no_binding;
+  std::uint64_t parts_of_ = ~std::uint64_t{0};
+};
+
+void add_types(const Program& program, RankClass& ranks) {
+  const auto boundary = program.blocks[layer_forward].find("y");
+  ensure(boundary.has_value(), "a layer writes no output");
+  const Bytes edge = program.blocks[layer_forward].operands[*boundary].bytes();
+  for (std::int64_t v = 0; v < program.plan.virtual_stages; ++v) {
+    const std::int64_t chunk = v * program.plan.pipeline + ranks.stage;
+    const std::string suffix = ".c" + std::to_string(chunk);
+    const auto first = static_cast<std::uint16_t>(ranks.types.size());
+    const Bytes kept = saved_bytes(program, program.phases[backward_phase(chunk)]);
+    ranks.types.push_back({"saved" + suffix, BufferKind::activation, kept});
+    ranks.types.push_back({"out" + suffix, BufferKind::staging, edge});
+    ranks.types.push_back({"gradient_in" + suffix, BufferKind::staging, edge});
+    ranks.types.push_back({"gradient_out" + suffix, BufferKind::staging, edge});
+    ranks.chunk_buffers.push_back({first, static_cast<std::uint16_t>(first + 1),
+                                   static_cast<std::uint16_t>(first + 2),
+                                   static_cast<std::uint16_t>(first + 3)});
+  }
+}
+
+void add_persistent(const Program& program, RankClass& ranks, const Software& software) {
+  const DType storage = storage_dtype(program.plan.precision);
+  const std::int64_t shards = program.plan.zero == Zero::one ? program.plan.data : 1;
+  const std::int64_t owned = (ranks.parameters + shards - 1) / shards;
+  // Master weights are the parameters themselves where those are fp32.
+  const std::int64_t per_owned = storage == DType::fp32 && shards == 1 ? 8 : 12;
+  ranks.persistent = {
+      {"parameters", BufferKind::parameter, Bytes{ranks.parameters * bits(storage) / 8}},
+      {"gradients", BufferKind::gradient, Bytes{ranks.parameters * bits(software.gradient) / 8}},
+      {"optimizer", BufferKind::optimizer, Bytes{owned * per_owned}}};
+}
+
+}  // namespace
+
+Program bind_buffers(Program program, const Software& software) {
+  for (RankClass& ranks : program.classes) {
+    add_types(program, ranks);
+    add_persistent(program, ranks, software);
+    Binder{program, ranks}.run();
+  }
+  return program;
+}
+
+}  // namespace orrery::models

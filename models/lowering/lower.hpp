@@ -1,0 +1,62 @@
+#pragma once
+// From a plan to a Program, pass by pass. Each pass is a pure function Program -> Program with
+// tests of its own; their order is `lower` and nothing else.
+
+#include "models/operations/blocks.hpp"
+#include "models/program/program.hpp"
+
+namespace orrery::models {
+
+/// Block indices that every Program starts with.
+enum BlockIndex : std::uint32_t {
+  layer_forward, layer_backward, embedding_forward, embedding_backward, head_forward,
+  head_backward, first_step_block,
+};
+
+/// Communicator indices that every Program starts with.
+enum CommunicatorIndex : std::uint16_t {
+  tensor_group, data_group, forward_pipe, backward_pipe, model_group, world_group, tie_group,
+};
+
+/// The phase of a chunk's forward, and of its backward.
+constexpr std::uint32_t forward_phase(std::int64_t chunk) {
+  return static_cast<std::uint32_t>(2 * chunk);
+}
+constexpr std::uint32_t backward_phase(std::int64_t chunk) {
+  return static_cast<std::uint32_t>(2 * chunk + 1);
+}
+/// The channel on which a stage sends activations down, and gradients up.
+constexpr std::uint32_t forward_channel(std::int64_t from) {
+  return static_cast<std::uint32_t>(2 * from);
+}
+constexpr std::uint32_t backward_channel(std::int64_t from) {
+  return static_cast<std::uint32_t>(2 * from + 1);
+}
+
+/// Parameters (elements) that a rank holds for one run of a forward block. A tied head on the
+/// embedding's stage holds none of its own vocabulary weight.
+std::int64_t owned_parameters(const Program& program, std::uint32_t forward_block);
+/// ... and for all that a phase runs.
+std::int64_t owned_parameters(const Program& program, const Phase& forward);
+
+/// All passes in order. The plan has no conflicts.
+Program lower(const BlockInputs& inputs);
+
+/// 0. Mesh, communicators, blocks as one rank would run them, phases, compute slots.
+Program schedule_slots(const BlockInputs& inputs);
+/// 1. Forward operations that backward repeats, and what is then not saved.
+Program insert_recompute(Program program);
+/// 2. Collectives of the tensor group inside blocks; with sequence parallelism gathers and
+/// scatters. `overlap`: the weight gradient does not wait for the input gradient's sum.
+Program insert_tensor_collectives(Program program, bool overlap);
+/// 3. Sends and receives between stages: a receive stands right before the slot that it feeds, a
+/// send right behind the slot whose output it takes.
+Program insert_transfers(Program program);
+/// 4. Gradient buckets over the data axis, in the last backward of each chunk when overlapped.
+Program insert_gradient_reduction(Program program, const Software& software);
+/// 5. Tied embeddings, gradient norm, optimizer, and ZeRO-1's parameter gather.
+Program insert_optimizer(Program program, const BlockInputs& inputs);
+/// 6. Buffers: which, how large, bound where, freed where.
+Program bind_buffers(Program program, const Software& software);
+
+}  // namespace orrery::models

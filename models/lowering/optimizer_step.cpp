@@ -1,0 +1,120 @@
+#include <map>
+#include <string>
+#include <utility>
+
+#include "models/lowering/lower.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+/// Appends the end of the step to every class.
+class StepEnd {
+ public:
+  StepEnd(Program& program, const BlockInputs& inputs) : program_{program}, inputs_{inputs} {}
+
+  void run() {
+    if (program_.model.tied_embeddings && program_.plan.pipeline > 1) tie_embeddings();
+    const std::uint32_t norm = add_norm();
+    for (std::uint32_t c = 0; c < program_.classes.size(); ++c) finish_class(c, norm);
+  }
+
+ private:
+  bool sharded() const { return program_.plan.zero == Zero::one; }
+
+  static Instruction step(Opcode op, std::uint32_t target) {
+    Instruction each;
+    each.op = op;
+    each.target = target;
+    return each;
+  }
+
+  std::uint32_t add(JointCollective collective) {
+    program_.collectives.push_back(std::move(collective));
+    return static_cast<std::uint32_t>(program_.collectives.size() - 1);
+  }
+
+  /// First and last stage hold a copy of the embedding each and sum its gradients.
+  void tie_embeddings() {
+    const Block& head = program_.blocks[head_forward];
+    const auto weight = head.find("head.weight");
+    ensure(weight.has_value(), "a head has no weight");
+    const auto last = static_cast<std::uint32_t>(program_.plan.pipeline - 1);
+    const std::uint32_t tie =
+        add({.name = "tied embedding",
+             .kind = Collective::all_reduce,
+             .communicator = tie_group,
+             .dtype = inputs_.software.gradient,
+             .bytes = Bytes{head.operands[*weight].elements() * bits(inputs_.software.gradient) / 8},
+             .classes = {0, last}});
+    program_.classes.front().instructions.push_back(step(Opcode::tie, tie));
+    program_.classes.back().instructions.push_back(step(Opcode::tie, tie));
+  }
+
+  /// One scalar over all ranks that hold different parameters; the host reads it to clip.
+  std::uint32_t add_norm() {
+    std::vector<std::uint32_t> everyone;
+    for (std::uint32_t c = 0; c < program_.classes.size(); ++c) everyone.push_back(c);
+    return add({.name = "gradient norm",
+                .kind = Collective::all_reduce,
+                .communicator = sharded() ? world_group : model_group,
+                .dtype = DType::fp32,
+                .bytes = Bytes{4},
+                .classes = std::move(everyone),
+                .host_waits = true});
+  }
+
+  /// The phase that runs a step block over `elements`, shared by classes of equal size.
+  std::uint32_t phase_of(std::string name, std::int64_t elements,
+                         Block (*make)(const BlockInputs&, std::int64_t)) {
+    const auto [known, fresh] = phases_.try_emplace({name, elements}, 0);
+    if (fresh) {
+      program_.blocks.push_back(make(inputs_, elements));
+      const auto block = static_cast<std::uint32_t>(program_.blocks.size() - 1);
+      known->second = static_cast<std::uint32_t>(program_.phases.size());
+      program_.phases.push_back({std::move(name), {{block, -1, 1}}});
+    }
+    return known->second;
+  }
+
+  void finish_class(std::uint32_t c, std::uint32_t norm) {
+    RankClass& ranks = program_.classes[c];
+    for (std::int64_t v = 0; v < program_.plan.virtual_stages; ++v) {
+      const std::int64_t chunk = v * program_.plan.pipeline + ranks.stage;
+      ranks.parameters += owned_parameters(program_, program_.phases[forward_phase(chunk)]);
+    }
+    const std::int64_t shards = sharded() ? program_.plan.data : 1;
+    const std::int64_t owned = (ranks.parameters + shards - 1) / shards;
+    std::vector<Instruction>& list = ranks.instructions;
+    list.push_back(step(Opcode::optimizer, phase_of("gradient_norm", owned, gradient_norm_block)));
+    list.push_back(step(Opcode::norm, norm));
+    list.push_back(step(Opcode::optimizer, phase_of("adam", owned, adam_block)));
+    if (sharded() && program_.plan.data > 1) {
+      const DType storage = storage_dtype(program_.plan.precision);
+      list.push_back(step(
+          Opcode::gather,
+          add({.name = "parameters.s" + std::to_string(ranks.stage),
+               .kind = inputs_.software.zero_gather == ZeroGather::broadcast
+                           ? Collective::broadcast
+                           : Collective::all_gather,
+               .communicator = data_group,
+               .dtype = storage,
+               .bytes = Bytes{ranks.parameters * bits(storage) / 8},
+               .classes = {c}})));
+    }
+  }
+
+  Program& program_;
+  const BlockInputs& inputs_;
+  std::map<std::pair<std::string, std::int64_t>, std::uint32_t> phases_;
+};
+
+}  // namespace
+
+Program insert_optimizer(Program program, const BlockInputs& inputs) {
+  StepEnd{program, inputs}.run();
+  return program;
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,80 @@
+
+#include "models/lowering/lower.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+/// Does backward run this forward operation again?
+bool repeated(const Operation& op, Recompute recompute) {
+  return recompute == Recompute::full ||
+         (recompute == Recompute::selective && op.attention_core);
+}
+
+/// Adds `operand` of another block under its own name.
+OperandId adopt(Block& block, const Operand& operand) {
+  if (const auto known = block.find(operand.name)) return *known;
+  block.operands.push_back(operand);
+  return static_cast<OperandId>(block.operands.size() - 1);
+}
+
+/// A layer's input is given to backward as a saved operand; everything else that forward made and
+/// backward makes again lives only inside backward.
+void settle_roles(Block& backward, const std::vector<Operation>& again) {
+  for (const Operation& op : again) {
+    for (const OperandId id : op.writes) {
+      Operand& written = backward.operands[id];
+      if (written.role == Role::saved || written.role == Role::output) {
+        written.role = Role::temporary;
+      }
+    }
+    for (const OperandId id : op.reads) {
+      if (backward.operands[id].role == Role::input && backward.operands[id].name == "x") {
+        backward.operands[id].role = Role::saved;
+      }
+    }
+  }
+}
+
+/// What forward writes and nobody saves any more.
+void drop_unsaved(Block& forward, const Block& backward) {
+  for (Operand& each : forward.operands) {
+    if (each.role != Role::saved) continue;
+    const auto kept = backward.find(each.name);
+    const bool saved = kept && backward.operands[*kept].role == Role::saved;
+    if (!saved) each.role = Role::temporary;
+  }
+}
+
+void recompute_block(Block& forward, Block& backward, Recompute recompute) {
+  std::vector<Operation> again;
+  for (const Operation& op : forward.operations) {
+    if (!repeated(op, recompute)) continue;
+    Operation copy = op;
+    copy.pass = Pass::recompute;
+    copy.name += ".again";
+    const auto move = [&](std::vector<OperandId>& ids) {
+      for (OperandId& id : ids) id = adopt(backward, forward.operands[id]);
+    };
+    move(copy.reads);
+    move(copy.writes);
+    move(copy.full_sequence);
+    again.push_back(std::move(copy));
+  }
+  settle_roles(backward, again);
+  backward.operations.insert(backward.operations.begin(), again.begin(), again.end());
+  drop_unsaved(forward, backward);
+  link(backward);
+}
+
+}  // namespace
+
+Program insert_recompute(Program program) {
+  const Recompute recompute = program.plan.recompute;
+  if (recompute != Recompute::none) {
+    recompute_block(program.blocks[layer_forward], program.blocks[layer_backward], recompute);
+  }
+  return program;
+}
+
+}  // namespace orrery::models

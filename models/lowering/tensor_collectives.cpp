@@ -1,0 +1,137 @@
+#include <map>
+#include <string>
+
+#include "models/lowering/lower.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+/// Rewrites one block, operation by operation.
+class TensorCutter {
+ public:
+  TensorCutter(Block& block, const Plan& plan, bool overlap)
+      : block_{block}, plan_{plan}, overlap_{overlap} {}
+
+  void run() {
+    std::vector<Operation> source = std::move(block_.operations);
+    block_.operations.clear();
+    for (Operation& op : source) {
+      if (plan_.sequence_parallel) gather_inputs(op);
+      const bool partial = op.partial_sum && !op.writes.empty();
+      if (partial) {
+        reduce_output(std::move(op));
+      } else {
+        wait_if_serial(op);
+        block_.operations.push_back(std::move(op));
+        if (block_.operations.back().kind == OpKind::cross_entropy) agree_on_loss();
+      }
+    }
+    link(block_);
+    for (const auto& [waiter, awaited] : serial_) {
+      block_.operations[waiter].after.push_back(static_cast<OpId>(awaited));
+    }
+  }
+
+ private:
+  static Operation collective(std::string name, Collective kind, OperandId from, OperandId to,
+                              Pass pass, Bytes bytes) {
+    Operation op;
+    op.kind = OpKind::collective;
+    op.queue = Queue::tensor;
+    op.time_class = TimeClass::tp;
+    op.pass = pass;
+    op.name = std::move(name);
+    op.reads = {from};
+    op.writes = {to};
+    op.collective = kind;
+    op.communicator = tensor_group;
+    op.bytes = bytes;
+    return op;
+  }
+
+  /// A [T, h] version of a [S, h] operand.
+  OperandId whole(OperandId shard, std::string_view suffix) {
+    Operand full = block_.operands[shard];
+    full.name += suffix;
+    full.role = Role::temporary;
+    full.shape[1] *= plan_.tensor;
+    if (const auto known = block_.find(full.name)) return *known;
+    block_.operands.push_back(full);
+    return static_cast<OperandId>(block_.operands.size() - 1);
+  }
+
+  bool is_shard(OperandId id) const {
+    const Operand& each = block_.operands[id];
+    return each.shape[1] == plan_.micro_batch * plan_.seq_len / plan_.tensor;
+  }
+
+  /// Gathers what `op` must find whole and points its reads at the gathered copies.
+  void gather_inputs(Operation& op) {
+    for (const OperandId id : op.full_sequence) {
+      if (!is_shard(id) || gathered_.count(id) > 0) continue;
+      const OperandId full = whole(id, ".full");
+      gathered_[id] = full;
+      block_.operations.push_back(collective(block_.operands[id].name + ".gather",
+                                             Collective::all_gather, id, full, op.pass,
+                                             block_.operands[full].bytes()));
+    }
+    for (OperandId& id : op.reads) {
+      const auto full = gathered_.find(id);
+      const bool wanted = full != gathered_.end() && op.kind != OpKind::norm_backward &&
+                          op.kind != OpKind::add && op.kind != OpKind::add_backward;
+      if (wanted) id = full->second;
+    }
+    for (const OperandId id : op.writes) gathered_.erase(id);  // a stale copy is never read
+  }
+
+  /// The operation writes an addend; the group's sum goes where it wrote before.
+  void reduce_output(Operation op) {
+    const OperandId sum = op.writes.front();
+    OperandId addend = sum;
+    if (plan_.sequence_parallel) addend = whole(sum, ".partial");
+    op.writes.front() = addend;
+    const Bytes bytes = block_.operands[addend].bytes();
+    const Pass pass = op.pass;
+    const std::string name = op.name + (plan_.sequence_parallel ? ".scatter" : ".sum");
+    block_.operations.push_back(std::move(op));
+    block_.operations.push_back(collective(
+        name, plan_.sequence_parallel ? Collective::reduce_scatter : Collective::all_reduce,
+        addend, sum, pass, bytes));
+    last_sum_ = block_.operations.size() - 1;
+  }
+
+  /// A loss over vocabulary shards agrees on three numbers per token: the largest logit, the
+  /// label's logit and the sum of exponentials.
+  void agree_on_loss() {
+    const OperandId softmax = block_.operations.back().writes.front();
+    const Bytes bytes{3 * 4 * block_.operands[softmax].shape[1]};
+    block_.operations.push_back(collective("loss.sum", Collective::all_reduce, softmax, softmax,
+                                           Pass::forward, bytes));
+  }
+
+  /// Without overlap the weight gradient runs only after the input gradient's sum.
+  void wait_if_serial(const Operation& op) {
+    const bool weight_gradient = op.kind == OpKind::gemm && op.gemm.transpose_a;
+    if (!overlap_ && weight_gradient && last_sum_ > 0) {
+      serial_.emplace_back(block_.operations.size(), last_sum_);
+    }
+  }
+
+  Block& block_;
+  const Plan& plan_;
+  bool overlap_;
+  std::map<OperandId, OperandId> gathered_;
+  std::vector<std::pair<std::size_t, std::size_t>> serial_;
+  std::size_t last_sum_ = 0;
+};
+
+}  // namespace
+
+Program insert_tensor_collectives(Program program, bool overlap) {
+  if (program.plan.tensor == 1) return program;
+  for (Block& block : program.blocks) TensorCutter{block, program.plan, overlap}.run();
+  return program;
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,59 @@
+#pragma once
+// The blocks of a transformer as one rank of a tensor group runs them, before the lowering adds
+// collectives and recomputation: layers, embedding, head with loss, and the optimizer.
+//
+// Shapes: tokens T = micro_batch * seq_len; S = T, or T / tensor where sequence parallelism keeps
+// a shard of the sequence; h hidden; q, kv, f, V: this rank's share of heads, KV heads, MLP and
+// (padded) vocabulary.
+
+#include <cstdint>
+
+#include "hardware/gpu.hpp"
+#include "models/model.hpp"
+#include "models/plan.hpp"
+#include "models/program/block.hpp"
+#include "models/software/software.hpp"
+
+namespace orrery::models {
+
+/// What the blocks of one step are built from.
+struct BlockInputs {
+  const Model& model;
+  const Plan& plan;
+  const Software& software;
+  hardware::Generation generation = hardware::Generation::other;
+};
+
+/// Sizes of one rank's share.
+struct Shares {
+  std::int64_t sequences, seq, tokens, rows;  // b, s, T, S
+  std::int64_t hidden, heads, kv_heads, head_dim;
+  std::int64_t query, key_value;  // columns: heads * head_dim, kv_heads * head_dim
+  std::int64_t ffn, vocab;
+
+  explicit Shares(const BlockInputs& inputs);
+};
+
+/// Vocabulary padded to a multiple of 128 x tensor, as Megatron does, so that it cuts evenly.
+std::int64_t padded_vocab(const Model& model, std::int64_t tensor);
+
+/// One direction of a block and the one that undoes it.
+struct BlockPair {
+  Block forward, backward;
+};
+
+BlockPair layer_blocks(const BlockInputs& inputs);
+BlockPair embedding_blocks(const BlockInputs& inputs);
+/// Final norm, vocabulary projection and loss. A tied head on the embedding's stage has no weight
+/// of its own.
+BlockPair head_blocks(const BlockInputs& inputs);
+
+/// Sum of squares of `elements` gradients, before the norm is agreed.
+Block gradient_norm_block(const BlockInputs& inputs, std::int64_t elements);
+/// AdamW on `elements` owned parameters: fp32 master and moments, working copy in storage format.
+Block adam_block(const BlockInputs& inputs, std::int64_t elements);
+
+/// Parameters (elements) of this rank's share of a block.
+std::int64_t parameters_of(const Block& block);
+
+}  // namespace orrery::models

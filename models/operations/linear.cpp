@@ -1,0 +1,88 @@
+#include "models/operations/linear.hpp"
+
+namespace orrery::models {
+
+DType LinearBuilder::arithmetic(const Linear& layer) const {
+  return layer.low_precision ? compute_dtype(inputs_.plan.precision)
+                             : (inputs_.plan.precision == Precision::fp8
+                                    ? DType::bf16
+                                    : compute_dtype(inputs_.plan.precision));
+}
+
+/// The fp8 copy of a [T, columns] tensor; the tensor itself in other formats.
+OperandId LinearBuilder::quantised(const Linear& layer, std::string_view suffix, OperandId source,
+                                   std::int64_t columns) {
+  if (arithmetic(layer) != DType::fp8) return source;
+  const std::string name = block_.at(source).name + std::string{suffix};
+  const OperandId copy =
+      block_.operand(name, Role::temporary, DType::fp8, {1, shares_.tokens, columns});
+  Operation& op = block_.add(OpKind::quantise, layer.name + std::string{suffix}, {source}, {copy});
+  op.full_sequence = {source};
+  return copy;
+}
+
+void LinearBuilder::forward(const Linear& layer, OperandId input, OperandId output) {
+  const DType storage = storage_dtype(inputs_.plan.precision);
+  const OperandId a = quantised(layer, ".fp8", input, layer.in);
+  const OperandId weight = block_.operand(layer.name + ".weight", Role::parameter, storage,
+                                          {1, layer.in, layer.out});
+  Operation& op = block_.gemm(layer.name, a, weight, output,
+                              {.m = shares_.tokens, .n = layer.out, .k = layer.in},
+                              arithmetic(layer));
+  if (layer.cut == LinearCut::column && a == input) op.full_sequence = {input};
+  op.partial_sum = layer.cut == LinearCut::row;
+  if (layer.bias && layer.cut == LinearCut::column) {
+    const OperandId bias =
+        block_.operand(layer.name + ".bias", Role::parameter, storage, {1, 1, layer.out});
+    op.reads.push_back(bias);  // added in the epilogue
+  }
+}
+
+void LinearBuilder::backward(const Linear& layer, OperandId input, OperandId output_gradient,
+                             OperandId input_gradient) {
+  const DType storage = storage_dtype(inputs_.plan.precision);
+  const OperandId dy = quantised(layer, ".grad8", output_gradient, layer.out);
+  const OperandId weight = block_.operand(layer.name + ".weight", Role::parameter, storage,
+                                          {1, layer.in, layer.out});
+  Operation& op = block_.gemm(
+      layer.name + ".dgrad", dy, weight, input_gradient,
+      {.m = shares_.tokens, .n = layer.in, .k = layer.out, .transpose_b = true},
+      arithmetic(layer));
+  // The gather of the saved input starts before this product, so that it hides behind it.
+  if (layer.cut == LinearCut::column) op.full_sequence = {input};
+  if (layer.cut == LinearCut::row && dy == output_gradient) op.full_sequence = {output_gradient};
+  op.partial_sum = layer.cut == LinearCut::column;
+  weight_gradient(layer, quantised(layer, ".saved8", input, layer.in), dy);
+}
+
+void LinearBuilder::weight_gradient(const Linear& layer, OperandId input,
+                                    OperandId output_gradient) {
+  const Software& software = inputs_.software;
+  const std::array<std::int64_t, 3> shape{1, layer.in, layer.out};
+  const OperandId gradient = block_.operand(layer.name + ".weight.grad", Role::gradient,
+                                            software.gradient, shape);
+  const bool separate = software.accumulation == Accumulation::separate;
+  const OperandId out =
+      separate ? block_.operand(layer.name + ".weight.fresh", Role::temporary,
+                                storage_dtype(inputs_.plan.precision), shape)
+               : gradient;
+  Operation& op = block_.gemm(layer.name + ".wgrad", input, output_gradient, out,
+                              {.m = layer.in,
+                               .n = layer.out,
+                               .k = shares_.tokens,
+                               .transpose_a = true,
+                               .accumulate = !separate},
+                              arithmetic(layer));
+  op.full_sequence = {input, output_gradient};
+  if (layer.bias && layer.cut == LinearCut::column) {
+    op.writes.push_back(block_.operand(layer.name + ".bias.grad", Role::gradient,
+                                       software.gradient, {1, 1, layer.out}));
+  }
+  if (separate) {
+    Operation& sum = block_.add(OpKind::accumulate, layer.name + ".accumulate", {out, gradient},
+                                {gradient});
+    sum.dtype = software.gradient;
+  }
+}
+
+}  // namespace orrery::models

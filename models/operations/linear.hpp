@@ -1,0 +1,49 @@
+#pragma once
+// A linear layer's three products and what surrounds them: [T, in] x [in, out] forward, the input
+// gradient [T, out] x [out, in] and the weight gradient [in, T] x [T, out], in the plan's format
+// with fp8's quantisation passes and the stack's way to accumulate.
+
+#include <string>
+
+#include "models/operations/blocks.hpp"
+#include "models/operations/builder.hpp"
+
+namespace orrery::models {
+
+/// How a linear layer is cut over the tensor axis.
+enum class LinearCut : std::uint8_t {
+  column,  // outputs cut: input needs all rows, input gradient is a partial sum
+  row,     // inputs cut: output is a partial sum, output gradient needs all rows
+};
+
+struct Linear {
+  std::string name;  // "qkv"
+  std::int64_t in = 0, out = 0;  // of this rank
+  bool bias = false;
+  LinearCut cut = LinearCut::column;
+  bool low_precision = true;  // fp8 where the plan says so; the vocabulary head stays in 16 bits
+};
+
+/// Writes linear layers into a block.
+class LinearBuilder {
+ public:
+  LinearBuilder(BlockBuilder& block, const BlockInputs& inputs, const Shares& shares)
+      : block_{block}, inputs_{inputs}, shares_{shares} {}
+
+  void forward(const Linear& layer, OperandId input, OperandId output);
+  /// `output_gradient` -> `input_gradient` and the weight's gradient; `input` is what forward read.
+  void backward(const Linear& layer, OperandId input, OperandId output_gradient,
+                OperandId input_gradient);
+
+ private:
+  DType arithmetic(const Linear& layer) const;
+  OperandId quantised(const Linear& layer, std::string_view suffix, OperandId source,
+                      std::int64_t columns);
+  void weight_gradient(const Linear& layer, OperandId input, OperandId output_gradient);
+
+  BlockBuilder& block_;
+  const BlockInputs& inputs_;
+  const Shares& shares_;
+};
+
+}  // namespace orrery::models

@@ -1,0 +1,114 @@
+#include "models/program/block.hpp"
+
+#include <algorithm>
+
+namespace orrery::models {
+
+std::string_view name(Queue queue) {
+  constexpr std::string_view of[] = {"host", "compute", "comm:tp", "comm:dp", "copy"};
+  return of[static_cast<int>(queue)];
+}
+
+std::string_view name(OpKind kind) {
+  constexpr std::string_view of[] = {
+      "gemm",       "batched_gemm",        "attention",     "attention_backward",
+      "softmax",    "softmax_backward",    "norm",          "norm_backward",
+      "rotary",     "rotary_backward",     "activation",    "activation_backward",
+      "add",        "add_backward",        "embedding",     "embedding_backward",
+      "cross_entropy", "cross_entropy_backward", "quantise", "accumulate",
+      "squared_norm", "adam",              "cast",          "collective",
+      "copy"};
+  return of[static_cast<int>(kind)];
+}
+
+std::string_view name(TimeClass part) {
+  constexpr std::string_view of[] = {"gemm", "attention", "memory_bound", "tp",   "dp",   "pp",
+                                     "other_comm", "bubble", "optimizer", "host", "other"};
+  return of[static_cast<int>(part)];
+}
+
+std::optional<OperandId> Block::find(std::string_view operand) const {
+  const auto found = std::find_if(operands.begin(), operands.end(),
+                                  [&](const Operand& each) { return each.name == operand; });
+  if (found == operands.end()) return std::nullopt;
+  return static_cast<OperandId>(found - operands.begin());
+}
+
+Flops Block::flops() const {
+  Flops sum{};
+  for (const Operation& op : operations) sum += op.flops;
+  return sum;
+}
+
+Bytes Block::bytes(Role role) const {
+  Bytes sum{};
+  for (const Operand& each : operands) {
+    if (each.role == role) sum += each.bytes();
+  }
+  return sum;
+}
+
+Bytes Block::temporary_peak() const {
+  // Alive from the operation that first touches it to the one that last does, both included.
+  const std::size_t n = operations.size();
+  std::vector<std::size_t> first(operands.size(), n), last(operands.size(), 0);
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto touch = [&](OperandId id) {
+      first[id] = std::min(first[id], i);
+      last[id] = std::max(last[id], i);
+    };
+    for (const OperandId id : operations[i].reads) touch(id);
+    for (const OperandId id : operations[i].writes) touch(id);
+  }
+  Bytes peak{};
+  for (std::size_t i = 0; i < n; ++i) {
+    Bytes alive{};
+    for (std::size_t id = 0; id < operands.size(); ++id) {
+      if (operands[id].role == Role::temporary && first[id] <= i && i <= last[id]) {
+        alive += operands[id].bytes();
+      }
+    }
+    peak = std::max(peak, alive);
+  }
+  return peak;
+}
+
+namespace {
+
+/// What has touched one operand so far.
+struct Touched {
+  int writer = -1;
+  std::vector<int> readers;
+};
+
+void wait_for(Operation& op, int earlier, const std::vector<Operation>& operations) {
+  if (earlier < 0 || operations[static_cast<std::size_t>(earlier)].queue == op.queue) return;
+  const auto id = static_cast<OpId>(earlier);
+  if (std::find(op.after.begin(), op.after.end(), id) == op.after.end()) op.after.push_back(id);
+}
+
+}  // namespace
+
+void link(Block& block) {
+  std::vector<Touched> touched(block.operands.size());
+  for (std::size_t i = 0; i < block.operations.size(); ++i) {
+    Operation& op = block.operations[i];
+    op.after.clear();
+    for (const OperandId id : op.reads) {
+      const bool from_outside = block.operands[id].role == Role::input && touched[id].writer < 0;
+      const auto input = std::find(op.after.begin(), op.after.end(), block_input);
+      if (from_outside && input == op.after.end()) op.after.push_back(block_input);
+      wait_for(op, touched[id].writer, block.operations);
+      touched[id].readers.push_back(static_cast<int>(i));
+    }
+    for (const OperandId id : op.writes) {
+      for (const int reader : touched[id].readers) {
+        if (reader != static_cast<int>(i)) wait_for(op, reader, block.operations);
+      }
+      wait_for(op, touched[id].writer, block.operations);
+      touched[id] = {static_cast<int>(i), {}};
+    }
+  }
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,148 @@
+#pragma once
+// A block: a straight-line list of operations with formal operands, shared by all the layers and
+// micro-batches that it is bound to. It says what to run; the schedule says when and on what.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hardware/dtype.hpp"
+#include "models/collectives/collective.hpp"
+#include "sim/quantity.hpp"
+
+namespace orrery::models {
+
+using hardware::DType;
+
+/// In-order queues of one rank. The host launches; the others run what was launched.
+enum class Queue : std::uint8_t { host, compute, tensor, data, copy };
+inline constexpr int queue_count = 5;
+std::string_view name(Queue queue);  // "host", "compute", "comm:tp", "comm:dp", "copy"
+
+/// What an operation computes. Its attributes are in `Operation`; an executor needs no more.
+enum class OpKind : std::uint8_t {
+  gemm,                // writes[0] (+)= op(reads[0]) x op(reads[1])
+  batched_gemm,        // per head: attention scores, context and their gradients
+  attention,           // fused forward: q k v -> out, log-sum-exp
+  attention_backward,  // fused backward
+  softmax,             // scale, mask, softmax (and dropout) of the scores
+  softmax_backward,
+  norm,
+  norm_backward,
+  rotary,
+  rotary_backward,
+  activation,  // gelu; silu(gate) * up
+  activation_backward,
+  add,         // residual (with bias and dropout where the model has them)
+  add_backward,
+  embedding,
+  embedding_backward,
+  cross_entropy,  // softmax and loss over vocabulary shards
+  cross_entropy_backward,
+  quantise,    // cast to fp8 with its scale
+  accumulate,  // gradient += fresh gradient
+  squared_norm,
+  adam,
+  cast,
+  collective,
+  copy,
+};
+inline constexpr int op_kind_count = 25;
+std::string_view name(OpKind kind);
+
+/// What a step's time is spent on: the parts of a report.
+enum class TimeClass : std::uint8_t {
+  gemm, attention, memory_bound, tp, dp, pp, other_comm, bubble, optimizer, host, other
+};
+inline constexpr int time_class_count = 11;
+std::string_view name(TimeClass part);
+
+/// Who owns an operand and how long it lives.
+enum class Role : std::uint8_t {
+  input,      // bound to what the block before wrote
+  output,     // bound to what the block after reads
+  parameter,  // of the bound layer
+  gradient,   // accumulators of the bound layer
+  optimizer,  // master weights and moments of the bound layers
+  saved,      // written by forward, read by backward of the same layer and micro-batch
+  temporary,  // lives inside the block
+  batch,      // tokens, labels: of the micro-batch
+};
+
+/// A formal operand: a dense tensor in row-major order.
+struct Operand {
+  std::string name;  // "qkv.weight"
+  Role role = Role::temporary;
+  DType dtype = DType::bf16;
+  std::array<std::int64_t, 3> shape{1, 1, 1};  // unused leading axes are 1
+
+  std::int64_t elements() const { return shape[0] * shape[1] * shape[2]; }
+  Bytes bytes() const { return Bytes{(elements() * bits(dtype) + 7) / 8}; }
+};
+
+using OperandId = std::uint16_t;
+using OpId = std::uint16_t;
+inline constexpr OpId block_input = 0xffff;  // as a dependency: the bound input is ready
+
+/// Does a GEMM read its operands transposed, and does it add to what is there?
+struct GemmShape {
+  std::int64_t m = 0, n = 0, k = 0;  // [m, k] x [k, n], 2mnk FLOPs
+  std::int64_t batch = 1;            // products, for batched_gemm
+  bool transpose_a = false, transpose_b = false;
+  bool accumulate = false;  // fp32 accumulators: writes[0] += product
+};
+
+/// Sizes of one attention on one rank.
+struct AttentionShape {
+  std::int64_t batch = 0, seq = 0, heads = 0, kv_heads = 0, head_dim = 0;
+  bool causal = true;
+};
+
+/// Which half of training an operation belongs to; the host pays differently for each.
+enum class Pass : std::uint8_t { forward, backward, recompute, step };
+
+/// One kernel, collective or copy on one queue.
+struct Operation {
+  OpKind kind = OpKind::gemm;
+  Queue queue = Queue::compute;
+  Pass pass = Pass::forward;
+  TimeClass time_class = TimeClass::memory_bound;
+  std::string name;  // unique in its block: "qkv", "qkv.dgrad"
+  std::vector<OperandId> reads, writes;
+  std::vector<OpId> after;  // ends to wait for besides queue order; filled by `link`
+  DType dtype = DType::bf16;  // format of the arithmetic
+  GemmShape gemm{};
+  AttentionShape attention{};
+  Collective collective = Collective::all_reduce;
+  std::uint16_t communicator = 0;  // of a collective, index into Program::communicators
+  /// Operands whose every sequence row must be there from here on (gathered under sequence
+  /// parallelism), and whether writes[0] is one addend of the tensor group's sum.
+  std::vector<OperandId> full_sequence;
+  bool partial_sum = false;
+  bool attention_core = false;  // recomputed by selective recomputation
+  bool host_waits = false;         // the host goes on only after its end
+  double epsilon = 0;              // of norms
+  Flops flops{};                   // multiply-adds count two; causal attention counts half
+  Bytes bytes{};                   // memory traffic, or payload of a collective (nccl-tests size)
+};
+
+struct Block {
+  std::string name;  // "layer.forward"
+  std::vector<Operand> operands;
+  std::vector<Operation> operations;
+
+  std::optional<OperandId> find(std::string_view operand) const;
+  Flops flops() const;
+  /// Bytes of all operands of a role.
+  Bytes bytes(Role role) const;
+  /// Highest sum of temporaries alive at once, each from its first write to its last use.
+  Bytes temporary_peak() const;
+};
+
+/// Fills `after` from reads and writes: an operation waits for the last writer of what it reads
+/// and for the readers and writer of what it overwrites, where they run on another queue.
+void link(Block& block);
+
+}  // namespace orrery::models

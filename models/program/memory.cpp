@@ -1,0 +1,111 @@
+#include "models/program/memory.hpp"
+
+#include <algorithm>
+
+namespace orrery::models {
+
+Bytes total(const MemoryByKind& memory) {
+  Bytes sum{};
+  for (const Bytes each : memory) sum += each;
+  return sum;
+}
+
+namespace {
+
+constexpr std::size_t at(BufferKind kind) { return static_cast<std::size_t>(kind); }
+
+/// Temporaries of a phase: its largest block, and where layers follow each other in backward a
+/// second gradient to pass between them.
+Bytes workspace_of(const Program& program, const Phase& phase,
+                   const std::vector<Bytes>& block_peaks) {
+  Bytes peak{};
+  for (const Invocation& run : phase.invocations) {
+    const Block& block = program.blocks[run.block];
+    Bytes each = block_peaks[run.block];
+    const bool passes_gradient = block.find("x.grad").has_value() && phase.invocations.size() +
+        static_cast<std::size_t>(run.count) > 2;
+    if (passes_gradient) each += block.operands[*block.find("x.grad")].bytes() * 2;
+    peak = std::max(peak, each);
+  }
+  return peak;
+}
+
+/// Follows one class's list.
+class MemoryWalk {
+ public:
+  MemoryWalk(const Program& program, const RankClass& ranks) : program_{program}, ranks_{ranks} {
+    for (const PersistentBuffer& each : ranks.persistent) now_[at(each.kind)] += each.bytes;
+    std::vector<Bytes> blocks;
+    for (const Block& block : program.blocks) blocks.push_back(block.temporary_peak());
+    for (const Phase& phase : program.phases) {
+      workspace_.push_back(workspace_of(program, phase, blocks));
+    }
+  }
+
+  MemoryPeak run() {
+    for (std::size_t i = 0; i < ranks_.instructions.size(); ++i) step(i, ranks_.instructions[i]);
+    return peak_;
+  }
+
+ private:
+  const ChunkBuffers& buffers(const Instruction& each) const {
+    return ranks_.chunk_buffers[static_cast<std::size_t>(each.chunk / program_.plan.pipeline)];
+  }
+
+  void hold(std::uint16_t type, int sign) {
+    const BufferType& buffer = ranks_.types[type];
+    now_[at(buffer.kind)] += buffer.bytes * sign;
+  }
+
+  void step(std::size_t i, const Instruction& each) {
+    const bool runs = each.op == Opcode::forward || each.op == Opcode::backward ||
+                      each.op == Opcode::optimizer;
+    if (each.op == Opcode::receive) {
+      hold(each.target % 2 == 0 ? buffers(each).saved : buffers(each).gradient_in, 1);
+    } else if (each.op == Opcode::forward) {
+      if (each.chunk == 0) hold(buffers(each).saved, 1);
+      if (each.bindings[slot_out] != no_binding) hold(buffers(each).out, 1);
+    } else if (each.op == Opcode::backward && begins_gradient(i, each)) {
+      hold(buffers(each).gradient_out, 1);
+    }
+    now_[at(BufferKind::workspace)] = runs ? workspace_[each.target] : Bytes{};
+    const Bytes sum = total(now_);
+    if (sum > highest_) {
+      highest_ = sum;
+      peak_ = {now_, i};
+    }
+    release(each);
+  }
+
+  /// A backward cut at full buckets takes its outgoing gradient once.
+  bool begins_gradient(std::size_t i, const Instruction& each) const {
+    if (each.bindings[slot_out] == no_binding) return false;
+    if (i < 2) return true;
+    const Instruction& before = ranks_.instructions[i - 2];
+    return before.op != Opcode::backward || before.chunk != each.chunk ||
+           before.micro_batch != each.micro_batch;
+  }
+
+  void release(const Instruction& each) {
+    if ((each.frees & (1U << slot_saved)) != 0) hold(buffers(each).saved, -1);
+    if ((each.frees & (1U << slot_in)) != 0) hold(buffers(each).gradient_in, -1);
+    if ((each.frees & (1U << slot_out)) != 0) {
+      hold(each.target % 2 == 0 ? buffers(each).out : buffers(each).gradient_out, -1);
+    }
+  }
+
+  const Program& program_;
+  const RankClass& ranks_;
+  std::vector<Bytes> workspace_;  // by phase
+  MemoryByKind now_{};
+  MemoryPeak peak_{};
+  Bytes highest_{-1};
+};
+
+}  // namespace
+
+MemoryPeak memory_peak(const Program& program, std::uint32_t rank_class) {
+  return MemoryWalk{program, program.classes[rank_class]}.run();
+}
+
+}  // namespace orrery::models

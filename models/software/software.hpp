@@ -1,0 +1,96 @@
+#pragma once
+// The software profile: what one stack's launch costs, which kernels it has, what it fuses and
+// overlaps, where it synchronises. Data, like a GPU: a JSON file, fitted once per stack.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hardware/gpu.hpp"
+#include "models/plan.hpp"
+#include "sim/input/document.hpp"
+#include "sim/quantity.hpp"
+
+namespace orrery::models {
+
+/// Where gradients of several micro-batches meet.
+enum class Accumulation : std::uint8_t {
+  fused,     // the weight-gradient GEMM adds into fp32 accumulators
+  separate,  // a kernel of its own adds the 16-bit gradient
+  in_place,  // 16-bit gradients, added by the GEMM
+};
+/// How ZeRO-1 hands out updated parameters.
+enum class ZeroGather : std::uint8_t { all_gather, broadcast };
+
+struct HostCosts {
+  Time forward_launch{};        // one operation, forward and recomputation
+  Time backward_launch{};       // one operation, backward and optimizer
+  Time communication_launch{};  // one collective or transfer
+  Time jitter{};                // per rank and collective: a group waits for its slowest host
+  Time step{};                  // data loading, logging, learning rate: once per step
+  bool synchronous = false;     // a launch returns when the operation has ended (CPU)
+  bool blocking_receive = false;
+};
+
+struct KernelChoices {
+  /// GEMM time in a long step over the isolated kernel, by GPU generation; "default" otherwise.
+  std::map<std::string, double> gemm_derate;
+  /// Memory-bound time over the fused kernel's ideal traffic.
+  double memory_derate = 1.0;
+  /// Attention kernel by generation ("flash-2", "unfused", ...); "default" otherwise.
+  std::map<std::string, std::string> attention;
+  /// Attention time over that kernel's curve.
+  double attention_derate = 1.0;
+  double loss_forward_bytes = 32;   // per logit
+  double loss_backward_bytes = 24;  // per logit
+  double predicted_share = 1.0;     // of an encoder's tokens that reach the vocabulary head
+  bool dropout = false;
+};
+
+struct Overlap {
+  bool tensor_backward = false;    // input-gradient all-reduce beside the weight gradient
+  double tensor_exposed = 1.0;     // share of tensor-parallel time that other means leave visible
+  bool gradients = true;           // data-parallel buckets beside backward
+  double data_efficiency = 1.0;    // share of the collective law's bandwidth that is reached
+  double data_exposed = 1.0;       // share of data-parallel time that other means leave visible
+  Bytes bucket{};                  // gradient bucket
+};
+
+struct MemoryAllowances {
+  Bytes context{};           // CUDA context and libraries
+  Bytes workspace{};         // cuBLAS and friends
+  Bytes per_communicator{};  // NCCL buffers
+  double fragmentation = 0;  // share of dynamic memory
+};
+
+struct Software {
+  std::string name;
+  int year = 0;
+  std::string source;
+  HostCosts host;
+  KernelChoices kernels;
+  Overlap overlap;
+  Accumulation accumulation = Accumulation::fused;
+  hardware::DType gradient = hardware::DType::fp32;  // accumulators and reduction
+  ZeroGather zero_gather = ZeroGather::all_gather;
+  bool embedding_counts = false;  // default stage rule
+  MemoryAllowances memory;
+  std::vector<std::string> aliases;
+
+  double gemm_derate(hardware::Generation generation) const;
+  std::string_view attention(hardware::Generation generation) const;
+};
+
+/// Name of a generation as profiles spell it: "ampere", "hopper".
+std::string_view name(hardware::Generation generation);
+
+/// The JSON of a shipped profile. Errors: `unknown software 'x'; known: ...`.
+Json software_profile(std::string_view name);
+std::vector<std::string> software_names();
+/// The profile for a stack named in a CSV file; `generic` and an assumption when there is none.
+Json software_for_stack(std::string_view stack, std::vector<std::string>& assumptions);
+Software read_software(const Node& node);
+
+}  // namespace orrery::models
