@@ -1,0 +1,210 @@
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "models/plan.hpp"
+
+namespace orrery::models {
+namespace {
+
+Model small_gpt() {
+  Model model;
+  model.layers = 32;
+  model.hidden = 4096;
+  model.heads = model.kv_heads = 32;
+  model.head_dim = 128;
+  model.ffn_hidden = 16384;
+  model.vocab = 51200;
+  model.max_positions = 2048;
+  return model;
+}
+
+/// On 64 GPUs, without a conflict.
+Plan good_plan() {
+  Plan plan;
+  plan.tensor = 4;
+  plan.pipeline = 4;
+  plan.data = 4;
+  plan.global_batch = 64;
+  plan.seq_len = 2048;
+  return plan;
+}
+
+/// `pointer: problem` of every conflict.
+std::vector<std::string> told(const Plan& plan, const Model& model, std::int64_t gpus = 64) {
+  std::vector<std::string> lines;
+  for (const Conflict& conflict : conflicts(plan, model, gpus)) {
+    lines.push_back(conflict.pointer + ": " + conflict.problem);
+  }
+  return lines;
+}
+
+using Lines = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("A plan that fits its model and cluster has no conflict") {
+  CHECK(told(good_plan(), small_gpt()).empty());
+}
+
+TEST_CASE("Degrees that do not multiply to the cluster's GPUs conflict") {
+  CHECK(told(good_plan(), small_gpt(), 128) ==
+        Lines{"/data: tensor 4 x pipeline 4 x data 4 is 64 GPUs, the cluster has 128"});
+}
+
+TEST_CASE("More than 2^20 GPUs conflict") {
+  Plan plan = good_plan();
+  plan.data = 1 << 17;
+  plan.global_batch = 1 << 17;
+  CHECK(told(plan, small_gpt(), 1 << 21) ==
+        Lines{"/data: 2097152 GPUs are more than 2^20, the most that a plan may use"});
+}
+
+TEST_CASE("A tensor degree has to divide heads, key-value heads and MLP width") {
+  Plan plan = good_plan();
+  plan.tensor = 3;
+  CHECK(told(plan, small_gpt(), 48) ==
+        Lines{"/tensor: tensor 3 does not divide the model's 32 attention heads",
+              "/tensor: tensor 3 neither divides the model's 32 key-value heads nor is a multiple "
+              "of them",
+              "/tensor: tensor 3 does not divide the model's MLP width 16384"});
+}
+
+TEST_CASE("Key-value heads are replicated when tensor is a multiple of them") {
+  Model model = small_gpt();
+  Plan plan = good_plan();
+  model.kv_heads = 2;
+  CHECK(told(plan, model).empty());
+  model.heads = 36;  // 4 divides them, but neither divides nor is a multiple of 6
+  model.kv_heads = 6;
+  CHECK(told(plan, model) == Lines{"/tensor: tensor 4 neither divides the model's 6 key-value "
+                                   "heads nor is a multiple of them"});
+}
+
+TEST_CASE("A vocabulary that tensor does not divide is padded, not refused") {
+  Model model = small_gpt();
+  model.vocab = 50257;
+  CHECK(told(good_plan(), model).empty());
+}
+
+TEST_CASE("Sequence parallelism needs tensor ranks that divide the sequence") {
+  Plan plan = good_plan();
+  plan.sequence_parallel = true;
+  CHECK(told(plan, small_gpt()).empty());
+  plan.seq_len = 2047;
+  CHECK(told(plan, small_gpt()) ==
+        Lines{"/seq_len: tensor 4 does not divide seq_len 2047, as sequence parallelism needs"});
+  plan.tensor = 1;
+  CHECK(told(plan, small_gpt(), 16) ==
+        Lines{"/sequence: sequence parallelism needs tensor above 1"});
+}
+
+TEST_CASE("A sequence longer than the learned positions conflicts, a rotary one does not") {
+  Model model = small_gpt();
+  Plan plan = good_plan();
+  plan.seq_len = 4096;
+  CHECK(told(plan, model) ==
+        Lines{"/seq_len: seq_len 4096 is longer than the model's 2048 learned positions"});
+  model.positions = Positions::rotary;
+  CHECK(told(plan, model).empty());
+}
+
+TEST_CASE("Micro-batches of all replicas have to make up the global batch") {
+  Plan plan = good_plan();
+  plan.global_batch = 66;
+  CHECK(told(plan, small_gpt()) ==
+        Lines{"/global_batch: micro_batch 1 x data 4 does not divide global_batch 66"});
+}
+
+TEST_CASE("An unknown schedule is answered with the known ones") {
+  Plan plan = good_plan();
+  plan.schedule = "zb-h1";
+  CHECK(told(plan, small_gpt()) ==
+        Lines{"/schedule: unknown schedule 'zb-h1'; known: naive gpipe 1f1b interleaved-1f1b"});
+}
+
+TEST_CASE("Virtual stages and the interleaved schedule need each other") {
+  Plan plan = good_plan();
+  plan.virtual_stages = 2;
+  CHECK(told(plan, small_gpt()) ==
+        Lines{"/virtual_stages: 2 virtual stages need the schedule interleaved-1f1b, not 1f1b"});
+  plan.schedule = "interleaved-1f1b";
+  CHECK(told(plan, small_gpt()).empty());
+  plan.virtual_stages = 1;
+  CHECK(told(plan, small_gpt()) ==
+        Lines{"/schedule: interleaved-1f1b needs virtual_stages above 1"});
+}
+
+TEST_CASE("The interleaved schedule needs a pipeline and whole rounds of micro-batches") {
+  Plan plan = good_plan();
+  plan.schedule = "interleaved-1f1b";
+  plan.virtual_stages = 2;
+  plan.global_batch = 24;  // 6 micro-batches
+  CHECK(told(plan, small_gpt()) ==
+        Lines{"/schedule: interleaved-1f1b needs micro-batches in multiples of pipeline 4, there "
+              "are 6"});
+  plan.pipeline = 1;
+  plan.data = 16;
+  plan.global_batch = 64;
+  CHECK(told(plan, small_gpt()) == Lines{"/schedule: interleaved-1f1b needs pipeline above 1"});
+}
+
+TEST_CASE("Every stage needs a layer") {
+  Model model = small_gpt();
+  Plan plan = good_plan();
+  model.layers = 3;
+  CHECK(told(plan, model) ==
+        Lines{"/pipeline: pipeline 4 leaves a stage without a layer: the model has 3"});
+  model.layers = 7;
+  plan.virtual_stages = 2;
+  plan.schedule = "interleaved-1f1b";
+  CHECK(told(plan, model) ==
+        Lines{"/pipeline: pipeline 4 x virtual_stages 2 leaves a stage without a layer: the model "
+              "has 7"});
+}
+
+TEST_CASE("Slots of embedding and head may leave the first and last stage empty") {
+  // 4 chunks of (5 + 2) / 4 = 1 slot and 3 left over: the last chunk has the head alone. With 6
+  // layers there are two slots each.
+  Model model = small_gpt();
+  Plan plan = good_plan();
+  plan.embedding_counts = true;
+  model.layers = 5;
+  CHECK(told(plan, model) ==
+        Lines{"/pipeline: pipeline 4 leaves a stage without a layer: the model has 5 and embedding "
+              "and head take a slot each"});
+  model.layers = 6;
+  CHECK(told(plan, model).empty());
+  CHECK(layers_per_chunk(plan, model) == std::vector<std::int64_t>{1, 2, 2, 1});
+}
+
+TEST_CASE("Layers given by stage have to be one positive count per stage and the model's sum") {
+  Plan plan = good_plan();
+  plan.stage_layers = {7, 9, 9, 7};
+  CHECK(told(plan, small_gpt()).empty());
+  plan.stage_layers = {7, 9, 9, 8};
+  CHECK(told(plan, small_gpt()) ==
+        Lines{"/stage_layers: stage_layers add up to 33, the model has 32 layers"});
+  plan.stage_layers = {16, 0, 16};
+  CHECK(told(plan, small_gpt()) == Lines{"/stage_layers: stage_layers has 3 entries for 4 stages",
+                                         "/stage_layers: every stage needs at least one layer"});
+  plan.stage_layers = {7, 9, 9, 7};
+  plan.embedding_counts = true;
+  CHECK(told(plan, small_gpt()) ==
+        Lines{"/embedding_counts: embedding_counts and stage_layers exclude each other"});
+}
+
+TEST_CASE("A model that is only counted cannot be planned") {
+  Model model = small_gpt();
+  model.not_simulated = "mixture of experts is counted, not yet simulated";
+  CHECK(told(good_plan(), model) ==
+        Lines{": the model cannot be simulated: mixture of experts is counted, not yet simulated"});
+}
+
+TEST_CASE("A count below one is told alone, before anything is divided by it") {
+  Plan plan = good_plan();
+  plan.micro_batch = 0;
+  CHECK(told(plan, small_gpt()) == Lines{"/micro_batch: micro_batch 0 is below 1"});
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,170 @@
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "models/plan.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::models {
+namespace {
+
+Model small_gpt() {
+  Model model;
+  model.layers = 32;
+  model.heads = model.kv_heads = 32;
+  model.max_positions = 2048;
+  return model;
+}
+
+/// Reads `{"plan": TEXT}` so that pointers look as they do in a scenario.
+Plan read(const std::string& text, std::vector<std::string>& assumptions, std::int64_t gpus = 64) {
+  const auto document = Document::parse(R"({"plan": )" + text + "}", "run.json");
+  return read_plan(document.root()["plan"], small_gpt(), gpus, assumptions);
+}
+
+Plan read(const std::string& text) {
+  std::vector<std::string> assumptions;
+  return read(text, assumptions);
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    read(text);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+std::string text_refusal(const std::string& text) {
+  try {
+    plan_from_text(text);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("What a plan leaves out is derived, and every default is told") {
+  std::vector<std::string> assumptions;
+  const Plan plan = read(R"({"tensor": 4, "pipeline": 2, "micro_batch": 2})", assumptions);
+  CHECK(plan.data == 8);           // 64 / (4 * 2)
+  CHECK(plan.global_batch == 32);  // 8 replicas, 2 micro-batches of 2 each
+  CHECK(plan.seq_len == 2048);
+  CHECK(plan.schedule == "1f1b");
+  CHECK(plan.precision == Precision::bf16);
+  CHECK(plan.gpus() == 64);
+  CHECK(plan.micro_batches() == 2);
+  CHECK(assumptions == std::vector<std::string>{
+                           "/plan/sequence: false taken as default",
+                           "/plan/virtual_stages: 1 taken as default",
+                           "/plan/data: 8 derived from the cluster's GPUs over tensor and pipeline",
+                           "/plan/global_batch: 32 taken as data x micro_batch x pipeline",
+                           "/plan/seq_len: 2048 taken from the model's longest sequence",
+                           "/plan/schedule: 1f1b taken as default",
+                           "/plan/precision: bf16 taken as default",
+                           "/plan/recompute: none taken as default",
+                           "/plan/zero: 0 taken as default",
+                           "/plan/overlap: true taken as default",
+                           "/plan/bucket: the software's gradient bucket taken as default",
+                           "/plan/stage_layers: as even as possible taken as default",
+                       });
+}
+
+TEST_CASE("Every member of a plan is read") {
+  const Plan plan = read(R"({"tensor": 2, "sequence": true, "context": 1, "pipeline": 4,
+    "virtual_stages": 2, "schedule": "interleaved-1f1b", "expert": 1, "data": 8, "zero": 1,
+    "micro_batch": 3, "global_batch": 96, "seq_len": 1024, "precision": "fp8",
+    "recompute": "selective", "offload": "none", "overlap": false, "bucket": "40 MB",
+    "stage_layers": [3, 4, 4, 5, 4, 4, 4, 4], "embedding_counts": false})");
+  CHECK(plan.tensor == 2);
+  CHECK(plan.sequence_parallel);
+  CHECK(plan.pipeline == 4);
+  CHECK(plan.virtual_stages == 2);
+  CHECK(plan.schedule == "interleaved-1f1b");
+  CHECK(plan.data == 8);
+  CHECK(plan.zero == Zero::one);
+  CHECK(plan.micro_batch == 3);
+  CHECK(plan.global_batch == 96);
+  CHECK(plan.seq_len == 1024);
+  CHECK(plan.precision == Precision::fp8);
+  CHECK(plan.recompute == Recompute::selective);
+  CHECK(!plan.overlap_gradients);
+  CHECK(plan.bucket == 40_MB);
+  CHECK(plan.stage_layers == std::vector<std::int64_t>{3, 4, 4, 5, 4, 4, 4, 4});
+}
+
+TEST_CASE("Virtual stages make the interleaved schedule the default") {
+  CHECK(read(R"({"pipeline": 4, "virtual_stages": 2})").schedule == "interleaved-1f1b");
+  CHECK(read(R"({"schedule": "interleaved"})").schedule == "interleaved-1f1b");
+}
+
+TEST_CASE("A complete plan written as JSON is read back without an assumption") {
+  const Plan plan = read(R"({"tensor": 2, "pipeline": 4, "recompute": "full", "zero": 1,
+    "bucket": "40 MB", "precision": "fp16"})");
+  const auto document = Document::from(to_json(plan), "plan.json");
+  std::vector<std::string> assumptions;
+  const Plan again = read_plan(document.root(), small_gpt(), 64, assumptions);
+  CHECK(assumptions.empty());
+  CHECK(to_json(again) == to_json(plan));
+  CHECK(again.recompute == Recompute::full);
+  CHECK(again.bucket == 40_MB);
+}
+
+TEST_CASE("What is not simulated yet is refused by name") {
+  CHECK(refusal(R"({"zero": 3})") ==
+        "run.json:/plan/zero: zero 3 is not simulated yet; known: 0, 1");
+  CHECK(refusal(R"({"context": 2})") ==
+        "run.json:/plan/context: context 2 is not simulated yet; known: 1");
+  CHECK(refusal(R"({"expert": 8})") ==
+        "run.json:/plan/expert: expert 8 is not simulated yet; known: 1");
+  CHECK(refusal(R"({"offload": "optimizer"})") ==
+        "run.json:/plan/offload: offloading is not simulated yet; known: none");
+}
+
+TEST_CASE("A mistake in a plan is told with its place") {
+  CHECK(refusal(R"({"tensr": 4})")
+            .starts_with("run.json:/plan/tensr: unknown key; did you mean 'tensor'?"));
+  CHECK(refusal(R"({"tensor": "4"})") ==
+        "run.json:/plan/tensor: expected an integer from 1 to 1048576, found \"4\"");
+  CHECK(refusal(R"({"precision": "int8"})") ==
+        "run.json:/plan/precision: expected one of \"fp32\", \"tf32\", \"fp16\", \"bf16\", "
+        "\"fp8\", found \"int8\"");
+  CHECK(refusal(R"({"zero": 4})") ==
+        "run.json:/plan/zero: expected an integer from 0 to 3, found 4");
+  CHECK(refusal(R"({"stage_layers": []})") ==
+        "run.json:/plan/stage_layers: is empty; leave it out for an even split");
+}
+
+TEST_CASE("A model without a longest sequence needs seq_len") {
+  Model model = small_gpt();
+  model.max_positions = 0;
+  const auto document = Document::parse("{}", "plan.json");
+  std::vector<std::string> assumptions;
+  CHECK_THROWS_WITH(read_plan(document.root(), model, 8, assumptions),
+                    "plan.json: seq_len is missing, and the model states no longest sequence");
+}
+
+TEST_CASE("Degrees that leave GPUs over still give a plan, which then conflicts") {
+  std::vector<std::string> assumptions;
+  CHECK(read(R"({"tensor": 3})", assumptions, 64).data == 21);
+  CHECK(read(R"({"tensor": 8})", assumptions, 4).data == 1);
+}
+
+TEST_CASE("The command line's form of a plan is the same JSON") {
+  CHECK(plan_from_text("tensor=8,pipeline=4,sequence=true,schedule=gpipe,stage_layers=7:9:9:7") ==
+        Json::parse(R"({"tensor": 8, "pipeline": 4, "sequence": true, "schedule": "gpipe",
+                        "stage_layers": [7, 9, 9, 7]})"));
+  CHECK(plan_from_text("bucket=40 MB") == Json::parse(R"({"bucket": "40 MB"})"));
+  CHECK(plan_from_text("") == Json::object());
+}
+
+TEST_CASE("A mistake in the command line's form is told") {
+  CHECK(text_refusal("tensor") == "--plan: expected KEY=VALUE, found 'tensor'");
+  CHECK(text_refusal("tensor=8,,data=2") == "--plan: expected KEY=VALUE, found ''");
+  CHECK(text_refusal("tensor=8,tensor=4") == "--plan: tensor is given twice");
+}
+
+}  // namespace orrery::models
