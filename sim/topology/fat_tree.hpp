@@ -24,7 +24,7 @@ struct FatTreeLevel {
 /// XGFT(h; m_1..m_h; w_1..w_h). Only the switches that the devices need are built.
 struct FatTree {
   int devices = 0;
-  std::vector<FatTreeLevel> levels;  // from the leaves up
+  std::vector<FatTreeLevel> levels{};  // from the leaves up
 };
 
 /// With W_l = w_1 ... w_l and M_l = m_1 ... m_l: the route climbs to the first level l at which

@@ -11,8 +11,8 @@
 namespace orrery {
 
 struct Torus {
-  std::vector<int> dimensions;  // the first one varies fastest in a device's number
-  Bandwidth bandwidth{};        // of each cable, per direction
+  std::vector<int> dimensions{};  // the first one varies fastest in a device's number
+  Bandwidth bandwidth{};          // of each cable, per direction
   Time latency{};
 };
 
