@@ -76,10 +76,14 @@ void borrow_curves(Gpu& gpu, const std::vector<Gpu>& lenders) {
     }
   }
   for (const Gpu& lender : lenders) {
-    if (!gpu.memory_bound.origin.source.empty()) break;
-    if (lender.memory_bound.origin.source.empty()) continue;
-    gpu.memory_bound = lender.memory_bound;
-    gpu.memory_bound.origin.borrowed = lender.name;
+    if (gpu.memory_bound.origin.source.empty() && !lender.memory_bound.origin.source.empty()) {
+      gpu.memory_bound = lender.memory_bound;
+      gpu.memory_bound.origin.borrowed = lender.name;
+    }
+    if (gpu.sustained_origin.source.empty() && !lender.sustained_origin.source.empty()) {
+      gpu.sustained_share = lender.sustained_share;
+      gpu.sustained_origin = {.source = lender.sustained_origin.source, .borrowed = lender.name};
+    }
   }
 }
 

@@ -29,6 +29,13 @@ struct NodeType {
 
 enum class FabricKind : std::uint8_t { none, fat_tree, rail_optimised, dragonfly, torus };
 
+/// The switch that a fabric is built of; no ports: not known.
+struct Switch {
+  std::string name;  // "quantum-2"
+  int ports = 0;
+  Bandwidth bandwidth{};  // of one port and direction
+};
+
 /// The network between nodes and the class of latency that it has.
 struct Fabric {
   std::string name;
@@ -40,6 +47,10 @@ struct Fabric {
   Time latency{};                  // one small message between two nodes
   double efficiency = 0.9;         // share of NIC line rate that a large all-reduce reaches
   double gather_efficiency = 0.8;  // the same of all-gather and reduce-scatter
+  Switch leaf;
+  /// Nodes that share a leaf switch. Unless given: what the leaf's ports leave, with one port a
+  /// node where rails part its NICs, else one for each NIC (two NICs of half a port's rate share
+  /// one).
   int nodes_per_leaf = 16;
 };
 

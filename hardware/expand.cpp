@@ -111,6 +111,10 @@ Json expand_fabric(const Node& cluster, const std::string& file, const Json& nod
   const std::string pointer = cluster.pointer() + "/fabric";
   Json fabric = resolved(Node{chosen, file, pointer}, Shelf::fabric);
   if (fabric.contains("kind") && fabric["kind"] == "none") return fabric;
+  if (fabric.contains("switch")) {
+    fabric["switch"] =
+        resolved(Node{fabric["switch"], file, pointer + "/switch"}, Shelf::network_switch);
+  }
   if (!fabric.contains("latency_class")) {
     fabric["latency_class"] = "infiniband";
     assumptions.push_back("latency class of the fabric not given: infiniband");

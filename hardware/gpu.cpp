@@ -42,6 +42,10 @@ std::vector<std::string> borrowings(const Gpu& gpu) {
     tell(fmt::format("attention {}", kernel), curve.origin.borrowed);
   }
   tell("memory-bound", gpu.memory_bound.origin.borrowed);
+  if (!gpu.sustained_origin.borrowed.empty()) {
+    told.push_back(fmt::format("sustained share of {} borrowed from {}", gpu.name,
+                               gpu.sustained_origin.borrowed));
+  }
   return told;
 }
 

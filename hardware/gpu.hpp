@@ -37,8 +37,10 @@ struct Gpu {
   Bandwidth scale_up{};   // NVLink or xGMI, per GPU and direction; 0 without
   Bandwidth host_link{};  // PCIe or C2C, per direction
   Power board_power{};
-  /// GEMM rate in steps of seconds over that of the isolated kernel (power and clocks); 1: unknown.
+  /// GEMM rate in steps of seconds over that of the isolated kernel: power and clocks under load.
+  /// A software profile's own derate comes on top of it.
   double sustained_share = 1;
+  CurveOrigin sustained_origin;
   std::map<DType, GemmCurve> gemm;                  // for every dtype that has a peak
   std::map<std::string, AttentionCurve> attention;  // by kernel: "flash-2", "cudnn", ...
   MemoryCurve memory_bound;

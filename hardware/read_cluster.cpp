@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "hardware/catalogue.hpp"
 #include "hardware/reading.hpp"
@@ -75,8 +76,24 @@ NodeType read_node(const Node& node, CollectiveConstants& constants) {
   return type;
 }
 
-Fabric read_fabric(const Node& node, CollectiveConstants& constants) {
-  node.only({"name", "kind", "levels", "oversubscription", "nodes_per_leaf", "bandwidth",
+Switch read_switch(const Node& node) {
+  node.only({"name", "ports", "bandwidth", "notes", "sources"});
+  return {.name = node["name"].as<std::string>(),
+          .ports = static_cast<int>(node["ports"].integer(2, 4096)),
+          .bandwidth = positive<Bandwidth>(node["bandwidth"])};
+}
+
+/// Of p ports, p * r / (r + 1) face down when the fabric is oversubscribed r : 1.
+int nodes_under_leaf(const Fabric& fabric, int nics) {
+  const double down = fabric.leaf.ports * fabric.oversubscription / (1 + fabric.oversubscription);
+  const double split =
+      std::max(1.0, std::floor(ratio(fabric.leaf.bandwidth, fabric.bandwidth) + 1e-9));
+  const int cables = fabric.kind == FabricKind::rail_optimised ? 1 : std::max(1, nics);
+  return std::max(1, static_cast<int>(down * split) / cables);
+}
+
+Fabric read_fabric(const Node& node, int nics, CollectiveConstants& constants) {
+  node.only({"name", "kind", "levels", "oversubscription", "switch", "nodes_per_leaf", "bandwidth",
              "latency_class", "latency", "efficiency", "gather_efficiency", "network", "half_size",
              "half_size_growth", "growth", "notes", "sources"});
   Fabric fabric;
@@ -94,8 +111,12 @@ Fabric read_fabric(const Node& node, CollectiveConstants& constants) {
   fabric.latency = node["latency"].as<Time>();
   fabric.efficiency = share(node["efficiency"]);
   fabric.gather_efficiency = share(node["gather_efficiency"]);
-  const auto leaf = node.find("nodes_per_leaf");
-  if (leaf) fabric.nodes_per_leaf = static_cast<int>(leaf->integer(1, most_gpus));
+  if (const auto leaf = node.find("switch")) fabric.leaf = read_switch(*leaf);
+  if (const auto nodes = node.find("nodes_per_leaf")) {
+    fabric.nodes_per_leaf = static_cast<int>(nodes->integer(1, most_gpus));
+  } else if (fabric.leaf.ports > 0 && fabric.bandwidth.count() > 0) {
+    fabric.nodes_per_leaf = nodes_under_leaf(fabric, nics);
+  }
   constants.network = node["network"].as<Time>();
   constants.half_size = node["half_size"].as<Time>();
   constants.half_size_growth = node["half_size_growth"].as<Time>();
@@ -144,7 +165,7 @@ Cluster read_cluster(const Node& node) {
   cluster.name = node.value_or<std::string>("name", cluster.node.name);
   const auto nodes = node.find("nodes");
   cluster.nodes = nodes ? static_cast<int>(nodes->integer(1, most_gpus)) : 1;
-  cluster.fabric = read_fabric(node["fabric"], cluster.collectives);
+  cluster.fabric = read_fabric(node["fabric"], cluster.node.nics, cluster.collectives);
   check_reach(node, cluster);
   if (const auto price = node.find("price_per_gpu_hour")) {
     cluster.price_per_gpu_hour = positive<Price>(*price);

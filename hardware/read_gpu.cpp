@@ -87,7 +87,10 @@ Gpu read_measured(const Node& node) {
   gpu.scale_up = node.value_or("scale_up", Bandwidth{});
   gpu.host_link = node.value_or("host_link", Bandwidth{});
   gpu.board_power = node.value_or("board_power", Power{});
-  if (const auto sustained = node.find("sustained_share")) gpu.sustained_share = share(*sustained);
+  if (const auto sustained = node.find("sustained_share")) {
+    gpu.sustained_share = share(*sustained);
+    gpu.sustained_origin = origin_of(node.json(), "/sustained_share");
+  }
   read_curves(node, gpu);
   gpu.unconfirmed = count_unconfirmed(node.json());
   return gpu;

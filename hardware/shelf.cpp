@@ -16,10 +16,11 @@ struct ShelfName {
   std::string_view folder;
   std::string_view title;
 };
-constexpr std::array<ShelfName, 7> shelf_names{{{"gpus", "GPU"},
+constexpr std::array<ShelfName, 8> shelf_names{{{"gpus", "GPU"},
                                                 {"nodes", "node"},
                                                 {"scale_up", "scale-up network"},
                                                 {"nics", "NIC"},
+                                                {"switches", "switch"},
                                                 {"fabrics", "fabric"},
                                                 {"latency_classes", "latency class"},
                                                 {"clusters", "cluster"}}};

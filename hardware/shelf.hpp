@@ -10,7 +10,16 @@
 
 namespace orrery::hardware {
 
-enum class Shelf : std::uint8_t { gpu, node, scale_up, nic, fabric, latency_class, cluster };
+enum class Shelf : std::uint8_t {
+  gpu,
+  node,
+  scale_up,
+  nic,
+  network_switch,
+  fabric,
+  latency_class,
+  cluster
+};
 
 /// The entry of that name or alias; null if there is none.
 const Json* find_entry(Shelf shelf, std::string_view name);

@@ -170,8 +170,8 @@ TEST_CASE("Unconfirmed numbers are counted, the user's own are not") {
   const Gpu core = named_gpu("cpu-core");
   CHECK(core.unconfirmed == 22);  // all of it, until it is calibrated
   CHECK(read(own_gpu()).gpu().unconfirmed == 0);
-  // How many GPUs and NICs a DGX A100 has.
-  CHECK(named_cluster("selene").unconfirmed == 2);
+  // How many GPUs and NICs a DGX A100 has, and how many ports a Quantum HDR switch.
+  CHECK(named_cluster("selene").unconfirmed == 3);
 }
 
 TEST_CASE("Mistakes in a cluster file are told with their place") {
@@ -202,4 +202,27 @@ TEST_CASE("Mistakes in a cluster file are told with their place") {
   CHECK(error_of(own_gpu(R"({"node": {"gpu": {"scale_up": null}}})")) ==
         "mine.json:/node/scale_up: bandwidth is missing, and my-gpu has no such link");
   CHECK(error_of("7") == "mine.json: expected a name or an object, found 7");
+}
+
+TEST_CASE("A leaf's ports that face down hold one node each on rails, else one for each NIC") {
+  // 64 ports at 1 : 1: 32 face down. Rails: 32 nodes. A plain tree: 32 / 8 NICs = 4 nodes; 2 : 1
+  // 42 / 8 = 5; NICs of 200 Gb/s on ports of 400: 64 / 8 = 8.
+  CHECK(named_cluster("dgx-h100 x 64").fabric.nodes_per_leaf == 32);
+  CHECK(named_cluster("dgx-h100 x 64").fabric.leaf.name == "quantum-2-ndr");
+  CHECK(named_cluster("hgx-h100 x 64").fabric.nodes_per_leaf == 4);
+  const auto tree = [](const std::string& change) {
+    return read(
+               R"({"node": "hgx-h100", "nodes": 64, "fabric": {"like": "infiniband-fat-tree-2", )" +
+               change + "}}")
+        .fabric.nodes_per_leaf;
+  };
+  CHECK(tree(R"("oversubscription": 2)") == 5);
+  CHECK(tree(R"("bandwidth": "200 Gb/s")") == 8);
+  CHECK(tree(R"("nodes_per_leaf": 20)") == 20);
+}
+
+TEST_CASE("A GPU whose sustained rate nobody knows borrows that of its generation") {
+  const Cluster cluster = read(own_gpu());
+  CHECK(cluster.gpu().sustained_share == named_gpu("h100").sustained_share);
+  CHECK(told(cluster, "sustained share of my-gpu borrowed from h100-sxm-80gb"));
 }
