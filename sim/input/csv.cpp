@@ -142,7 +142,7 @@ Table Table::load(const std::string& path) {
 
 Table Table::parse(std::string_view text, std::string name) {
   Table table;
-  table.name_ = printable(name, name.size());
+  table.name_ = printable(name);
   constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
   if (text.substr(0, 3) == byte_order_mark) text.remove_prefix(3);
   if (trimmed(text).empty()) throw InputError{table.name_, "is empty; expected a header line"};

@@ -166,7 +166,8 @@ void Node::fail_expected(std::string_view expected) const {
 }
 
 void Node::fail(std::string_view problem) const {
-  throw InputError{place(), std::string{problem}};
+  // A problem may quote a name of the file: nothing in it breaks the line.
+  throw InputError{place(), printable(problem)};
 }
 
 Document Document::load(const std::string& path) {
@@ -174,7 +175,7 @@ Document Document::load(const std::string& path) {
 }
 
 Document Document::parse(std::string_view text, std::string name) {
-  name = printable(name, name.size());
+  name = printable(name);
   if (text.size() > largest_document) {
     throw InputError{name, fmt::format("larger than {} MiB", largest_document >> 20)};
   }

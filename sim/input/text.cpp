@@ -58,7 +58,7 @@ std::size_t slips(std::string_view a, std::string_view b) {
 
 std::string read_file(const std::string& path, std::size_t limit) {
   const auto unreadable = [&](int reason) {
-    return InputError{printable(path, path.size()),
+    return InputError{printable(path),
                       "cannot be read: " + std::generic_category().message(reason)};
   };
   const auto close = [](std::FILE* file) { std::fclose(file); };
@@ -69,8 +69,7 @@ std::string read_file(const std::string& path, std::size_t limit) {
   while (const std::size_t read = std::fread(piece.data(), 1, piece.size(), file.get())) {
     bytes.append(piece.data(), read);
     if (bytes.size() > limit) {
-      throw InputError{printable(path, path.size()),
-                       fmt::format("larger than {} MiB", limit >> 20)};
+      throw InputError{printable(path), fmt::format("larger than {} MiB", limit >> 20)};
     }
   }
   if (std::ferror(file.get())) throw unreadable(errno);

@@ -19,7 +19,7 @@ void require_text(std::string_view bytes, const std::string& name);
 std::size_t line_of(std::string_view text, std::size_t offset);
 
 /// `text` without control characters (written \u000a), at most `limit` bytes, whole characters.
-std::string printable(std::string_view text, std::size_t limit);
+std::string printable(std::string_view text, std::size_t limit = std::string_view::npos);
 
 /// The word within a few typing slips of `word` (a third of its length); empty if there is none.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> accepted);

@@ -197,6 +197,8 @@ TEST_CASE("A key with a line break cannot break the line of the error") {
   const Document document = Document::parse("{\"a\\nb\": 1}", "c.json");
   CHECK(error_of([&] { document.root().only({"x"}); }) ==
         "c.json:/a\\u000ab: unknown key; accepted: x");
+  CHECK(error_of([&] { document.root().fail("unknown GPU 'a\nb'"); }) ==
+        "c.json: unknown GPU 'a\\u000ab'");
 }
 
 }  // namespace
