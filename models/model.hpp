@@ -55,8 +55,9 @@ struct Model {
   // Of models that are counted only; ffn_hidden is then the width of one expert.
   std::int64_t experts = 0;
   std::int64_t experts_per_token = 0;
-  std::int64_t value_dim = 0;        // of one head where it differs from head_dim; 0: head_dim
-  std::int64_t gemm_parameters = 0;  // weights that multiply one token; 0: by the dense fields
+  std::int64_t value_dim = 0;         // of one head where it differs from head_dim; 0: head_dim
+  std::int64_t attention_layers = 0;  // that attend over the sequence; 0: all
+  std::int64_t gemm_parameters = 0;   // weights that multiply one token; 0: by the dense fields
 
   std::int64_t parameters = 0;               // exact
   std::int64_t active_parameters = 0;        // touched per token; = parameters when dense
@@ -102,6 +103,9 @@ std::vector<std::string> model_names();
 ///   2 (L (h (q + 2k) + q h + g h f) + V h [+ h h]) + L 4 q c
 /// c       tokens that a token attends to: s/2 causal (half of the square), s otherwise, and
 ///         w - w w / 2s under a sliding window w < s
+/// L, q    of the attention term: layers that attend, and the mean of key and value width where
+/// they
+///         differ; sparse attention is counted as if full, the arithmetic of states is left out
 /// h h     BERT's head transform; the LM head counts, embedding look-ups, norms, softmax and the
 ///         pooler (one token per sequence) do not. Backward is twice forward.
 /// Source  Narayanan et al. 2021, arXiv 2104.04473, appendix (which counts c = s)

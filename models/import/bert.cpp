@@ -13,7 +13,7 @@ Model read_bert(Config& config) {
   read_shape(config, model);
   model.ffn_hidden = config.size("intermediate_size", Limits::ffn_hidden);
   model.activation = config.activation("hidden_act", Activation::gelu);
-  model.token_types = config.size_or("type_vocab_size", Limits::token_types, 2);
+  model.token_types = config.positive_or("type_vocab_size", Limits::token_types, 2);
   model.final_norm = false;
   model.embedding_norm = true;
   model.head_transform = true;
@@ -40,7 +40,7 @@ Model read_vit(Config& config) {
   fill_heads(config, model);
   const std::int64_t image = config.size("image_size", 1 << 14);
   const std::int64_t patch = config.size("patch_size", 1 << 10);
-  const std::int64_t channels = config.size_or("num_channels", 1 << 10, 3);
+  const std::int64_t channels = config.positive_or("num_channels", 1 << 10, 3);
   if (image % patch != 0) config.fail("image_size", "is not a multiple of patch_size");
   model.max_positions = (image / patch) * (image / patch) + 1;
 

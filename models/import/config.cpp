@@ -61,6 +61,10 @@ std::int64_t Config::size_or(std::string_view key, std::int64_t high, std::int64
   return member ? member->integer(0, high) : otherwise;
 }
 
+std::int64_t Config::positive_or(std::string_view key, std::int64_t high, std::int64_t otherwise) {
+  return find(key) ? size(key, high) : otherwise;
+}
+
 bool Config::flag(std::string_view key, bool otherwise) {
   const auto member = find(key);
   return member ? member->as<bool>() : otherwise;
@@ -98,8 +102,8 @@ void read_shape(Config& config, Model& model) {
   model.layers = config.size("num_hidden_layers", Limits::layers);
   model.hidden = config.size("hidden_size", Limits::hidden);
   model.heads = config.size("num_attention_heads", Limits::heads);
-  model.kv_heads = config.size_or("num_key_value_heads", Limits::heads, 0);
-  model.head_dim = config.size_or("head_dim", Limits::head_dim, 0);
+  model.kv_heads = config.positive_or("num_key_value_heads", Limits::heads, 0);
+  model.head_dim = config.positive_or("head_dim", Limits::head_dim, 0);
   model.vocab = config.size("vocab_size", Limits::vocab);
   model.max_positions = config.size_or("max_position_embeddings", Limits::positions, 0);
   fill_heads(config, model);

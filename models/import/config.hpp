@@ -44,6 +44,8 @@ class Config {
   std::int64_t size(std::initializer_list<std::string_view> keys, std::int64_t high);
   /// An integer from 0 to `high`; `otherwise` when absent or null.
   std::int64_t size_or(std::string_view key, std::int64_t high, std::int64_t otherwise);
+  /// The same from 1.
+  std::int64_t positive_or(std::string_view key, std::int64_t high, std::int64_t otherwise);
   bool flag(std::string_view key, bool otherwise);
   Activation activation(std::string_view key, Activation otherwise);
   std::optional<Node> find(std::string_view key);

@@ -40,7 +40,7 @@ void read_experts(Config& config, Model& model, std::string_view count_key,
 
 /// Layers of a Qwen model that have experts: all but those listed and those off the step.
 std::int64_t sparse_layers(Config& config, const Model& model) {
-  const std::int64_t step = config.size_or("decoder_sparse_step", Limits::layers, 1);
+  const std::int64_t step = config.positive_or("decoder_sparse_step", Limits::layers, 1);
   std::vector<bool> dense_layer(static_cast<std::size_t>(model.layers), false);
   if (const auto listed = config.find("mlp_only_layers")) {
     for (const Node& layer : listed->elements()) {
@@ -49,7 +49,7 @@ std::int64_t sparse_layers(Config& config, const Model& model) {
   }
   std::int64_t count = 0;
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-    const bool on_step = step > 0 && (layer + 1) % step == 0;
+    const bool on_step = (layer + 1) % step == 0;
     count += on_step && !dense_layer[static_cast<std::size_t>(layer)] ? 1 : 0;
   }
   return count;

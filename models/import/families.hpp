@@ -22,12 +22,14 @@ Model read_minimax_m2(Config& config);
 Model read_mistral(Config& config);
 Model read_mixtral(Config& config);
 Model read_mpt(Config& config);
+Model read_nemotron_h(Config& config);
 Model read_opt(Config& config);
 Model read_phi(Config& config);
 Model read_phi3(Config& config);
 Model read_qwen2(Config& config);
 Model read_qwen3(Config& config);
 Model read_qwen3_moe(Config& config);
+Model read_qwen3_next(Config& config);
 Model read_vit(Config& config);
 
 /// Orrery's own JSON: `"format": "orrery-model"`, the fields of Model by name. `family` sets what

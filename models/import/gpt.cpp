@@ -12,7 +12,7 @@ Model read_gpt_shape(Config& config) {
   model.heads = config.size("n_head", Limits::heads);
   model.vocab = config.size("vocab_size", Limits::vocab);
   model.max_positions = config.size({"n_positions", "n_ctx"}, Limits::positions);
-  model.ffn_hidden = config.size_or("n_inner", Limits::ffn_hidden, 4 * model.hidden);
+  model.ffn_hidden = config.positive_or("n_inner", Limits::ffn_hidden, 4 * model.hidden);
   model.activation = config.activation("activation_function", Activation::gelu);
   fill_heads(config, model);
   return model;
@@ -62,7 +62,7 @@ Model read_opt(Config& config) {
   model.tied_embeddings = config.flag("tie_word_embeddings", true);
   const bool norm_first = config.flag("do_layer_norm_before", true);
   model.final_norm = norm_first && !config.flag("_remove_final_layer_norm", false);
-  if (config.size_or("word_embed_proj_dim", Limits::hidden, model.hidden) != model.hidden) {
+  if (config.positive_or("word_embed_proj_dim", Limits::hidden, model.hidden) != model.hidden) {
     config.fail("word_embed_proj_dim", "embeddings narrower than hidden_size are not supported");
   }
   return dense(model);
@@ -78,7 +78,7 @@ Model read_bloom(Config& config) {
   model.heads = config.size({"num_attention_heads", "n_head"}, Limits::heads);
   model.vocab = config.size("vocab_size", Limits::vocab);
   model.max_positions = config.size_or("seq_length", Limits::positions, 0);
-  model.ffn_hidden = config.size_or("n_inner", Limits::ffn_hidden, 4 * model.hidden);
+  model.ffn_hidden = config.positive_or("n_inner", Limits::ffn_hidden, 4 * model.hidden);
   model.tied_embeddings = config.flag("tie_word_embeddings", true);
   fill_heads(config, model);
   return dense(model);
@@ -95,10 +95,10 @@ Model read_falcon(Config& config) {
   model.hidden = config.size("hidden_size", Limits::hidden);
   model.heads = config.size({"num_attention_heads", "n_head"}, Limits::heads);
   const bool one_key = config.flag("multi_query", true) && !grouped;
-  model.kv_heads = one_key ? 1 : config.size_or("num_kv_heads", Limits::heads, model.heads);
+  model.kv_heads = one_key ? 1 : config.positive_or("num_kv_heads", Limits::heads, model.heads);
   model.vocab = config.size("vocab_size", Limits::vocab);
   model.max_positions = config.size_or("max_position_embeddings", Limits::positions, 2048);
-  model.ffn_hidden = config.size_or("ffn_hidden_size", Limits::ffn_hidden, 4 * model.hidden);
+  model.ffn_hidden = config.positive_or("ffn_hidden_size", Limits::ffn_hidden, 4 * model.hidden);
   model.activation = config.activation("activation", Activation::gelu);
   model.qkv_bias = model.output_bias = model.mlp_bias = bias;
   model.parallel_block = config.flag("parallel_attn", true) || grouped;
@@ -118,8 +118,8 @@ Model read_mpt(Config& config) {
   model.hidden = config.size("d_model", Limits::hidden);
   model.heads = config.size("n_heads", Limits::heads);
   model.vocab = config.size("vocab_size", Limits::vocab);
-  model.max_positions = config.size_or("max_seq_len", Limits::positions, 2048);
-  const std::int64_t expansion = config.size_or("expansion_ratio", 64, 4);
+  model.max_positions = config.positive_or("max_seq_len", Limits::positions, 2048);
+  const std::int64_t expansion = config.positive_or("expansion_ratio", 64, 4);
   model.ffn_hidden = expansion * model.hidden;
   model.qkv_bias = model.output_bias = model.mlp_bias = model.norm_bias = bias;
   model.tied_embeddings = config.flag("tie_word_embeddings", true);

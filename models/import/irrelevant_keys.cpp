@@ -6,7 +6,6 @@
 namespace orrery::models {
 namespace {
 
-// Sorted within each group only by eye: the lookup is linear, once per key of one file.
 constexpr std::array bookkeeping_keys{
     "_name_or_path",
     "architectures",
@@ -85,6 +84,8 @@ constexpr std::array routing_and_storage_keys{
     "output_router_logits",
     "quantization_config",
     "router_aux_loss_coef",
+    "moe_shared_expert_overlap",
+    "mamba_ssm_dtype",
     "routed_scaling_factor",
     "scoring_func",
     "seq_aux",
@@ -92,6 +93,13 @@ constexpr std::array routing_and_storage_keys{
     "topk_group",
     "topk_method",
     "use_routing_bias",
+};
+
+constexpr std::array state_space_keys{
+    "chunk_size",       "expand",          "mamba_hidden_act",   "mamba_ssm_cache_dtype",
+    "mlp_hidden_act",   "norm_eps",        "num_logits_to_keep", "rescale_prenorm_residual",
+    "residual_in_fp32", "time_step_floor", "time_step_limit",    "time_step_max",
+    "time_step_min",    "time_step_rank",  "use_mamba_kernels",
 };
 
 template <class Keys>
@@ -105,7 +113,7 @@ bool irrelevant(std::string_view key) {
   return listed_in(bookkeeping_keys, key) || listed_in(tokens_keys, key) ||
          listed_in(dropout_and_initialisation_keys, key) || listed_in(positions_keys, key) ||
          listed_in(attention_details_keys, key) || listed_in(generation_keys, key) ||
-         listed_in(routing_and_storage_keys, key);
+         listed_in(routing_and_storage_keys, key) || listed_in(state_space_keys, key);
 }
 
 }  // namespace orrery::models

@@ -29,12 +29,15 @@ const std::map<std::string, Reader, std::less<>>& readers() {
       {"mistral", read_mistral},
       {"mixtral", read_mixtral},
       {"mpt", read_mpt},
+      {"nemotron_h", read_nemotron_h},
       {"opt", read_opt},
       {"phi", read_phi},
       {"phi3", read_phi3},
       {"qwen2", read_qwen2},
       {"qwen3", read_qwen3},
+      {"qwen3_5_moe", read_qwen3_next},
       {"qwen3_moe", read_qwen3_moe},
+      {"qwen3_next", read_qwen3_next},
       {"vit", read_vit},
   };
   return known;

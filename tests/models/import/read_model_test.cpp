@@ -41,11 +41,11 @@ std::string llama_without(const std::string& key) {
 TEST_CASE("Published models have as many parameters as their own classes count") {
   // configs.json: the sizes of public config.json files and the parameters that the transformers
   // library counts for them (decoders with head, no MTP; ViT without head; MiMo without QKV
-  // biases), or for the last five the sum by their published formulas.
+  // biases), or for the last nine the sum by their published formulas.
   const auto table =
       Document::load(std::string{ORRERY_SOURCE} + "/tests/models/import/configs.json");
   const auto rows = table.root().elements();
-  REQUIRE(rows.size() == 54);
+  REQUIRE(rows.size() == 58);
   for (const Node& row : rows) {
     INFO(row["model"].as<std::string>());
     const Model model = read_model(row["config"]);
@@ -136,7 +136,8 @@ TEST_CASE("An unknown model type is answered with the known ones") {
   CHECK(refusal(R"({"model_type": "mamba"})") ==
         "config.json:/model_type: unknown model type 'mamba'; known: bert bloom deepseek_v2 "
         "deepseek_v3 deepseek_v32 falcon gemma2 glm_moe_dsa gpt2 gpt_neox gpt_oss gptj kimi_k2 "
-        "llama llama4 mimo minimax_m2 mistral mixtral mpt opt phi phi3 qwen2 qwen3 qwen3_moe vit");
+        "llama llama4 mimo minimax_m2 mistral mixtral mpt nemotron_h opt phi phi3 qwen2 qwen3 "
+        "qwen3_5_moe qwen3_moe qwen3_next vit");
   CHECK(refusal("{}") == "config.json:/model_type: missing");
 }
 
