@@ -6,7 +6,8 @@
 namespace orrery::models {
 
 bool LayerBuilder::fused_attention() const {
-  return inputs_.software.attention(inputs_.generation) != "unfused";
+  // Fused kernels exist for 16-bit storage only.
+  return bits(storage_) == 16 && inputs_.software.attention(inputs_.generation) != "unfused";
 }
 
 AttentionShape LayerBuilder::attention_shape() const {

@@ -1,0 +1,132 @@
+#include "models/prediction/breakdown.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "models/evaluation/replay.hpp"
+#include "models/lowering/lower.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+/// Something outside the rank's own queues that was under way for a while.
+struct Outside {
+  Time start{}, end{};
+  TimeClass part = TimeClass::other;
+  bool host_waits = false;
+};
+
+class BreakdownWalk {
+ public:
+  BreakdownWalk(const PricedProgram& priced, const StepTimes& times, std::uint32_t rank_class)
+      : priced_{priced}, program_{*priced.program}, times_{times}, rank_class_{rank_class} {}
+
+  Breakdown run() {
+    // Outside intervals first: an operation's gap may be explained by what stands behind it.
+    ReplayObserver outside;
+    outside.instruction = [&](const InstructionRecord& record) { note(record); };
+    replay(priced_, times_, rank_class_, outside);
+    std::stable_sort(outside_.begin(), outside_.end(),
+                     [](const Outside& a, const Outside& b) { return a.start < b.start; });
+    ReplayObserver inside;
+    inside.operation = [&](const OperationRecord& record) { take(record); };
+    replay(priced_, times_, rank_class_, inside);
+    finish();
+    return parts_;
+  }
+
+ private:
+  Time& part(TimeClass which) { return parts_[static_cast<std::size_t>(which)]; }
+
+  void note(const InstructionRecord& record) {
+    switch (record.instruction->op) {
+      case Opcode::forward:
+      case Opcode::backward:
+      case Opcode::optimizer:
+      case Opcode::send: return;
+      case Opcode::receive:
+        outside_.push_back({record.start, record.end, TimeClass::pp, priced_.blocking_receive});
+        return;
+      default: break;
+    }
+    const JointCollective& joint = program_.collectives[record.instruction->target];
+    const TimeClass part =
+        joint.communicator == data_group ? TimeClass::dp : TimeClass::other_comm;
+    outside_.push_back({record.start, record.end, part, joint.host_waits});
+  }
+
+  /// Gives [cursor, until) to the outside intervals that cover it and the rest to `otherwise`.
+  void fill(Time until, TimeClass otherwise) {
+    while (next_ < outside_.size() && outside_[next_].end <= cursor_) ++next_;
+    for (std::size_t i = next_; i < outside_.size() && cursor_ < until; ++i) {
+      const Outside& each = outside_[i];
+      if (each.end <= cursor_) continue;
+      if (each.start >= until) break;
+      if (each.start > cursor_) advance(each.start, otherwise);
+      advance(std::min(each.end, until), each.part);
+    }
+    if (cursor_ < until) advance(until, otherwise);
+  }
+
+  void advance(Time to, TimeClass which) {
+    part(which) += to - cursor_;
+    cursor_ = to;
+  }
+
+  void take(const OperationRecord& record) {
+    const Operation& op = program_.blocks[record.block].operations[record.operation];
+    if (op.queue != Queue::compute) return;
+    if (record.start > cursor_) {
+      switch (record.cause) {
+        case Cause::dependency: advance(record.start, waited(record)); break;
+        case Cause::input: fill(record.start, TimeClass::bubble); break;
+        default: host_gap(record.start); break;
+      }
+    }
+    advance(record.end, op.time_class);
+  }
+
+  TimeClass waited(const OperationRecord& record) const {
+    return program_.blocks[record.block].operations[record.waited_for].time_class;
+  }
+
+  /// The host was late: for what it waited itself, then for its own work.
+  void host_gap(Time until) {
+    Time blocked = cursor_;
+    for (std::size_t i = next_; i < outside_.size() && outside_[i].start < until; ++i) {
+      const Outside& each = outside_[i];
+      if (each.host_waits && each.end <= until) blocked = std::max(blocked, each.end);
+    }
+    if (blocked > cursor_) fill(blocked, TimeClass::bubble);
+    if (until > cursor_) advance(until, TimeClass::host);
+  }
+
+  /// Behind the last kernel: what is still under way, the host's own rest, other ranks.
+  void finish() {
+    const QueueTimes& own = times_.ranks[rank_class_];
+    if (own.data > cursor_) fill(own.data, TimeClass::bubble);
+    if (own.tensor > cursor_) advance(own.tensor, TimeClass::tp);
+    if (own.host > cursor_) advance(own.host, TimeClass::host);
+    if (times_.step > cursor_) fill(times_.step, TimeClass::bubble);
+  }
+
+  const PricedProgram& priced_;
+  const Program& program_;
+  const StepTimes& times_;
+  std::uint32_t rank_class_;
+  std::vector<Outside> outside_;
+  std::size_t next_ = 0;
+  Time cursor_{};
+  Breakdown parts_{};
+};
+
+}  // namespace
+
+Breakdown breakdown_of(const PricedProgram& priced, const StepTimes& times,
+                       std::uint32_t rank_class) {
+  return BreakdownWalk{priced, times, rank_class}.run();
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,78 @@
+#include "models/prediction/flops.hpp"
+
+#include <string_view>
+
+namespace orrery::models {
+
+double recomputed_flops_per_token(const Model& model, const Plan& plan) {
+  const auto of = [](std::int64_t value) { return static_cast<double>(value); };
+  // Scores and context: 2 x 2 s d per head and token, half of it when causal.
+  const double attention = (model.causal ? 2.0 : 4.0) * of(plan.seq_len) * of(model.heads) *
+                           of(model.head_dim) * of(model.layers);
+  if (plan.recompute == Recompute::selective) return attention;
+  if (plan.recompute == Recompute::none) return 0;
+  Model layers_only = model;
+  layers_only.vocab = 0;
+  layers_only.head_transform = false;
+  return forward_flops_per_token(layers_only, plan.seq_len);
+}
+
+namespace {
+
+/// FLOPs of one rank's whole step by class.
+struct RankFlops {
+  Flops gemm{}, attention{};
+};
+
+RankFlops flops_of(const Program& program, std::uint32_t rank_class) {
+  std::vector<RankFlops> phases(program.phases.size());
+  for (std::size_t p = 0; p < phases.size(); ++p) {
+    for (const Invocation& run : program.phases[p].invocations) {
+      for (const Operation& op : program.blocks[run.block].operations) {
+        Flops& sum =
+            op.time_class == TimeClass::attention ? phases[p].attention : phases[p].gemm;
+        sum += op.flops * run.count;
+      }
+    }
+  }
+  RankFlops sum;
+  for (const Instruction& each : program.classes[rank_class].instructions) {
+    if (each.op != Opcode::forward && each.op != Opcode::backward) continue;
+    sum.gemm += phases[each.target].gemm;
+    sum.attention += phases[each.target].attention;
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::vector<WaterfallPart> waterfall_of(const Question& question, const Prediction& prediction) {
+  const FlopRate peak = *question.cluster.gpu().peak(compute_dtype(question.plan.precision));
+  const double all = peak.count() * static_cast<double>(question.plan.gpus());
+  const Time ideal = from_seconds(prediction.model_flops / all);
+  const Time again = from_seconds(prediction.recomputed_flops / all);
+  const RankFlops own = flops_of(*prediction.program, prediction.slowest);
+  const Time gemm = own.gemm / peak;
+  const Time attention = own.attention / peak;
+  const auto part = [&](TimeClass which) {
+    return prediction.breakdown[static_cast<std::size_t>(which)];
+  };
+  std::vector<WaterfallPart> parts{
+      {"ideal: model FLOPs at peak", ideal},
+      {"recomputation", again},
+      {"more work than the average rank", gemm + attention - ideal - again},
+      {"GEMMs below peak", part(TimeClass::gemm) - gemm},
+      {"attention below peak", part(TimeClass::attention) - attention},
+      {"memory-bound kernels", part(TimeClass::memory_bound)},
+      {"optimizer", part(TimeClass::optimizer)},
+      {"tensor-parallel communication", part(TimeClass::tp)},
+      {"data-parallel communication", part(TimeClass::dp)},
+      {"pipeline transfers", part(TimeClass::pp)},
+      {"other communication", part(TimeClass::other_comm)},
+      {"pipeline bubble", part(TimeClass::bubble)},
+      {"host", part(TimeClass::host)},
+      {"other", part(TimeClass::other)}};
+  return parts;
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,16 @@
+#pragma once
+// FLOPs that are useful, FLOPs that are done twice, and how far a step is from doing only those.
+
+#include "models/prediction/prediction.hpp"
+
+namespace orrery::models {
+
+/// FLOPs per token that recomputation adds, by the convention of `forward_flops_per_token`: the
+/// layers' forward again (full), or their attention core (selective).
+double recomputed_flops_per_token(const Model& model, const Plan& plan);
+
+/// From the ideal machine (every GPU at its dense peak, model FLOPs only) to the predicted step of
+/// the slowest rank; the parts add up to it, exactly.
+std::vector<WaterfallPart> waterfall_of(const Question& question, const Prediction& prediction);
+
+}  // namespace orrery::models

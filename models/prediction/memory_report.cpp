@@ -1,0 +1,44 @@
+#include "models/prediction/memory_report.hpp"
+
+#include <cmath>
+
+namespace orrery::models {
+
+namespace {
+
+Bytes share(Bytes bytes, double factor) {
+  return Bytes{std::llround(static_cast<double>(bytes.count()) * factor)};
+}
+
+/// Communicators that a rank opens: one per axis in use, two for a pipeline.
+std::int64_t communicators_of(const Plan& plan) {
+  return (plan.tensor > 1 ? 1 : 0) + (plan.data > 1 ? 1 : 0) + (plan.pipeline > 1 ? 2 : 0);
+}
+
+}  // namespace
+
+void add_memory(const Question& question, Prediction& prediction) {
+  const MemoryAllowances& allowed = question.software.memory;
+  const Program& program = *prediction.program;
+  for (std::uint32_t c = 0; c < program.classes.size(); ++c) {
+    StageMemory stage;
+    stage.stage = program.classes[c].stage;
+    stage.program = memory_peak(program, c).by_kind;
+    stage.context = allowed.context + allowed.workspace +
+                    allowed.per_communicator * communicators_of(question.plan);
+    const auto of = [&](BufferKind kind) { return stage.program[static_cast<std::size_t>(kind)]; };
+    const Bytes dynamic =
+        of(BufferKind::activation) + of(BufferKind::staging) + of(BufferKind::workspace);
+    stage.fragmentation = share(dynamic, allowed.fragmentation);
+    stage.total = total(stage.program) + stage.context + stage.fragmentation;
+    prediction.memory.push_back(stage);
+    if (stage.total > prediction.memory[prediction.fullest].total) prediction.fullest = c;
+    const Bytes available = question.cluster.gpu().memory;
+    if (stage.total > available && !prediction.out_of_memory) {
+      prediction.out_of_memory =
+          OutOfMemory{program.mesh.rank(0, 0, stage.stage), stage.total, available};
+    }
+  }
+}
+
+}  // namespace orrery::models

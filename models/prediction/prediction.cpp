@@ -1,0 +1,121 @@
+#include "models/prediction/prediction.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "models/lowering/lower.hpp"
+#include "models/prediction/breakdown.hpp"
+#include "models/prediction/flops.hpp"
+#include "models/prediction/memory_report.hpp"
+#include "models/pricing/price.hpp"
+
+namespace orrery::models {
+
+double Prediction::bubble_fraction() const {
+  return ratio(breakdown[static_cast<std::size_t>(TimeClass::bubble)], step);
+}
+
+TimeClass Prediction::bottleneck() const {
+  const auto largest = std::max_element(breakdown.begin(), breakdown.end());
+  return static_cast<TimeClass>(largest - breakdown.begin());
+}
+
+std::vector<Conflict> conflicts(const Question& question) {
+  std::vector<Conflict> found;
+  if (question.model.not_simulated) {
+    found.push_back({"/model", *question.model.not_simulated});
+    return found;
+  }
+  const std::int64_t gpus = question.cluster.gpus();
+  for (Conflict& each : conflicts(question.plan, question.model, gpus)) {
+    found.push_back({"/plan" + each.pointer, std::move(each.problem)});
+  }
+  const hardware::Gpu& gpu = question.cluster.gpu();
+  for (const DType type :
+       {compute_dtype(question.plan.precision), storage_dtype(question.plan.precision)}) {
+    if (gpu.peak(type) && gpu.gemm.count(type) > 0) continue;
+    found.push_back({"/plan/precision", gpu.name + " does not compute in " +
+                                            std::string{hardware::name(type)}});
+    break;
+  }
+  const hardware::Cluster& cluster = question.cluster;
+  if (cluster.nodes > 1 && (cluster.node.nics == 0 || cluster.nic_bandwidth().count() <= 0)) {
+    found.push_back({"/cluster/fabric", "the nodes have no network between them"});
+  }
+  return found;
+}
+
+Program lower(const Question& question) {
+  const BlockInputs inputs{question.model, question.plan, question.software,
+                           question.cluster.gpu().generation};
+  return lower(inputs);
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void add_rates(const Question& question, Prediction& result) {
+  const Plan& plan = question.plan;
+  const double tokens = static_cast<double>(plan.global_batch * plan.seq_len);
+  const double step = seconds(result.step);
+  result.tokens_per_second = tokens / step;
+  result.model_flops = 3 * forward_flops_per_token(question.model, plan.seq_len) * tokens;
+  result.recomputed_flops = recomputed_flops_per_token(question.model, plan) * tokens;
+  const FlopRate peak = *question.cluster.gpu().peak(compute_dtype(plan.precision));
+  const double ideal_rate = peak.count() * static_cast<double>(plan.gpus());
+  result.mfu = result.model_flops / step / ideal_rate;
+  result.hfu = (result.model_flops + result.recomputed_flops) / step / ideal_rate;
+}
+
+void add_costs(const Question& question, Prediction& result) {
+  const hardware::Cluster& cluster = question.cluster;
+  const auto gpus = static_cast<double>(question.plan.gpus());
+  const double nodes = gpus / cluster.node.gpus;
+  const Power power = cluster.gpu().board_power * gpus + cluster.node.host_power * nodes;
+  result.energy = power * result.step;
+  if (cluster.price_per_gpu_hour) {
+    result.cost = (*cluster.price_per_gpu_hour * gpus) * result.step;
+  }
+}
+
+void refuse_conflicts(const Question& question) {
+  const std::vector<Conflict> found = conflicts(question);
+  if (!found.empty()) throw InputError{found.front().pointer, found.front().problem};
+}
+
+}  // namespace
+
+Prediction predict(const Question& question) {
+  refuse_conflicts(question);
+  Prediction result;
+  result.assumptions = question.assumptions;
+  const Clock::time_point begin = Clock::now();
+  result.program = std::make_shared<const Program>(lower(question));
+  result.lower_seconds = seconds_since(begin);
+  const Clock::time_point lowered = Clock::now();
+  result.priced = price_program(*result.program, question.cluster, question.software,
+                                result.assumptions);
+  result.times = evaluate_maps(result.priced);
+  result.step = result.times.step;
+  const auto last = std::max_element(
+      result.times.ranks.begin(), result.times.ranks.end(),
+      [](const QueueTimes& a, const QueueTimes& b) { return a.last() < b.last(); });
+  result.slowest = static_cast<std::uint32_t>(last - result.times.ranks.begin());
+  result.breakdown = breakdown_of(result.priced, result.times, result.slowest);
+  add_rates(question, result);
+  add_costs(question, result);
+  add_memory(question, result);
+  result.waterfall = waterfall_of(question, result);
+  result.ranks = question.plan.gpus();
+  result.ranks_simulated = static_cast<std::int64_t>(result.program->classes.size());
+  result.simulate_seconds = seconds_since(lowered);
+  return result;
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,90 @@
+#pragma once
+// One training step, predicted: how long, where the time goes, what it holds, what it costs.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hardware/cluster.hpp"
+#include "models/evaluation/priced.hpp"
+#include "models/plan.hpp"
+#include "models/program/memory.hpp"
+#include "models/program/program.hpp"
+#include "models/software/software.hpp"
+
+namespace orrery::models {
+
+/// What is asked: a model, cut by a plan, on a cluster, run by a stack.
+struct Question {
+  Model model;
+  Plan plan;
+  hardware::Cluster cluster;
+  Software software;
+  std::vector<std::string> assumptions;  // defaults taken so far
+};
+
+/// Time by TimeClass; adds up to the step of the slowest rank, exactly.
+using Breakdown = std::array<Time, time_class_count>;
+
+/// Where the step of an ideal machine became the predicted one, in the order told.
+struct WaterfallPart {
+  std::string name;  // "ideal", "recomputation", "GEMM below peak", ...
+  Time time{};
+};
+
+/// Memory of one stage's ranks at their peak.
+struct StageMemory {
+  std::int64_t stage = 0;
+  MemoryByKind program{};  // buffers of the Program
+  Bytes context{};         // CUDA context, libraries, communicators
+  Bytes fragmentation{};
+  Bytes total{};
+};
+
+/// A plan that cannot run is an answer.
+struct OutOfMemory {
+  std::int64_t rank = 0;  // the first one that does not fit
+  Bytes needed{}, available{};
+};
+
+struct Prediction {
+  std::shared_ptr<const Program> program;
+  PricedProgram priced;  // of *program
+  StepTimes times;
+  Time step{};
+  std::uint32_t slowest = 0;  // rank class
+  double tokens_per_second = 0;
+  double model_flops = 0;      // of the whole step: 3 x forward, causal attention at half
+  double recomputed_flops = 0; // on top, by the same convention
+  double mfu = 0, hfu = 0;     // over the dense peak of the GEMM precision
+  Breakdown breakdown{};
+  std::vector<WaterfallPart> waterfall;
+  std::vector<StageMemory> memory;  // by stage
+  std::size_t fullest = 0;          // stage of the highest total
+  std::optional<OutOfMemory> out_of_memory;
+  Energy energy{};            // all GPUs and hosts at their rated power
+  std::optional<Money> cost;  // of the step, where the cluster has a price
+  std::vector<std::string> assumptions;
+  std::int64_t ranks = 0, ranks_simulated = 0;
+  double lower_seconds = 0, simulate_seconds = 0;  // wall time; everything else is repeatable
+
+  double bubble_fraction() const;
+  /// The largest part of the breakdown.
+  TimeClass bottleneck() const;
+};
+
+/// Everything that is wrong with a question beyond the plan itself: a format that the GPU lacks, a
+/// model that is counted but not simulated, ranks without a network between them.
+std::vector<Conflict> conflicts(const Question& question);
+
+/// Predicts one step. A plan that does not fit is predicted all the same and says so.
+/// Errors  any conflict: InputError `POINTER: PROBLEM`
+Prediction predict(const Question& question);
+
+/// The blocks of a question, for those who want the Program without its price.
+Program lower(const Question& question);
+
+}  // namespace orrery::models

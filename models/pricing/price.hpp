@@ -1,0 +1,29 @@
+#pragma once
+// Puts a time on everything in a Program: kernels by the GPU's curves and the stack's derates,
+// collectives by their laws beside their siblings, launches by the stack's host costs.
+
+#include <string>
+#include <vector>
+
+#include "hardware/cluster.hpp"
+#include "models/evaluation/priced.hpp"
+#include "models/software/software.hpp"
+
+namespace orrery::models {
+
+/// Where the members of a communicator sit, and with whom they share NICs. The worst group of
+/// those that run at once.
+GroupShape shape_of(const Mesh& mesh, const Communicator& communicator, int gpus_per_node);
+
+/// Time of one kernel in a long step of this stack on this GPU.
+Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& software);
+
+/// Host time before an operation starts: by pass, and for a collective jitter x ranks on top.
+Time launch_time(const Operation& op, const Software& software, int ranks);
+
+/// Prices a Program. `assumptions` names each borrowed curve that was used.
+/// Errors  a format that the GPU lacks: InputError (plans are checked before)
+PricedProgram price_program(const Program& program, const hardware::Cluster& cluster,
+                            const Software& software, std::vector<std::string>& assumptions);
+
+}  // namespace orrery::models

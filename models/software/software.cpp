@@ -1,0 +1,178 @@
+#include "models/software/software.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "models/embedded.hpp"
+
+namespace orrery::models {
+
+std::string_view name(hardware::Generation generation) {
+  constexpr std::string_view of[] = {"volta",     "ampere", "ada",   "hopper", "blackwell",
+                                     "cdna2",     "cdna3",  "cpu",   "other"};
+  return of[static_cast<int>(generation)];
+}
+
+namespace {
+
+/// The entry of a generation, or the one that stands for all others.
+template <class Map>
+const typename Map::mapped_type& of_generation(const Map& map, hardware::Generation generation) {
+  const auto found = map.find(std::string{name(generation)});
+  return found != map.end() ? found->second : map.at("default");
+}
+
+/// A share or factor: a number within bounds.
+double number(const Node& parent, std::string_view key, double otherwise, double low, double high) {
+  const auto node = parent.find(key);
+  if (!node) return otherwise;
+  const double value = node->as<double>();
+  if (!(value >= low && value <= high)) {
+    node->fail_expected("a number from " + fmt::format("{:g} to {:g}", low, high));
+  }
+  return value;
+}
+
+HostCosts read_host(const Node& node) {
+  node.only({"forward_launch", "backward_launch", "communication_launch", "jitter", "step",
+             "synchronous", "blocking_receive"});
+  return {.forward_launch = node["forward_launch"].as<Time>(),
+          .backward_launch = node["backward_launch"].as<Time>(),
+          .communication_launch = node["communication_launch"].as<Time>(),
+          .jitter = node.value_or("jitter", Time{}),
+          .step = node.value_or("step", Time{}),
+          .synchronous = node.value_or("synchronous", false),
+          .blocking_receive = node.value_or("blocking_receive", false)};
+}
+
+KernelChoices read_kernels(const Node& node) {
+  node.only({"gemm_derate", "memory_derate", "attention", "attention_derate",
+             "loss_forward_bytes", "loss_backward_bytes", "predicted_share", "dropout"});
+  KernelChoices kernels;
+  for (const auto& [generation, value] : node["gemm_derate"].members()) {
+    kernels.gemm_derate[generation] = number(node["gemm_derate"], generation, 1, 0.2, 20);
+  }
+  for (const auto& [generation, value] : node["attention"].members()) {
+    kernels.attention[generation] = value.as<std::string>();
+  }
+  if (kernels.gemm_derate.count("default") == 0) node["gemm_derate"].fail("'default' is missing");
+  if (kernels.attention.count("default") == 0) node["attention"].fail("'default' is missing");
+  kernels.memory_derate = number(node, "memory_derate", 1, 0.2, 20);
+  kernels.attention_derate = number(node, "attention_derate", 1, 0.2, 20);
+  kernels.loss_forward_bytes = number(node, "loss_forward_bytes", 32, 0, 1000);
+  kernels.loss_backward_bytes = number(node, "loss_backward_bytes", 24, 0, 1000);
+  kernels.predicted_share = number(node, "predicted_share", 1, 0.001, 1);
+  kernels.dropout = node.value_or("dropout", false);
+  return kernels;
+}
+
+Overlap read_overlap(const Node& node) {
+  node.only({"tensor_backward", "tensor_exposed", "gradients", "data_efficiency", "data_exposed",
+             "bucket"});
+  return {.tensor_backward = node.value_or("tensor_backward", false),
+          .tensor_exposed = number(node, "tensor_exposed", 1, 0, 1),
+          .gradients = node.value_or("gradients", true),
+          .data_efficiency = number(node, "data_efficiency", 1, 0.01, 1.5),
+          .data_exposed = number(node, "data_exposed", 1, 0, 1),
+          .bucket = node.value_or("bucket", Bytes{})};
+}
+
+MemoryAllowances read_memory(const Node& node) {
+  node.only({"context", "workspace", "per_communicator", "fragmentation"});
+  return {.context = node.value_or("context", Bytes{}),
+          .workspace = node.value_or("workspace", Bytes{}),
+          .per_communicator = node.value_or("per_communicator", Bytes{}),
+          .fragmentation = number(node, "fragmentation", 0, 0, 1)};
+}
+
+}  // namespace
+
+double Software::gemm_derate(hardware::Generation generation) const {
+  return of_generation(kernels.gemm_derate, generation);
+}
+
+std::string_view Software::attention(hardware::Generation generation) const {
+  return of_generation(kernels.attention, generation);
+}
+
+Software read_software(const Node& node) {
+  node.only({"name", "year", "source", "aliases", "host", "kernels", "overlap", "accumulation",
+             "gradient", "zero_gather", "embedding_counts", "memory"});
+  Software software;
+  software.name = node["name"].as<std::string>();
+  software.year = static_cast<int>(node.has("year") ? node["year"].integer(2012, 2100) : 0);
+  software.source = node["source"].as<std::string>();
+  software.host = read_host(node["host"]);
+  software.kernels = read_kernels(node["kernels"]);
+  software.overlap = read_overlap(node["overlap"]);
+  software.accumulation = static_cast<Accumulation>(
+      node["accumulation"].one_of({"fused", "separate", "in_place"}));
+  software.gradient = node["gradient"].one_of({"fp32", "bf16", "fp16"}) == 0
+                          ? hardware::DType::fp32
+                          : hardware::DType::bf16;
+  if (const auto gather = node.find("zero_gather")) {
+    software.zero_gather = static_cast<ZeroGather>(gather->one_of({"all_gather", "broadcast"}));
+  }
+  software.embedding_counts = node.value_or("embedding_counts", false);
+  software.memory = read_memory(node["memory"]);
+  if (const auto aliases = node.find("aliases")) {
+    for (const Node& each : aliases->elements()) {
+      software.aliases.push_back(each.as<std::string>());
+    }
+  }
+  return software;
+}
+
+namespace {
+
+constexpr std::string_view folder = "models/software/";
+
+std::string stem(std::string_view path) {
+  path.remove_prefix(folder.size());
+  return std::string{path.substr(0, path.size() - std::string_view{".json"}.size())};
+}
+
+bool is_profile(const EmbeddedFile& file) { return file.path.substr(0, folder.size()) == folder; }
+
+Json parsed(const EmbeddedFile& file) {
+  return Document::parse(file.text, std::string{file.path}).json();
+}
+
+}  // namespace
+
+std::vector<std::string> software_names() {
+  std::vector<std::string> names;
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (is_profile(file)) names.push_back(stem(file.path));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Json software_profile(std::string_view name) {
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (is_profile(file) && stem(file.path) == name) return parsed(file);
+  }
+  std::string known;
+  for (const std::string& each : software_names()) known += " " + each;
+  throw InputError{"unknown software '" + std::string{name} + "'; known:" + known};
+}
+
+Json software_for_stack(std::string_view stack, std::vector<std::string>& assumptions) {
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (!is_profile(file)) continue;
+    if (stem(file.path) == stack) return parsed(file);
+    Json profile = parsed(file);
+    const auto aliases = profile.find("aliases");
+    if (aliases == profile.end()) continue;
+    if (std::find(aliases->begin(), aliases->end(), Json(std::string{stack})) != aliases->end()) {
+      return profile;
+    }
+  }
+  assumptions.push_back("/software: no profile of '" + std::string{stack} +
+                        "'; megatron-lm taken");
+  return software_profile("megatron-lm");
+}
+
+}  // namespace orrery::models
