@@ -1,0 +1,21 @@
+#pragma once
+// The subcommands of `orrery`. Each adds its own flags to the application and, when it is the one
+// that was asked for, runs in its callback: results on stdout, exit code where it is told. A
+// callback lets errors through: main turns InputError into 2 and everything else into 3.
+
+#include <CLI/CLI.hpp>
+
+namespace orrery::scenarios {
+
+/// design, "Command line": what a shell may rely on.
+inline constexpr int exit_done = 0;
+inline constexpr int exit_answer_is_no = 1;
+inline constexpr int exit_wrong_input = 2;
+inline constexpr int exit_our_fault = 3;
+
+/// `exit_code` is exit_done when a callback begins and outlives the application.
+void add_simulate(CLI::App& application, int& exit_code);
+void add_show(CLI::App& application, int& exit_code);
+void add_validate(CLI::App& application, int& exit_code);
+
+}  // namespace orrery::scenarios
