@@ -23,8 +23,9 @@ struct NodeType {
   Bandwidth scale_up_bandwidth{};  // per GPU and direction
   bool switch_reduces = false;     // NVLink SHARP (NVLS)
   int nics = 0;
-  Bandwidth nic_bandwidth{};  // of one NIC, per direction
-  Power host_power{};         // node without its GPUs, under load
+  Bandwidth nic_bandwidth{};            // of one NIC, per direction
+  Power host_power{};                   // node without its GPUs, under load
+  std::optional<Money> purchase_price;  // of the node with its GPUs and NICs
 };
 
 enum class FabricKind : std::uint8_t { none, fat_tree, rail_optimised, dragonfly, torus };
@@ -34,6 +35,7 @@ struct Switch {
   std::string name;  // "quantum-2"
   int ports = 0;
   Bandwidth bandwidth{};  // of one port and direction
+  std::optional<Money> purchase_price;
 };
 
 /// The network between nodes and the class of latency that it has.

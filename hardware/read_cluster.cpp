@@ -14,6 +14,11 @@ namespace {
 constexpr int most_gpus_per_node = 576;  // an NVLink 5 domain at its largest
 constexpr int most_gpus = 1 << 20;
 
+std::optional<Money> purchase_price(const Node& node) {
+  const auto price = node.find("purchase_price");
+  return price ? std::optional{positive<Money>(*price)} : std::nullopt;
+}
+
 std::vector<GroupRate> read_group_rates(const Node& rates) {
   std::vector<GroupRate> read;
   for (const Node& rate : rates.elements()) {
@@ -62,8 +67,8 @@ void read_scale_up(const Node& scale_up, NodeType& node, CollectiveConstants& co
 }
 
 NodeType read_node(const Node& node, CollectiveConstants& constants) {
-  node.only({"name", "gpu", "gpus", "scale_up", "nics", "nic_bandwidth", "host_power", "notes",
-             "sources"});
+  node.only({"name", "gpu", "gpus", "scale_up", "nics", "nic_bandwidth", "host_power",
+             "purchase_price", "notes", "sources"});
   NodeType type;
   type.name = node["name"].as<std::string>();
   type.gpu = read_gpu(node["gpu"]);
@@ -73,14 +78,16 @@ NodeType read_node(const Node& node, CollectiveConstants& constants) {
   type.nics = nics ? static_cast<int>(nics->integer(0, 1024)) : 0;
   if (const auto rate = node.find("nic_bandwidth")) type.nic_bandwidth = positive<Bandwidth>(*rate);
   type.host_power = node.value_or("host_power", Power{});
+  type.purchase_price = purchase_price(node);
   return type;
 }
 
 Switch read_switch(const Node& node) {
-  node.only({"name", "ports", "bandwidth", "notes", "sources"});
+  node.only({"name", "ports", "bandwidth", "purchase_price", "notes", "sources"});
   return {.name = node["name"].as<std::string>(),
           .ports = static_cast<int>(node["ports"].integer(2, 4096)),
-          .bandwidth = positive<Bandwidth>(node["bandwidth"])};
+          .bandwidth = positive<Bandwidth>(node["bandwidth"]),
+          .purchase_price = purchase_price(node)};
 }
 
 /// Of p ports, p * r / (r + 1) face down when the fabric is oversubscribed r : 1.

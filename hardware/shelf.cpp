@@ -16,14 +16,15 @@ struct ShelfName {
   std::string_view folder;
   std::string_view title;
 };
-constexpr std::array<ShelfName, 8> shelf_names{{{"gpus", "GPU"},
+constexpr std::array<ShelfName, 9> shelf_names{{{"gpus", "GPU"},
                                                 {"nodes", "node"},
                                                 {"scale_up", "scale-up network"},
                                                 {"nics", "NIC"},
                                                 {"switches", "switch"},
                                                 {"fabrics", "fabric"},
                                                 {"latency_classes", "latency class"},
-                                                {"clusters", "cluster"}}};
+                                                {"clusters", "cluster"},
+                                                {"offers", "offer"}}};
 
 const ShelfName& named(Shelf shelf) {
   return shelf_names[static_cast<std::size_t>(shelf)];

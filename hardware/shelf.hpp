@@ -18,7 +18,8 @@ enum class Shelf : std::uint8_t {
   network_switch,
   fabric,
   latency_class,
-  cluster
+  cluster,
+  offer
 };
 
 /// The entry of that name or alias; null if there is none.
