@@ -28,7 +28,7 @@ struct Ends {
   }
 };
 
-Block embedding_forward(const Ends& ends) {
+Block build_embedding_forward(const Ends& ends) {
   const Model& model = ends.inputs.model;
   BlockBuilder block{"embedding.forward", Pass::forward};
   const OperandId batch =
@@ -53,7 +53,7 @@ Block embedding_forward(const Ends& ends) {
   return block.finish();
 }
 
-Block embedding_backward(const Ends& ends) {
+Block build_embedding_backward(const Ends& ends) {
   const Model& model = ends.inputs.model;
   BlockBuilder block{"embedding.backward", Pass::backward};
   const OperandId dy = ends.rows(block, "y.grad", Role::input);
@@ -95,7 +95,7 @@ Bytes loss_bytes(const Ends& ends, double per_logit) {
   return Bytes{std::llround(logits * per_logit)};
 }
 
-Block head_forward(const Ends& ends) {
+Block build_head_forward(const Ends& ends) {
   const Model& model = ends.inputs.model;
   BlockBuilder block{"head.forward", Pass::forward};
   LinearBuilder linear{block, ends.inputs, ends.shares};
@@ -121,7 +121,7 @@ Block head_forward(const Ends& ends) {
   return block.finish();
 }
 
-Block head_backward(const Ends& ends) {
+Block build_head_backward(const Ends& ends) {
   const Model& model = ends.inputs.model;
   BlockBuilder block{"head.backward", Pass::backward};
   LinearBuilder linear{block, ends.inputs, ends.shares};
@@ -158,12 +158,12 @@ Block head_backward(const Ends& ends) {
 
 BlockPair embedding_blocks(const BlockInputs& inputs) {
   const Ends ends{inputs};
-  return {embedding_forward(ends), embedding_backward(ends)};
+  return {build_embedding_forward(ends), build_embedding_backward(ends)};
 }
 
 BlockPair head_blocks(const BlockInputs& inputs) {
   const Ends ends{inputs};
-  return {head_forward(ends), head_backward(ends)};
+  return {build_head_forward(ends), build_head_backward(ends)};
 }
 
 }  // namespace orrery::models
