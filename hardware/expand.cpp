@@ -20,10 +20,15 @@ std::string file_of(const Node& node) {
   return nested ? place.substr(0, place.size() - suffix.size()) : place;
 }
 
+/// Null counts as absent.
+bool lacks(const Json& object, const std::string& key) {
+  return !object.contains(key) || object[key].is_null();
+}
+
 /// Moves a member and its source from one object to another, unless it is there already.
 void move_member(Json& from, const std::string& key, Json& to, const std::string& new_key) {
-  if (!from.contains(key)) return;
-  if (!to.contains(new_key)) {
+  if (lacks(from, key)) return;
+  if (lacks(to, new_key)) {
     to[new_key] = from[key];
     const std::string source = source_of(from, "/" + key);
     if (!source.empty()) to["sources"]["/" + new_key] = source;
@@ -44,7 +49,7 @@ void sources_last(Json& object) {
 bool fill(Json& object, const Json& entry, std::initializer_list<const char*> keys) {
   bool filled = false;
   for (const char* key : keys) {
-    if (object.contains(key) || !entry.contains(key)) continue;
+    if (!lacks(object, key) || lacks(entry, key)) continue;
     object[key] = entry[key];
     const std::string pointer = std::string{"/"} + key;
     const std::string source = source_of(entry, pointer);
@@ -52,6 +57,23 @@ bool fill(Json& object, const Json& entry, std::initializer_list<const char*> ke
     filled = true;
   }
   return filled;
+}
+
+/// The entry that a name stands for.
+Json entry_named(const Node& name, Shelf shelf) {
+  const auto text = name.as<std::string>();
+  const Json* entry = find_entry(shelf, text);
+  if (!entry) name.fail(unknown_entry(shelf, text));
+  Json copy = *entry;
+  copy.erase("aliases");
+  return copy;
+}
+
+/// `sources` is a map of texts, or it is a mistake.
+void check_sources(const Node& object) {
+  const auto sources = object.find("sources");
+  if (!sources) return;
+  for (const auto& [pointer, source] : sources->members()) source.as<std::string>();
 }
 
 Json laid_over(const Json& base, const Json& object, Shelf shelf) {
@@ -69,7 +91,8 @@ Json laid_over(const Json& base, const Json& object, Shelf shelf) {
 }
 
 /// The scale-up network that lends its constants when a node gives none.
-const char* usual_scale_up(const std::string& generation) {
+const char* usual_scale_up(const Json& gpu) {
+  const Json generation = gpu.contains("generation") ? gpu["generation"] : Json{};
   if (generation == "volta") return "nvlink2-mesh";
   if (generation == "ampere") return "nvlink3-switch";
   if (generation == "ada") return "pcie4";
@@ -80,7 +103,7 @@ const char* usual_scale_up(const std::string& generation) {
 }
 
 Json expand_scale_up(const Node& node, const Json& gpu, Json& assumptions) {
-  const std::string usual = usual_scale_up(gpu.value("generation", ""));
+  const std::string usual = usual_scale_up(gpu);
   const Json& lender = *find_entry(Shelf::scale_up, usual);
   const auto given = node.find("scale_up");
   if (!given) {
@@ -88,7 +111,7 @@ Json expand_scale_up(const Node& node, const Json& gpu, Json& assumptions) {
     return lender;
   }
   Json scale_up = resolved(*given, Shelf::scale_up);
-  if (scale_up.contains("kind") && scale_up["kind"] == "none") return scale_up;
+  if (!lacks(scale_up, "kind") && scale_up["kind"] == "none") return scale_up;
   if (fill(scale_up, lender, {"base", "step", "ring_share", "switch_share"})) {
     assumptions.push_back(fmt::format("constants of the scale-up network borrowed from {}", usual));
   }
@@ -101,26 +124,27 @@ Json expand_fabric(const Node& cluster, const std::string& file, const Json& nod
   Json chosen;
   if (const auto given = cluster.find("fabric")) {
     chosen = given->json();
-  } else if (node.contains("fabric")) {
+  } else if (!lacks(node, "fabric")) {
     chosen = node["fabric"];
   } else {
-    const bool networked = node.contains("nics") && node["nics"] != 0;
+    const bool networked = !lacks(node, "nics") && node["nics"] != 0;
     chosen = networked ? "infiniband-fat-tree-2" : "none";
     assumptions.push_back("fabric not given: " + chosen.get<std::string>());
   }
   const std::string pointer = cluster.pointer() + "/fabric";
   Json fabric = resolved(Node{chosen, file, pointer}, Shelf::fabric);
-  if (fabric.contains("kind") && fabric["kind"] == "none") return fabric;
-  if (fabric.contains("switch")) {
+  if (!lacks(fabric, "kind") && fabric["kind"] == "none") return fabric;
+  if (!lacks(fabric, "switch")) {
     fabric["switch"] =
         resolved(Node{fabric["switch"], file, pointer + "/switch"}, Shelf::network_switch);
   }
-  if (!fabric.contains("latency_class")) {
+  if (lacks(fabric, "latency_class")) {
     fabric["latency_class"] = "infiniband";
     assumptions.push_back("latency class of the fabric not given: infiniband");
   }
-  const Node latency_class{fabric["latency_class"], file, pointer + "/latency_class"};
-  fill(fabric, resolved(latency_class, Shelf::latency_class),
+  fill(fabric,
+       entry_named(Node{fabric["latency_class"], file, pointer + "/latency_class"},
+                   Shelf::latency_class),
        {"latency", "efficiency", "gather_efficiency", "network", "half_size", "half_size_growth",
         "growth"});
   return fabric;
@@ -129,17 +153,11 @@ Json expand_fabric(const Node& cluster, const std::string& file, const Json& nod
 }  // namespace
 
 Json resolved(const Node& value, Shelf shelf) {
-  if (value.is_string()) {
-    const std::string name = value.as<std::string>();
-    const Json* entry = find_entry(shelf, name);
-    if (!entry) value.fail(unknown_entry(shelf, name));
-    Json copy = *entry;
-    copy.erase("aliases");
-    return copy;
-  }
+  if (value.is_string()) return entry_named(value, shelf);
   if (!value.is_object()) value.fail_expected("a name or an object");
+  check_sources(value);
   const auto like = value.find("like");
-  if (like) return laid_over(resolved(*like, shelf), value.json(), shelf);
+  if (like) return laid_over(entry_named(*like, shelf), value.json(), shelf);
   Json copy = value.json();
   copy.erase("aliases");
   return copy;
@@ -172,7 +190,10 @@ Json expand_cluster(const Node& cluster) {
   Json result = resolved(cluster, Shelf::cluster);
   const std::string file = file_of(cluster);
   const Node whole{result, file, cluster.pointer()};
-  Json assumptions = result.value("assumptions", Json::array());
+  Json assumptions = Json::array();
+  if (const auto told = whole.find("assumptions")) {
+    for (const Node& sentence : told->elements()) assumptions.push_back(sentence.json());
+  }
   Json node = expand_node(whole["node"], assumptions);
   Json fabric = expand_fabric(whole, file, node, assumptions);
   node.erase("fabric");
