@@ -115,6 +115,7 @@ void Network::join(std::uint32_t flow) {
     touch(route[hop].link);
   }
   ++unsettled_;
+  joined_ = true;
 }
 
 void Network::leave(std::uint32_t flow) {
@@ -124,6 +125,7 @@ void Network::leave(std::uint32_t flow) {
     link.flows[hop.place] = last;
     flows_[last.flow].route[last.hop].place = hop.place;
     link.flows.pop_back();
+    if (link.flows.empty()) --components_[flows_[flow].component].links;
     touch(hop.link);
   }
 }
@@ -156,13 +158,18 @@ void Network::end_next(std::uint32_t index) {
   const Int128 elapsed = (engine_.now() - component.since).count();
   component.since = engine_.now();
   ending_.clear();
+  std::size_t left = 0;
   for (const std::uint32_t flow : component.flows) {
     flows_[flow].remaining -= flows_[flow].rate * elapsed;
-    if (flows_[flow].remaining <= 0) ending_.push_back(flow);
+    if (flows_[flow].remaining > 0) {
+      component.flows[left++] = flow;
+    } else {
+      ending_.push_back(flow);
+    }
   }
+  component.flows.resize(left);
   ensure(!ending_.empty(), "a component's next end has come, but none of its flows has ended");
   dissolve(index);
-  unsettled_ -= ending_.size();
 
   std::sort(ending_.begin(), ending_.end(), [this](std::uint32_t a, std::uint32_t b) {
     return messages_[a].serial < messages_[b].serial;

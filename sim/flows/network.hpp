@@ -83,8 +83,9 @@ class Network {
   /// A link while its component is filled: kept apart and small.
   struct Tank {
     std::uint64_t left = 0;
-    std::uint64_t share = 0;  // left / open, 0: to be computed
     std::uint32_t open = 0;   // flows whose rate is not yet known
+    std::uint32_t place = 0;  // in `filling_` and `shares_`
+    bool changed = false;     // its share is to be computed again
   };
   struct Hop {
     std::uint32_t link;
@@ -104,7 +105,8 @@ class Network {
   /// Flows that share links, directly or through others. One event: its next end.
   struct Component {
     std::vector<std::uint32_t> flows;
-    Time since{};  // when `remaining` of its flows was true
+    std::size_t links = 0;  // that its flows are on
+    Time since{};           // when `remaining` of its flows was true
     Event end;
     bool dissolved = false;
   };
@@ -121,10 +123,13 @@ class Network {
   void settle();
   std::uint32_t new_component();
   void dissolve(std::uint32_t component);
-  void collect(std::uint32_t link, std::uint32_t component);
+  bool inherit(std::uint32_t first, std::uint32_t heir);
+  void collect(std::uint32_t first, std::uint32_t component);
   void adopt(std::uint32_t flow, std::uint32_t component);
+  void spread(std::uint32_t flow);
   Time fill();
   std::uint64_t fill_lowest();
+  void drop(std::uint32_t place);
   Int128 freeze(std::uint32_t link, std::uint64_t level);
 
   Engine& engine_;
@@ -144,9 +149,12 @@ class Network {
   std::vector<std::uint32_t> dissolved_;
   std::vector<std::uint32_t> ending_;
   std::vector<std::uint32_t> filling_;  // links of the component at hand
+  std::vector<std::uint64_t> shares_;   // of each of them: left / open
+  std::vector<std::uint32_t> changed_;  // those of them whose share has changed
   std::vector<std::uint32_t> full_;     // those of them that are full at the level at hand
   std::uint64_t unsettled_ = 0;         // flows that must find a component
   std::uint64_t settlement_ = 0;
+  bool joined_ = false;    // a flow has started
   bool settling_ = false;  // a settlement has been asked for
 
   std::uint64_t sent_ = 0;

@@ -29,15 +29,17 @@ void Network::settle() {
     links_[link].touched = false;
     if (links_[link].settled == settlement_ || links_[link].flows.empty()) continue;
     const std::uint32_t index = new_component();
-    collect(link, index);
+    if (!inherit(link, index)) collect(link, index);
     Component& component = components_[index];
     settled += component.flows.size();
+    component.links = filling_.size();
     component.since = engine_.now();
     component.end = engine_.after(fill(), [this, index] { end_next(index); });
   }
   touched_.clear();
   ensure(settled == unsettled_, "flows were lost or counted twice when links were settled");
   unsettled_ = 0;
+  joined_ = false;
 
   for (const std::uint32_t flow : retired_flows_) {
     flows_[flow].rate = 0;
@@ -72,17 +74,38 @@ void Network::dissolve(std::uint32_t component) {
   dissolved_.push_back(component);
 }
 
+/// The common case at a fraction of the cost: flows have ended, none has started, and the links
+/// that are left still hang together. Then the heir takes over the flows without a look at each.
+bool Network::inherit(std::uint32_t first, std::uint32_t heir) {
+  const std::uint32_t old = flows_[links_[first].flows.front().flow].component;
+  if (joined_ || old == none || !components_[old].dissolved) return false;
+  const std::size_t links = components_[old].links;
+  filling_.assign(1, first);
+  links_[first].settled = settlement_;
+  for (std::size_t next = 0; next < filling_.size() && filling_.size() < links; ++next) {
+    for (const Crossing crossing : links_[filling_[next]].flows) spread(crossing.flow);
+  }
+  if (filling_.size() < links) {
+    for (const std::uint32_t link : filling_) links_[link].settled = 0;
+    return false;
+  }
+  components_[heir].flows.swap(components_[old].flows);
+  for (const std::uint32_t flow : components_[heir].flows) {
+    flows_[flow].component = heir;
+    flows_[flow].rate = 0;
+  }
+  return true;
+}
+
 /// All links that flows connect with `first` into `filling_`, and their flows into the component.
 void Network::collect(std::uint32_t first, std::uint32_t component) {
   filling_.assign(1, first);
   links_[first].settled = settlement_;
   for (std::size_t next = 0; next < filling_.size(); ++next) {
-    const std::uint32_t link = filling_[next];
-    tanks_[link] = {.left = links_[link].capacity,
-                    .share = 0,
-                    .open = static_cast<std::uint32_t>(links_[link].flows.size())};
-    for (const Crossing crossing : links_[link].flows) {
-      if (flows_[crossing.flow].component != component) adopt(crossing.flow, component);
+    for (const Crossing crossing : links_[filling_[next]].flows) {
+      if (flows_[crossing.flow].component == component) continue;
+      adopt(crossing.flow, component);
+      spread(crossing.flow);
     }
   }
 }
@@ -98,7 +121,10 @@ void Network::adopt(std::uint32_t index, std::uint32_t component) {
   flow.component = component;
   flow.rate = 0;
   components_[component].flows.push_back(index);
-  for (const Hop hop : flow.route) {
+}
+
+void Network::spread(std::uint32_t flow) {
+  for (const Hop hop : flows_[flow].route) {
     if (links_[hop.link].settled == settlement_) continue;
     links_[hop.link].settled = settlement_;
     filling_.push_back(hop.link);
@@ -109,6 +135,14 @@ void Network::adopt(std::uint32_t index, std::uint32_t component) {
 /// that rate, and the others share what is left. Returns the time to the first end:
 ///   min over levels of ceil(least remaining of the flows at the level / level)
 Time Network::fill() {
+  shares_.clear();
+  for (const std::uint32_t link : filling_) {
+    const auto open = static_cast<std::uint32_t>(links_[link].flows.size());
+    tanks_[link] = {.left = links_[link].capacity,
+                    .open = open,
+                    .place = static_cast<std::uint32_t>(shares_.size())};
+    shares_.push_back(links_[link].capacity / open);
+  }
   Int128 first_end = std::numeric_limits<std::int64_t>::max() - engine_.now().count();
   bool ends = false;
   while (const std::uint64_t level = fill_lowest()) {
@@ -123,27 +157,37 @@ Time Network::fill() {
   return Time{static_cast<std::int64_t>(first_end)};
 }
 
-/// Drops the links that are done, brings the shares of the others up to date, and puts those with
-/// the least one into `full_`. Returns that share; 0: all are done.
+/// Brings shares up to date and puts the links with the least one into `full_`. Returns that share;
+/// 0: no flow is open.
 std::uint64_t Network::fill_lowest() {
-  std::uint64_t lowest = std::numeric_limits<std::uint64_t>::max();
-  std::size_t kept = 0;
-  for (const std::uint32_t link : filling_) {
+  for (const std::uint32_t link : changed_) {
     Tank& tank = tanks_[link];
-    if (tank.open == 0) continue;
-    filling_[kept++] = link;
-    if (tank.share == 0) tank.share = tank.left / tank.open;
-    lowest = std::min(lowest, tank.share);
+    tank.changed = false;
+    if (tank.open > 0) {
+      shares_[tank.place] = tank.left / tank.open;
+    } else {
+      drop(tank.place);
+    }
   }
-  filling_.resize(kept);
-  if (kept == 0) return 0;
+  changed_.clear();
+  if (shares_.empty()) return 0;
+  const std::uint64_t lowest = *std::min_element(shares_.begin(), shares_.end());
   ensure(lowest > 0, "a link has more flows than it has rate to share");
   const std::uint64_t tied = lowest + (lowest >> tie_bits);
   full_.clear();
-  for (const std::uint32_t link : filling_) {
-    if (tanks_[link].share <= tied) full_.push_back(link);
+  for (std::size_t place = 0; place < shares_.size(); ++place) {
+    if (shares_[place] <= tied) full_.push_back(filling_[place]);
   }
   return lowest;
+}
+
+/// The last link takes the place of one that has no open flow.
+void Network::drop(std::uint32_t place) {
+  filling_[place] = filling_.back();
+  shares_[place] = shares_.back();
+  tanks_[filling_[place]].place = place;
+  filling_.pop_back();
+  shares_.pop_back();
 }
 
 /// Gives the open flows of a link their rate; returns the least that one of them has to carry.
@@ -157,8 +201,10 @@ Int128 Network::freeze(std::uint32_t link, std::uint64_t level) {
     for (const Hop hop : flow.route) {
       Tank& crossed = tanks_[hop.link];
       crossed.left -= level;
-      crossed.share = 0;
       --crossed.open;
+      if (crossed.changed) continue;
+      crossed.changed = true;
+      changed_.push_back(hop.link);
     }
   }
   return least;
