@@ -24,24 +24,26 @@ struct Map {
     return map;
   }
 
-  void apply(std::array<std::int64_t, chain_states>& x) const {
+  /// `in(j)` is read one number at a time: a wide load behind narrow stores would stall.
+  template <class In>
+  std::array<std::int64_t, chain_states> apply(In&& in) const {
     std::array<std::int64_t, chain_states> out;
     out.fill(never);
     for (int j = 0; j < chain_states; ++j) {
+      const std::int64_t x = in(j);
       for (int i = 0; i < chain_states; ++i) {
-        const std::int64_t candidate = columns[j][i] + x[j];
+        const std::int64_t candidate = columns[j][i] + x;
         out[i] = candidate > out[i] ? candidate : out[i];
       }
     }
-    x = out;
+    return out;
   }
 
   /// This map, then `next`. What is never stays exactly never, so that sums cannot run away.
   Map then(const Map& next) const {
     Map both;
     for (int j = 0; j < chain_states; ++j) {
-      std::array<std::int64_t, chain_states> column = columns[j];
-      next.apply(column);
+      auto column = next.apply([&](int i) { return columns[j][i]; });
       for (std::int64_t& each : column) each = each < never / 2 ? never : each;
       both.columns[j] = column;
     }
@@ -86,10 +88,8 @@ class MapRunner {
   }
 
   void operator()(std::uint32_t phase, Chain<NumberTime>& state) const {
-    std::array<std::int64_t, chain_states> x;
-    for (int i = 0; i < chain_states; ++i) x[i] = state[i].value;
-    phases_[phase].apply(x);
-    for (int i = 0; i < chain_states; ++i) state[i].value = x[i];
+    const auto out = phases_[phase].apply([&](int j) { return state[j].value; });
+    for (int i = 0; i < chain_states; ++i) state[i].value = out[i];
   }
 
  private:

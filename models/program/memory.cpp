@@ -35,6 +35,7 @@ class MemoryWalk {
  public:
   MemoryWalk(const Program& program, const RankClass& ranks) : program_{program}, ranks_{ranks} {
     for (const PersistentBuffer& each : ranks.persistent) now_[at(each.kind)] += each.bytes;
+    held_ = total(now_);
     std::vector<Bytes> blocks;
     for (const Block& block : program.blocks) blocks.push_back(block.temporary_peak());
     for (const Phase& phase : program.phases) {
@@ -55,6 +56,7 @@ class MemoryWalk {
   void hold(std::uint16_t type, int sign) {
     const BufferType& buffer = ranks_.types[type];
     now_[at(buffer.kind)] += buffer.bytes * sign;
+    held_ += buffer.bytes * sign;
   }
 
   void step(std::size_t i, const Instruction& each) {
@@ -68,11 +70,11 @@ class MemoryWalk {
     } else if (each.op == Opcode::backward && begins_gradient(i, each)) {
       hold(buffers(each).gradient_out, 1);
     }
-    now_[at(BufferKind::workspace)] = runs ? workspace_[each.target] : Bytes{};
-    const Bytes sum = total(now_);
-    if (sum > highest_) {
-      highest_ = sum;
+    const Bytes workspace = runs ? workspace_[each.target] : Bytes{};
+    if (held_ + workspace > highest_) {
+      highest_ = held_ + workspace;
       peak_ = {now_, i};
+      peak_.by_kind[at(BufferKind::workspace)] = workspace;
     }
     release(each);
   }
@@ -97,7 +99,8 @@ class MemoryWalk {
   const Program& program_;
   const RankClass& ranks_;
   std::vector<Bytes> workspace_;  // by phase
-  MemoryByKind now_{};
+  MemoryByKind now_{};  // without workspace
+  Bytes held_{};        // their sum
   MemoryPeak peak_{};
   Bytes highest_{-1};
 };
