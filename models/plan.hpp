@@ -54,7 +54,7 @@ constexpr hardware::DType storage_dtype(Precision precision) {
 }
 
 /// A conflict inside a plan or between plan, model and cluster: the pointer of the field that is
-/// wrong (relative to the plan) and one clear sentence.
+/// wrong (relative to the plan; empty when it is the model) and one clear sentence.
 struct Conflict {
   std::string pointer;  // "/tensor"
   std::string problem;  // "tensor 3 does not divide the model's 32 attention heads"

@@ -144,6 +144,15 @@ Model llama_like(Config& config) {
   return model;
 }
 
+void read_expert_counts(Config& config, Model& model, std::string_view key) {
+  model.experts = config.size(key, Limits::experts);
+  model.experts_per_token = config.size("num_experts_per_tok", Limits::experts);
+  if (model.experts_per_token > model.experts) {
+    config.fail("num_experts_per_tok", fmt::format("{} is more than the {} experts",
+                                                   model.experts_per_token, model.experts));
+  }
+}
+
 void tally_ends(Tally& tally, const Model& model) {
   const std::int64_t table = model.vocab * model.hidden;
   tally.vector(model.hidden);  // final norm

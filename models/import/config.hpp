@@ -74,6 +74,10 @@ void fill_heads(const Config& config, Model& model);
 /// Norm, positions, biases and MLP of the LLaMA line; callers change what differs.
 Model llama_like(Config& config);
 
+/// The experts of a layer, at `key`, and those that a token meets, at `num_experts_per_tok`.
+/// Errors: more met than there are.
+void read_expert_counts(Config& config, Model& model, std::string_view key);
+
 /// Sums parameters by how they meet one token.
 struct Tally {
   std::int64_t total = 0;

@@ -45,11 +45,7 @@ void tally_latent(Tally& tally, const Model& model, const Latent& latent) {
 Model read_shape_and_experts(Config& config) {
   Model model = llama_like(config);
   model.ffn_hidden = config.size("moe_intermediate_size", Limits::expert_hidden);
-  model.experts = config.size("n_routed_experts", Limits::experts);
-  model.experts_per_token = config.size("num_experts_per_tok", Limits::experts);
-  if (model.experts_per_token > model.experts) {
-    config.fail("num_experts_per_tok", "is more than n_routed_experts");
-  }
+  read_expert_counts(config, model, "n_routed_experts");
   if (config.flag("attention_bias", false)) {
     config.fail("attention_bias", "biases are not supported for this type; expected false");
   }

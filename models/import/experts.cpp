@@ -1,7 +1,5 @@
 // Mixture of experts with ordinary attention: counted, not simulated. A token meets its layer's
 // router, the experts that it is sent to, and the shared ones.
-#include <fmt/format.h>
-
 #include "models/import/families.hpp"
 
 namespace orrery::models {
@@ -29,12 +27,7 @@ void tally_experts(Tally& tally, const Model& model, std::int64_t layers) {
 
 void read_experts(Config& config, Model& model, std::string_view count_key,
                   std::string_view width_key) {
-  model.experts = config.size(count_key, Limits::experts);
-  model.experts_per_token = config.size("num_experts_per_tok", Limits::experts);
-  if (model.experts_per_token > model.experts) {
-    config.fail("num_experts_per_tok", fmt::format("{} is more than the {} experts",
-                                                   model.experts_per_token, model.experts));
-  }
+  read_expert_counts(config, model, count_key);
   model.ffn_hidden = config.size(width_key, Limits::expert_hidden);
 }
 

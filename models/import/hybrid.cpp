@@ -3,8 +3,6 @@
 // of the FLOPs.
 #include <fmt/format.h>
 
-#include <array>
-
 #include "models/import/families.hpp"
 
 namespace orrery::models {
@@ -99,8 +97,7 @@ Pattern read_pattern(Config& config, std::int64_t layers) {
 /// Experts that work in a narrower space, between a projection down and one up, beside shared
 /// experts of full width; no gate.
 void tally_latent_experts(Config& config, Tally& tally, Model& model, std::int64_t layers) {
-  model.experts = config.size("n_routed_experts", Limits::experts);
-  model.experts_per_token = config.size("num_experts_per_tok", Limits::experts);
+  read_expert_counts(config, model, "n_routed_experts");
   model.ffn_hidden = config.size("moe_intermediate_size", Limits::expert_hidden);
   const std::int64_t latent = config.size("moe_latent_size", Limits::hidden);
   const std::int64_t shared =
@@ -119,8 +116,7 @@ void tally_latent_experts(Config& config, Tally& tally, Model& model, std::int64
 Model read_qwen3_next(Config& config) {
   Model model = llama_like(config);
   model.qk_norm = true;
-  model.experts = config.size("num_experts", Limits::experts);
-  model.experts_per_token = config.size("num_experts_per_tok", Limits::experts);
+  read_expert_counts(config, model, "num_experts");
   model.ffn_hidden = config.size("moe_intermediate_size", Limits::expert_hidden);
   const std::int64_t shared = config.size("shared_expert_intermediate_size", Limits::expert_hidden);
   const std::int64_t step = config.positive_or("full_attention_interval", Limits::layers, 4);

@@ -159,6 +159,28 @@ TEST_CASE("A mistake in a config is told on one line with its place") {
   CHECK(refusal("[]") == "config.json: expected an object, found []");
 }
 
+TEST_CASE("A layer pattern has one known letter per layer") {
+  const auto with_pattern = [](const std::string& pattern) {
+    return R"({"model_type": "nemotron_h", "num_hidden_layers": 3, "hidden_size": 64,
+      "num_attention_heads": 4, "head_dim": 16, "intermediate_size": 128, "vocab_size": 100,
+      "mamba_num_heads": 4, "mamba_head_dim": 16, "n_groups": 1, "ssm_state_size": 8,
+      "conv_kernel": 4, "hybrid_override_pattern": ")" +
+           pattern + "\"}";
+  };
+  // Tables 2 * 100 * 64 and a norm of 64; per layer a norm of 64; Mamba with d = 64, gs = 8:
+  // 64 (128 + 16 + 4) + (64 + 16) 5 + 12 + 64 + 64 * 64; attention 4 * 64^2; MLP 2 * 64 * 128.
+  const Model model = read(with_pattern("M*-"));
+  CHECK(model.parameters == 12'864 + 3 * 64 + 14'044 + 16'384 + 16'384);
+  CHECK(model.attention_layers == 1);
+  // Only that one layer attends: 4 * 64 FLOPs for each of s / 2 tokens.
+  CHECK(forward_flops_per_token(model, 200) - forward_flops_per_token(model, 100) == 50.0 * 256.0);
+  CHECK(refusal(with_pattern("M*")) ==
+        "config.json:/hybrid_override_pattern: has 2 letters for 3 layers");
+  CHECK(refusal(with_pattern("M*x")) ==
+        "config.json:/hybrid_override_pattern: expected a text of the letters M, *, - and E, "
+        "found \"M*x\"");
+}
+
 TEST_CASE("More experts per token than experts are refused") {
   CHECK(refusal(R"({"model_type": "mixtral", "num_hidden_layers": 2, "hidden_size": 64,
     "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 100,
