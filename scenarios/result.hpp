@@ -1,6 +1,7 @@
 #pragma once
 // A prediction as JSON (design: `orrery simulate --json`), and as text for people.
 
+#include <optional>
 #include <string>
 
 #include "scenarios/scenario.hpp"
@@ -18,11 +19,19 @@ struct ReportOptions {
   bool explain = false;
   std::optional<double> tokens;
   std::optional<Published> published;
+  int width = 100;      // columns
+  bool colour = false;  // ANSI, on a terminal
 };
 std::string report(const models::Question& question, const models::Prediction& prediction,
                    const ReportOptions& options);
 
-/// Writes the predicted step as a Chrome trace: one track per queue, one rank per class.
+/// Writes the predicted step as a Chrome trace: the first rank of each class is a process, each of
+/// its queues a thread.
+///   instructions  what the schedule says, and the host's part of each
+///   operations    every kernel, collective, transfer and launch; FLOPs and bytes are charged
+///                 once, so their sums are the Program's ledger
+/// `args.id` is "rank/instruction" or "rank/instruction/block.layer/operation".
+/// Errors  a file that cannot be written: InputError
 enum class TraceDetail : std::uint8_t { instructions, operations };
 void write_trace(const models::Prediction& prediction, TraceDetail detail,
                  const std::string& path);

@@ -2,8 +2,11 @@
 // A question as a file asks it: model, cluster, plan and software in one JSON document. Names are
 // expanded before pointers resolve, so a JSON pointer is the address of every number.
 
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "models/prediction/prediction.hpp"
@@ -17,35 +20,57 @@ struct Published {
   std::string source;
 };
 
+/// What the flags --model, --cluster, --plan and --software say: names or paths, and of the plan
+/// also `tensor=8,pipeline=16`.
+struct Parts {
+  std::optional<std::string> model, cluster, plan, software;
+};
+
 /// An expanded scenario: immutable, self-contained, cheap to copy by its JSON.
 class Scenario {
  public:
   /// A path, or the name of a shipped scenario. Errors: InputError, `unknown scenario 'x'; known:`.
   static Scenario load(const std::string& path_or_name);
-  /// Of a JSON document `{name?, model, cluster, plan, software?, tokens?, published?}` whose
-  /// model, cluster and software may be names, paths relative to the file, or objects.
+  /// A scenario, if one is given, with the parts given laid over it before names are expanded.
+  static Scenario load(const std::optional<std::string>& path_or_name, const Parts& parts);
+  /// Of a JSON document `{name?, model, cluster, plan, software?, tokens?, published?, notes?}`
+  /// whose model, cluster, plan and software may be names, paths relative to the file, or objects.
+  /// name  the file, as errors say it
   static Scenario parse(const Json& json, const std::string& name);
 
   /// A copy with the values at JSON pointers replaced (the pointer must exist in the expansion, or
-  /// name an optional member of an existing object). Strings stay strings; text from a command
-  /// line is JSON if it parses as such. Errors: `--set /x/y: no such value; /x has: a b c`.
+  /// name an optional member of an existing object); names among the values are expanded too. A
+  /// published figure is of what was published: it goes when model, cluster or plan change.
+  /// Errors: `--set /x/y: no such value; /x has: a b c`.
   Scenario replace(const std::vector<std::pair<std::string, Json>>& changes) const;
 
   /// Reads and checks everything. Errors: InputError with file and pointer.
   models::Question question() const;
 
   const Json& json() const { return json_; }
-  const std::string& name() const { return name_; }
+  /// What the scenario calls itself, or else its file.
+  std::string name() const;
+  /// The file that errors name.
+  const std::string& file() const { return file_; }
   std::optional<Published> published() const;
   /// Tokens to train on, where the scenario says so.
   std::optional<double> tokens() const;
 
  private:
+  Scenario(Json json, std::string file, std::map<std::string, std::string> origins);
+  static Scenario expand(const Document& written, const Parts& parts);
+
   Json json_;
-  std::string name_;
+  std::string file_;
+  /// Sections that came from a file or flag of their own, whose mistakes are told there.
+  std::map<std::string, std::string> origins_;
 };
 
 /// Names of the shipped scenarios.
 std::vector<std::string> scenario_names();
+
+/// `POINTER=VALUE` of a command line: the pointer, and the value as JSON if it parses as such or else
+/// as the text that it is. Errors: `--set: expected POINTER=VALUE, found 'x'`.
+std::pair<std::string, Json> parse_change(std::string_view text);
 
 }  // namespace orrery::scenarios

@@ -1,0 +1,116 @@
+#include <fmt/format.h>
+
+#include "hardware/catalogue.hpp"
+#include "scenarios/scenario.hpp"
+#include "scenarios/sections.hpp"
+#include "scenarios/tokens.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+/// Reads the sections of one scenario.
+class Reader {
+ public:
+  Reader(const Json& json, const std::string& file,
+         const std::map<std::string, std::string>& origins)
+      : json_{json}, file_{file}, origins_{origins} {}
+
+  /// `read` of a section. Its mistakes are told where the user wrote them: in the section's own
+  /// file when it has one, in the scenario otherwise.
+  template <class Read>
+  auto section(Section which, Read read) const {
+    const std::string key = name(which);
+    const Json& value = json_.at(key);
+    const auto origin = origins_.find(key);
+    try {
+      return read(Node{value, file_, "/" + key});
+    } catch (const InputError&) {
+      if (origin != origins_.end()) read(Node{value, origin->second, ""});
+      throw;
+    }
+  }
+
+  [[noreturn]] void refuse(const models::Conflict& conflict) const {
+    for (const auto& [key, file] : origins_) {
+      const std::string head = "/" + key;
+      if (conflict.pointer.compare(0, head.size(), head) != 0) continue;
+      const std::string rest = conflict.pointer.substr(head.size());
+      throw InputError{rest.empty() ? file : file + ":" + rest, conflict.problem};
+    }
+    throw InputError{file_ + ":" + conflict.pointer, conflict.problem};
+  }
+
+ private:
+  const Json& json_;
+  const std::string& file_;
+  const std::map<std::string, std::string>& origins_;
+};
+
+/// The stack's own rule for embedding and head, where the plan leaves it open.
+void apply_stage_rule(const Json& plan, models::Question& question) {
+  const bool said = plan.contains("embedding_counts") || plan.contains("stage_layers");
+  if (said || !question.software.embedding_counts || question.plan.chunks() < 2) return;
+  question.plan.embedding_counts = true;
+  for (std::string& each : question.assumptions) {
+    if (each.rfind("/plan/stage_layers:", 0) == 0) {
+      each = fmt::format("/plan/embedding_counts: true, as {} splits a model",
+                         question.software.name);
+    }
+  }
+}
+
+}  // namespace
+
+models::Question Scenario::question() const {
+  const Reader reader{json_, file_, origins_};
+  models::Question question;
+  const Node root{json_, file_, ""};
+  if (const auto told = root.find("assumptions")) {
+    for (const Node& each : told->elements()) {
+      question.assumptions.push_back(each.as<std::string>());
+    }
+  }
+  question.model = reader.section(Section::model, models::read_model);
+  question.cluster = reader.section(Section::cluster, hardware::read_cluster);
+  question.software = reader.section(Section::software, models::read_software);
+  for (const std::string& each : question.cluster.assumptions) {
+    question.assumptions.push_back("/cluster: " + each);
+  }
+  for (const std::string& key : question.model.ignored_keys) {
+    question.assumptions.push_back(fmt::format("/model/{}: not used", key));
+  }
+  std::vector<std::string> of_plan;
+  question.plan = reader.section(Section::plan, [&](const Node& plan) {
+    of_plan.clear();
+    return models::read_plan(plan, question.model, question.cluster.gpus(), of_plan);
+  });
+  question.assumptions.insert(question.assumptions.end(), of_plan.begin(), of_plan.end());
+  apply_stage_rule(json_.at("plan"), question);
+  const std::vector<models::Conflict> found = models::conflicts(question);
+  if (!found.empty()) reader.refuse(found.front());
+  published();
+  tokens();
+  return question;
+}
+
+std::optional<Published> Scenario::published() const {
+  const auto member = Node{json_, file_, ""}.find("published");
+  if (!member) return std::nullopt;
+  member->only({"step_time", "source"});
+  Published published;
+  if (const auto step = member->find("step_time")) published.step = step->as<Time>();
+  published.source = (*member)["source"].as<std::string>();
+  return published;
+}
+
+std::optional<double> Scenario::tokens() const {
+  const auto member = Node{json_, file_, ""}.find("tokens");
+  if (!member) return std::nullopt;
+  const std::string text = member->is_string() ? member->as<std::string>() : member->json().dump();
+  const auto count = parse_tokens(text);
+  if (!count) member->fail_expected(tokens_form);
+  return count;
+}
+
+}  // namespace orrery::scenarios

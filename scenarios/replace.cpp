@@ -1,0 +1,156 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "scenarios/scenario.hpp"
+#include "scenarios/sections.hpp"
+#include "sim/input/text.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+/// Steps of a JSON pointer (RFC 6901), unescaped.
+std::vector<std::string> steps_of(std::string_view pointer) {
+  std::vector<std::string> steps;
+  while (!pointer.empty()) {
+    pointer.remove_prefix(1);
+    const std::size_t slash = std::min(pointer.find('/'), pointer.size());
+    std::string step;
+    for (std::size_t i = 0; i < slash; ++i) {
+      const bool escaped = pointer[i] == '~' && i + 1 < slash;
+      if (escaped && pointer[i + 1] == '1') step += '/', ++i;
+      else if (escaped && pointer[i + 1] == '0') step += '~', ++i;
+      else step += pointer[i];
+    }
+    steps.push_back(std::move(step));
+    pointer.remove_prefix(slash);
+  }
+  return steps;
+}
+
+std::optional<std::size_t> index_of(const std::string& step) {
+  std::size_t index = 0;
+  const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), index);
+  if (error != std::errc{} || end != step.data() + step.size()) return std::nullopt;
+  return index;
+}
+
+/// The member that a step leads to; null if there is none.
+Json* member_of(Json& value, const std::string& step) {
+  if (value.is_object()) {
+    const auto member = value.find(step);
+    return member == value.end() ? nullptr : &*member;
+  }
+  const auto index = value.is_array() ? index_of(step) : std::nullopt;
+  return index && *index < value.size() ? &value[*index] : nullptr;
+}
+
+/// `/plan has: tensor pipeline ...`
+std::string contents(const Json& value, std::string_view pointer) {
+  std::string text = fmt::format("{} ", pointer.empty() ? "the scenario" : pointer);
+  if (value.is_array()) return text + fmt::format("has {} elements", value.size());
+  if (!value.is_object()) return text + "is " + shortened(value);
+  text += "has:";
+  for (const auto& [key, member] : value.items()) text += " " + key;
+  return text;
+}
+
+[[noreturn]] void refuse(std::string_view pointer, std::string_view problem) {
+  throw InputError{printable(fmt::format("--set {}: {}", pointer, problem))};
+}
+
+/// Puts one value at its place.
+void put(Json& root, const std::string& pointer, const Json& value) {
+  if (pointer.empty() || pointer[0] != '/') {
+    refuse(pointer, "expected a JSON pointer such as /plan/tensor");
+  }
+  Json* at = &root;
+  std::string walked;
+  const std::vector<std::string> steps = steps_of(pointer);
+  for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
+    Json* next = member_of(*at, steps[i]);
+    if (!next) refuse(pointer, "no such value; " + contents(*at, walked));
+    walked += "/" + steps[i];
+    at = next;
+  }
+  Json* target = member_of(*at, steps.back());
+  if (target) {
+    *target = value;
+    return;
+  }
+  // An optional member of an object may be new: whoever reads it refuses those that do not exist.
+  if (!at->is_object()) refuse(pointer, "no such value; " + contents(*at, walked));
+  (*at)[steps.back()] = value;
+}
+
+/// A model's reader passes over keys that it does not know, so a new one is looked at here.
+void refuse_unused_model_key(const Json& model, const std::string& pointer, const Json& before) {
+  constexpr std::string_view head = "/model/";
+  const std::string key = pointer.substr(std::min(head.size(), pointer.size()));
+  if (before.contains(key) || key.find('/') != std::string::npos) return;
+  const std::vector<std::string> ignored = models::read_model(Node{model, pointer, ""}).ignored_keys;
+  if (std::find(ignored.begin(), ignored.end(), key) == ignored.end()) return;
+  refuse(pointer, "no such value; " + contents(before, "/model"));
+}
+
+/// What is no longer so: a default that was replaced, a published figure of something else.
+void drop_what_changed(Json& scenario, Section section, const std::string& pointer) {
+  if (section != Section::software) scenario.erase("published");
+  const auto told = scenario.find("assumptions");
+  if (pointer != "/software" || told == scenario.end()) return;
+  told->erase(std::remove_if(told->begin(), told->end(),
+                             [](const Json& each) {
+                               return each.is_string() &&
+                                      each.get_ref<const std::string&>().rfind("/software:", 0) == 0;
+                             }),
+              told->end());
+}
+
+bool touches(const std::string& pointer, const std::string& section) {
+  return pointer == "/" + section || pointer.rfind("/" + section + "/", 0) == 0;
+}
+
+}  // namespace
+
+Scenario Scenario::replace(const std::vector<std::pair<std::string, Json>>& changes) const {
+  Scenario changed = *this;
+  for (const auto& [pointer, value] : changes) {
+    const Json before = json_.at("model");
+    put(changed.json_, pointer, value);
+    for (const Section section : all_sections) {
+      const std::string key = scenarios::name(section);
+      if (!touches(pointer, key)) continue;
+      Json& written = changed.json_[key];
+      written = expanded(section, Node{written, "--set", "/" + key}, "").json;
+      changed.origins_.erase(key);
+      drop_what_changed(changed.json_, section, pointer);
+      if (section == Section::model && pointer != "/model") {
+        refuse_unused_model_key(written, pointer, before);
+      }
+    }
+  }
+  Node{changed.json_, file_, ""}.only({"name", "model", "cluster", "plan", "software", "tokens",
+                                       "published", "notes", "assumptions"});
+  return changed;
+}
+
+std::pair<std::string, Json> parse_change(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string_view::npos || text.empty() || text[0] != '/') {
+    throw InputError{"--set", fmt::format("expected POINTER=VALUE, found '{}'", printable(text, 60))};
+  }
+  const std::string pointer{text.substr(0, equals)};
+  const std::string_view value = text.substr(equals + 1);
+  const bool structured = !value.empty() && std::string_view{"{[\""}.find(value[0]) !=
+                                                std::string_view::npos;
+  try {
+    return {pointer, Document::parse(value, "--set " + pointer).json()};
+  } catch (const InputError&) {
+    if (structured) throw;
+  }
+  return {pointer, std::string{value}};
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,76 @@
+#include "scenarios/result.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+Json breakdown_json(const models::Breakdown& breakdown) {
+  Json parts = Json::object();
+  for (int i = 0; i < models::time_class_count; ++i) {
+    parts[std::string{models::name(static_cast<models::TimeClass>(i))}] =
+        seconds(breakdown[static_cast<std::size_t>(i)]);
+  }
+  return parts;
+}
+
+Json memory_json(const models::StageMemory& memory) {
+  Json kinds = Json::object();
+  for (int i = 0; i < models::buffer_kind_count; ++i) {
+    kinds[std::string{models::name(static_cast<models::BufferKind>(i))}] =
+        memory.program[static_cast<std::size_t>(i)].count();
+  }
+  kinds["context"] = memory.context.count();
+  kinds["fragmentation"] = memory.fragmentation.count();
+  return kinds;
+}
+
+Json out_of_memory_json(const std::optional<models::OutOfMemory>& found) {
+  if (!found) return nullptr;
+  return {{"rank", found->rank},
+          {"needed_bytes", found->needed.count()},
+          {"available_bytes", found->available.count()}};
+}
+
+Json waterfall_json(const std::vector<models::WaterfallPart>& parts) {
+  Json waterfall = Json::array();
+  for (const models::WaterfallPart& part : parts) {
+    waterfall.push_back({{"name", part.name}, {"time_s", seconds(part.time)}});
+  }
+  return waterfall;
+}
+
+}  // namespace
+
+Json to_json(const models::Question& question, const models::Prediction& prediction,
+             double load_seconds) {
+  const double step = seconds(prediction.step);
+  const auto gpus = static_cast<double>(question.plan.gpus());
+  const models::StageMemory& fullest = prediction.memory.at(prediction.fullest);
+  Json json;
+  json["step_time_s"] = step;
+  json["tokens_per_s"] = prediction.tokens_per_second;
+  json["tokens_per_s_per_gpu"] = prediction.tokens_per_second / gpus;
+  json["model_tflops_per_gpu"] = prediction.model_flops / step / gpus / 1e12;
+  json["mfu"] = prediction.mfu;
+  json["hfu"] = prediction.hfu;
+  json["peak_memory_bytes"] = fullest.total.count();
+  json["memory"] = memory_json(fullest);
+  json["fits"] = !prediction.out_of_memory.has_value();
+  json["out_of_memory"] = out_of_memory_json(prediction.out_of_memory);
+  json["breakdown"] = breakdown_json(prediction.breakdown);
+  json["bubble_fraction"] = prediction.bubble_fraction();
+  json["bottleneck"] = std::string{models::name(prediction.bottleneck())};
+  json["waterfall"] = waterfall_json(prediction.waterfall);
+  json["cost_usd_per_step"] = prediction.cost ? Json(prediction.cost->count()) : Json(nullptr);
+  json["energy_j_per_step"] = prediction.energy.count();
+  json["uncertainty"] = {{"p10", nullptr}, {"p50", nullptr}, {"p90", nullptr}};
+  json["assumptions"] = prediction.assumptions;
+  json["wall_time_s"] = {{"load", load_seconds},
+                         {"lower", prediction.lower_seconds},
+                         {"simulate", prediction.simulate_seconds}};
+  json["ranks"] = prediction.ranks;
+  json["ranks_simulated"] = prediction.ranks_simulated;
+  return json;
+}
+
+}  // namespace orrery::scenarios

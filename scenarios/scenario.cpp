@@ -1,0 +1,117 @@
+#include "scenarios/scenario.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "models/software/software.hpp"
+#include "scenarios/embedded.hpp"
+#include "scenarios/sections.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+constexpr std::string_view usual_software = "megatron-lm";
+constexpr std::string_view no_file = "command line";
+
+std::string stem(std::string_view path) {
+  return std::filesystem::path{path}.stem().string();
+}
+
+/// A scenario as written, before names are expanded.
+Document read_written(const std::string& path_or_name) {
+  if (is_path(path_or_name)) return Document::load(path_or_name);
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (stem(file.path) == path_or_name) return Document::parse(file.text, path_or_name);
+  }
+  std::string known;
+  for (const std::string& name : scenario_names()) known += " " + name;
+  throw InputError{"unknown scenario '" + path_or_name + "'; known:" + known};
+}
+
+std::string folder_of(const std::string& file) {
+  return is_path(file) ? std::filesystem::path{file}.parent_path().string() : std::string{};
+}
+
+const std::optional<std::string>& flag_of(Section section, const Parts& parts) {
+  switch (section) {
+    case Section::model: return parts.model;
+    case Section::cluster: return parts.cluster;
+    case Section::plan: return parts.plan;
+    default: return parts.software;
+  }
+}
+
+Expansion of_flag(Section section, const std::string& text) {
+  const Document flag = Document::from(text, std::string{"--"} + name(section));
+  Expansion part = expanded(section, flag.root(), "");
+  if (part.origin.empty()) part.origin = flag.name();
+  return part;
+}
+
+/// What stands for a section that nobody has given.
+Expansion of_nothing(Section section, const Node& root, Json& assumptions) {
+  if (section == Section::plan) return {Json::object(), ""};  // all derived or default, each told
+  if (section == Section::software) {
+    assumptions.push_back(fmt::format("/software: {} taken as default", usual_software));
+    return {models::software_profile(usual_software), ""};
+  }
+  if (root.file() != no_file) root[name(section)];  // says what is missing
+  throw InputError{fmt::format("--{}: missing; give it or name a scenario", name(section))};
+}
+
+}  // namespace
+
+Scenario::Scenario(Json json, std::string file, std::map<std::string, std::string> origins)
+    : json_{std::move(json)}, file_{std::move(file)}, origins_{std::move(origins)} {}
+
+std::string Scenario::name() const {
+  const auto name = json_.find("name");
+  return name != json_.end() && name->is_string() ? name->get<std::string>() : file_;
+}
+
+Scenario Scenario::load(const std::string& path_or_name) {
+  return load(path_or_name, {});
+}
+
+Scenario Scenario::load(const std::optional<std::string>& path_or_name, const Parts& parts) {
+  return expand(path_or_name ? read_written(*path_or_name)
+                             : Document::from(Json::object(), std::string{no_file}),
+                parts);
+}
+
+Scenario Scenario::parse(const Json& json, const std::string& name) {
+  return expand(Document::from(json, name), {});
+}
+
+Scenario Scenario::expand(const Document& written, const Parts& parts) {
+  const Node root = written.root();
+  root.only({"name", "model", "cluster", "plan", "software", "tokens", "published", "notes",
+             "assumptions"});
+  std::map<std::string, std::string> origins;
+  Json result = root.json();
+  Json assumptions = Json::array();
+  for (const Section section : all_sections) {
+    const auto& flag = flag_of(section, parts);
+    const auto member = root.find(scenarios::name(section));
+    Expansion part = flag     ? of_flag(section, *flag)
+                     : member ? expanded(section, *member, folder_of(written.name()))
+                              : of_nothing(section, root, assumptions);
+    if (flag && section != Section::software) result.erase("published");
+    result[scenarios::name(section)] = std::move(part.json);
+    if (!part.origin.empty()) origins[scenarios::name(section)] = part.origin;
+  }
+  for (Json& each : assumptions) result["assumptions"].push_back(std::move(each));
+  return {std::move(result), written.name(), std::move(origins)};
+}
+
+std::vector<std::string> scenario_names() {
+  std::vector<std::string> names;
+  for (const EmbeddedFile& file : embedded_files()) names.push_back(stem(file.path));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,80 @@
+#include "scenarios/sections.hpp"
+
+#include <filesystem>
+
+#include "hardware/catalogue.hpp"
+#include "models/model.hpp"
+#include "models/plan.hpp"
+#include "models/software/software.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+/// A catalogue's answer to a name, its error told where the name stands.
+template <class Lookup>
+Json looked_up(const Node& value, Lookup lookup) {
+  try {
+    return lookup(value.as<std::string>());
+  } catch (const InputError& error) {
+    value.fail(error.what());
+  }
+}
+
+Json of_name(Section section, const Node& value) {
+  switch (section) {
+    case Section::model: return looked_up(value, models::model_config);
+    case Section::cluster: return hardware::expand_cluster(value);
+    case Section::software: return looked_up(value, models::software_profile);
+    case Section::plan: break;
+  }
+  try {
+    return models::plan_from_text(value.as<std::string>());
+  } catch (const InputError& error) {
+    // It names its flag already; in a file the place is the file's.
+    if (value.place() == "--plan") throw;
+    value.fail(error.what());
+  }
+}
+
+/// A model without a name of its own is called like its file.
+void name_after(Json& model, const std::string& path) {
+  if (!model.is_object() || model.contains("name") || model.contains("_name_or_path")) return;
+  model["name"] = std::filesystem::path{path}.stem().string();
+}
+
+}  // namespace
+
+bool is_path(const std::string& text) {
+  const bool suffix = text.size() > 5 && text.compare(text.size() - 5, 5, ".json") == 0;
+  std::error_code unreadable;
+  return suffix || text.find('/') != std::string::npos ||
+         std::filesystem::is_regular_file(text, unreadable);
+}
+
+std::string from_folder(const std::string& folder, const std::string& path) {
+  if (folder.empty() || std::filesystem::path{path}.is_absolute()) return path;
+  return (std::filesystem::path{folder} / path).string();
+}
+
+Expansion expanded(Section section, const Node& value, const std::string& folder) {
+  if (value.is_string()) {
+    const std::string text = value.as<std::string>();
+    const bool assignments = section == Section::plan && text.find('=') != std::string::npos;
+    if (!assignments && is_path(from_folder(folder, text))) {
+      const Document document = Document::load(from_folder(folder, text));
+      if (!document.root().is_object()) document.root().fail_expected("an object");
+      Expansion read{expanded(section, document.root(), "").json, document.name()};
+      if (section == Section::model) name_after(read.json, text);
+      return read;
+    }
+    return {of_name(section, value), ""};
+  }
+  if (!value.is_object()) {
+    value.fail_expected(section == Section::plan ? "an object, a path or KEY=VALUE,..."
+                                                 : "a name, a path or an object");
+  }
+  return {section == Section::cluster ? hardware::expand_cluster(value) : value.json(), ""};
+}
+
+}  // namespace orrery::scenarios

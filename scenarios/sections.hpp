@@ -1,0 +1,37 @@
+#pragma once
+// The four parts of a scenario as they are written (names, paths, objects) become what they stand
+// for: self-contained objects.
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "sim/input/document.hpp"
+
+namespace orrery::scenarios {
+
+enum class Section : std::uint8_t { model, cluster, plan, software };
+inline constexpr std::array section_names{"model", "cluster", "plan", "software"};
+inline constexpr std::array all_sections{Section::model, Section::cluster, Section::plan,
+                                         Section::software};
+constexpr const char* name(Section section) {
+  return section_names[static_cast<std::size_t>(section)];
+}
+
+/// What a section's value became.
+struct Expansion {
+  Json json;
+  std::string origin;  // the file that it was read from, if it has one of its own
+};
+
+/// value   a name, a path, or an object (of a plan also `tensor=8,...`)
+/// folder  where relative paths start; empty: the working directory
+/// Errors  an unknown name, a file that cannot be read, neither text nor object: InputError
+Expansion expanded(Section section, const Node& value, const std::string& folder);
+
+/// Whether a text means a file rather than a name.
+bool is_path(const std::string& text);
+/// `path` from `folder`, unless it is absolute.
+std::string from_folder(const std::string& folder, const std::string& path);
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,15 @@
+#pragma once
+// Numbers of tokens as people write them.
+
+#include <optional>
+#include <string_view>
+
+namespace orrery::scenarios {
+
+inline constexpr std::string_view tokens_form = "a number of tokens such as \"300B\"";
+
+/// "300B", "15.6T", "1e12", "2048": nothing if the text is none or not above 0. K, M, B and T are
+/// 10^3 to 10^12.
+std::optional<double> parse_tokens(std::string_view text);
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,159 @@
+#include <fmt/format.h>
+
+#include <fstream>
+#include <map>
+
+#include "models/evaluation/replay.hpp"
+#include "models/lowering/lower.hpp"
+#include "scenarios/result.hpp"
+#include "sim/trace/chrome.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+using models::Instruction;
+using models::InstructionRecord;
+using models::Opcode;
+using models::Operation;
+using models::OperationRecord;
+using models::Queue;
+
+bool computes(Opcode op) {
+  return op == Opcode::forward || op == Opcode::backward || op == Opcode::optimizer;
+}
+
+/// Records the first rank of one class.
+class ClassTrace {
+ public:
+  ClassTrace(const models::Prediction& prediction, std::uint32_t rank_class, TraceDetail detail,
+             Trace& trace)
+      : priced_{prediction.priced},
+        program_{*prediction.program},
+        detail_{detail},
+        trace_{trace},
+        rank_class_{rank_class},
+        rank_{program_.mesh.rank(0, 0, program_.classes[rank_class].stage)},
+        process_{fmt::format("rank {} (stage {})", rank_, program_.classes[rank_class].stage)} {
+    // In the order that a reader expects, whichever works first.
+    for (const char* queue : {"host", "compute", "comm:tp", "comm:dp", "comm:pp", "copy"}) {
+      tracks_[queue] = trace_.add_track(process_, queue);
+    }
+  }
+
+  void record(const models::StepTimes& times) {
+    models::ReplayObserver observer;
+    observer.instruction = [this](const InstructionRecord& each) { add(each); };
+    if (detail_ == TraceDetail::operations) {
+      observer.operation = [this](const OperationRecord& each) { add(each); };
+    }
+    models::replay(priced_, times, rank_class_, observer);
+  }
+
+ private:
+  void add(const InstructionRecord& each) {
+    const Instruction& instruction = *each.instruction;
+    const std::string id = fmt::format("{}/{}", rank_, each.index);
+    const bool by_operation = detail_ == TraceDetail::operations && computes(instruction.op);
+    if (!by_operation) {
+      trace_.add({.track = tracks_.at(queue_of(instruction.op)),
+                  .start = each.start,
+                  .duration = each.end - each.start,
+                  .name = title(instruction),
+                  .id = id,
+                  .kind = std::string{models::name(instruction.op)},
+                  .bytes = payload(instruction)});
+      const Time host{each.before[models::state_host].value};
+      trace_.add({.track = tracks_.at("host"),
+                  .start = host,
+                  .duration = launch_end(each) - host,
+                  .name = "launch " + title(instruction),
+                  .id = id + "/host",
+                  .kind = "host"});
+    }
+  }
+
+  void add(const OperationRecord& each) {
+    const models::Block& block = program_.blocks[each.block];
+    const Operation& op = block.operations[each.operation];
+    const std::string layer = each.layer < 0 ? std::string{} : fmt::format(".{}", each.layer);
+    const std::string id =
+        fmt::format("{}/{}/{}{}/{}", rank_, each.index, block.name, layer, op.name);
+    trace_.add({.track = tracks_.at(std::string{models::name(op.queue)}),
+                .start = each.start,
+                .duration = each.end - each.start,
+                .name = op.name,
+                .id = id,
+                .kind = std::string{models::name(op.time_class)},
+                .flops = op.flops,
+                .bytes = op.bytes});
+    const Time launch = priced_.blocks[each.block][each.operation].launch;
+    if (launch.count() == 0) return;
+    trace_.add({.track = tracks_.at("host"),
+                .start = each.launched - launch,
+                .duration = launch,
+                .name = "launch " + op.name,
+                .id = id + "/host",
+                .kind = "host"});
+  }
+
+  static std::string queue_of(Opcode op) {
+    if (computes(op)) return "compute";
+    return op == Opcode::send || op == Opcode::receive ? "comm:pp" : "comm:dp";
+  }
+
+  std::string title(const Instruction& each) const {
+    const std::string name{models::name(each.op)};
+    switch (each.op) {
+      case Opcode::forward:
+      case Opcode::backward:
+      case Opcode::send:
+      case Opcode::receive:
+        return fmt::format("{} chunk {} mb {}", name, each.chunk, each.micro_batch);
+      case Opcode::optimizer: return name;
+      default: return program_.collectives[each.target].name;
+    }
+  }
+
+  /// What the ledger charges to this rank: a transfer counts where it is sent.
+  Bytes payload(const Instruction& each) const {
+    if (computes(each.op) || each.op == Opcode::receive) return {};
+    if (each.op == Opcode::send) return program_.channels[each.target].bytes;
+    return program_.collectives[each.target].bytes;
+  }
+
+  /// Without the wait that may follow the launch.
+  Time launch_end(const InstructionRecord& each) const {
+    const Time before{each.before[models::state_host].value};
+    const Opcode op = each.instruction->op;
+    if (computes(op)) return Time{each.after[models::state_host].value};
+    const bool transfer = op == Opcode::send || op == Opcode::receive;
+    return before + (transfer ? priced_.transfer_launch
+                              : priced_.collective_launch[each.instruction->target]);
+  }
+
+  const models::PricedProgram& priced_;
+  const models::Program& program_;
+  TraceDetail detail_;
+  Trace& trace_;
+  std::uint32_t rank_class_;
+  std::int64_t rank_;
+  std::string process_;
+  std::map<std::string, Track> tracks_;
+};
+
+}  // namespace
+
+void write_trace(const models::Prediction& prediction, TraceDetail detail,
+                 const std::string& path) {
+  Trace trace;
+  for (std::uint32_t c = 0; c < prediction.program->classes.size(); ++c) {
+    ClassTrace{prediction, c, detail, trace}.record(prediction.times);
+  }
+  std::ofstream file{path, std::ios::binary};
+  if (file) write_chrome(trace, file);
+  file.flush();
+  if (!file) throw InputError{path, "cannot be written"};
+}
+
+}  // namespace orrery::scenarios
