@@ -1,6 +1,7 @@
 #pragma once
 // A link has one direction; a route is the links that a message crosses, in order.
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -3,6 +3,7 @@
 #include "sim/flows/network.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "sim/errors.hpp"
@@ -56,10 +57,10 @@ FlowId Network::send(Bytes size, std::span<const LinkId> route, Engine::Handler 
     latency += links_[index(route[i])].latency;
   }
 
-  const std::uint32_t flow = new_flow();
+  const std::uint32_t flow = new_flow(route.size());
   flows_[flow].remaining = Int128{size.count()} * (1 << 20) * picoseconds_per_second;
-  for (const LinkId link : route) {
-    flows_[flow].route.push_back({static_cast<std::uint32_t>(link), 0});
+  for (std::size_t hop = 0; hop < route.size(); ++hop) {
+    path(flow)[hop].link = static_cast<std::uint32_t>(route[hop]);
   }
   Message& message = messages_[flow];
   message.serial = ++sent_;
@@ -84,21 +85,36 @@ Bandwidth Network::load(LinkId link) const {
   return bandwidth_of(load);
 }
 
-std::uint32_t Network::new_flow() {
+std::uint32_t Network::new_flow(std::size_t hops) {
+  if (hops > stride_) widen(hops);
+  std::uint32_t flow;
   if (free_flows_.empty()) {
     ensure(flows_.size() < none, "too many flows at once");
+    flow = static_cast<std::uint32_t>(flows_.size());
     flows_.emplace_back();
     messages_.emplace_back();
-    return static_cast<std::uint32_t>(flows_.size() - 1);
+    hops_.resize(hops_.size() + stride_);
+  } else {
+    flow = free_flows_.back();
+    free_flows_.pop_back();
   }
-  const std::uint32_t flow = free_flows_.back();
-  free_flows_.pop_back();
+  flows_[flow].hops = static_cast<std::uint32_t>(hops);
   return flow;
+}
+
+void Network::widen(std::size_t hops) {
+  const std::size_t wider = std::bit_ceil(hops);
+  std::vector<Hop> moved(flows_.size() * wider);
+  for (std::uint32_t flow = 0; flow < flows_.size(); ++flow) {
+    std::copy_n(hops_.data() + flow * stride_, stride_, moved.data() + flow * wider);
+  }
+  hops_ = std::move(moved);
+  stride_ = wider;
 }
 
 void Network::start(Engine::Word word) {
   const auto flow = static_cast<std::uint32_t>(word);
-  if (flows_[flow].remaining == 0 || flows_[flow].route.empty()) {
+  if (flows_[flow].remaining == 0 || flows_[flow].hops == 0) {
     settle_at_instant_end();
     finish(flow);
   } else {
@@ -107,23 +123,23 @@ void Network::start(Engine::Word word) {
 }
 
 void Network::join(std::uint32_t flow) {
-  auto& route = flows_[flow].route;
-  for (std::uint32_t hop = 0; hop < route.size(); ++hop) {
-    auto& neighbours = links_[route[hop].link].flows;
-    route[hop].place = static_cast<std::uint32_t>(neighbours.size());
+  const std::span<Hop> hops = path(flow);
+  for (std::uint32_t hop = 0; hop < hops.size(); ++hop) {
+    auto& neighbours = links_[hops[hop].link].flows;
+    hops[hop].place = static_cast<std::uint32_t>(neighbours.size());
     neighbours.push_back({flow, hop});
-    touch(route[hop].link);
+    touch(hops[hop].link);
   }
   ++unsettled_;
   joined_ = true;
 }
 
 void Network::leave(std::uint32_t flow) {
-  for (const Hop hop : flows_[flow].route) {
+  for (const Hop hop : path(flow)) {
     Link& link = links_[hop.link];
     const Crossing last = link.flows.back();
     link.flows[hop.place] = last;
-    flows_[last.flow].route[last.hop].place = hop.place;
+    path(last.flow)[last.hop].place = hop.place;
     link.flows.pop_back();
     if (link.flows.empty()) --components_[flows_[flow].component].links;
     touch(hop.link);
@@ -132,7 +148,7 @@ void Network::leave(std::uint32_t flow) {
 
 /// The number stays taken until the instant is settled.
 void Network::finish(std::uint32_t flow) {
-  for (const Hop hop : flows_[flow].route) links_[hop.link].carried += messages_[flow].size;
+  for (const Hop hop : path(flow)) links_[hop.link].carried += messages_[flow].size;
   messages_[flow].serial = 0;
   retired_flows_.push_back(flow);
   ++ended_;

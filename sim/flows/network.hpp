@@ -95,7 +95,7 @@ class Network {
     Int128 remaining = 0;    // 2^-20 byte * ps
     std::uint64_t rate = 0;  // 2^-20 byte/s
     std::uint32_t component = none;
-    std::vector<Hop> route;
+    std::uint32_t hops = 0;
   };
   struct Message {
     std::uint64_t serial = 0;  // 0: no flow
@@ -111,7 +111,11 @@ class Network {
     bool dissolved = false;
   };
 
-  std::uint32_t new_flow();
+  std::uint32_t new_flow(std::size_t hops);
+  void widen(std::size_t hops);
+  std::span<Hop> path(std::uint32_t flow) {
+    return {hops_.data() + flow * stride_, flows_[flow].hops};
+  }
   void start(Engine::Word flow);
   void join(std::uint32_t flow);
   void leave(std::uint32_t flow);
@@ -138,6 +142,8 @@ class Network {
   std::vector<Tank> tanks_;  // by link
   std::vector<Flow> flows_;
   std::vector<Message> messages_;  // by flow
+  std::vector<Hop> hops_;          // by flow, `stride_` each
+  std::size_t stride_ = 4;         // room for the longest route: a power of two
   std::vector<Component> components_;
   std::vector<std::uint32_t> free_flows_;
   std::vector<std::uint32_t> free_components_;

@@ -44,7 +44,6 @@ void Network::settle() {
   for (const std::uint32_t flow : retired_flows_) {
     flows_[flow].rate = 0;
     flows_[flow].component = none;
-    flows_[flow].route.clear();
     free_flows_.push_back(flow);
   }
   retired_flows_.clear();
@@ -124,7 +123,7 @@ void Network::adopt(std::uint32_t index, std::uint32_t component) {
 }
 
 void Network::spread(std::uint32_t flow) {
-  for (const Hop hop : flows_[flow].route) {
+  for (const Hop hop : path(flow)) {
     if (links_[hop.link].settled == settlement_) continue;
     links_[hop.link].settled = settlement_;
     filling_.push_back(hop.link);
@@ -198,7 +197,7 @@ Int128 Network::freeze(std::uint32_t link, std::uint64_t level) {
     if (flow.rate != 0) continue;
     flow.rate = level;
     least = std::min(least, flow.remaining);
-    for (const Hop hop : flow.route) {
+    for (const Hop hop : path(crossing.flow)) {
       Tank& crossed = tanks_[hop.link];
       crossed.left -= level;
       --crossed.open;

@@ -25,9 +25,8 @@ Interconnect cluster(int hosts, double oversubscription) {
 }
 
 void report(benchmark::State& state, std::uint64_t flows) {
-  state.counters["per_flow"] =
-      benchmark::Counter(static_cast<double>(flows),
-                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["per_flow"] = benchmark::Counter(
+      static_cast<double>(flows), benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
   state.counters["flows"] =
       benchmark::Counter(static_cast<double>(flows), benchmark::Counter::kAvgIterations);
 }
@@ -135,8 +134,11 @@ void incast(benchmark::State& state) {
 
 BENCHMARK(lone_flows);
 BENCHMARK(ring)->Arg(128)->Arg(1024)->Unit(benchmark::kMillisecond);
-BENCHMARK(all_to_all)->Args({256, 16})->Args({128, 4})->Args({256, 5})->Unit(
-    benchmark::kMillisecond);
+BENCHMARK(all_to_all)
+    ->Args({256, 16})
+    ->Args({128, 4})
+    ->Args({256, 5})
+    ->Unit(benchmark::kMillisecond);
 BENCHMARK(all_to_all_of_distinct_sizes)->Arg(64)->Unit(benchmark::kMillisecond);
 BENCHMARK(incast)->Unit(benchmark::kMillisecond);
 

@@ -348,6 +348,25 @@ TEST_CASE("A flow's end may send the next one over the same links") {
   CHECK(seconds(engine.now()) == Approx(0.8).epsilon(1e-9));
 }
 
+TEST_CASE("Routes of any length share the links that they have in common") {
+  // One link, then 9 and 40 of which the last is that one too: three flows of 1 GB on 3 GB/s.
+  Engine engine;
+  Network network{engine};
+  const LinkId last = network.add_link(3_GBps);
+  std::vector<Time> ends;
+  const auto note = [&] { ends.push_back(engine.now()); };
+  network.send(1_GB, {last}, note);
+  for (const std::size_t length : {9, 40}) {
+    Route route;
+    while (route.size() + 1 < length) route.push_back(network.add_link(10_GBps));
+    route.push_back(last);
+    network.send(1_GB, route, note);
+  }
+  engine.run();
+  CHECK(ends == std::vector<Time>(3, 1_s));
+  CHECK(network.carried(last) == 3_GB);
+}
+
 TEST_CASE("Fair rates are those of flows that all start at once") {
   const std::vector<Bandwidth> links{90_GBps, 10_GBps};
   const std::vector<Route> routes{{link(0), link(1)}, {link(0)}, {link(0)}};
