@@ -1,18 +1,29 @@
 #!/usr/bin/env python3
-"""Refits the plain GEMM curves of hardware/catalogue/gpus from a table of measured kernels.
+"""Refits the plain curves of hardware/catalogue/gpus from a table of measured kernels.
+
+GEMM, one curve for each GPU and dtype:
 
     t = overhead + (x^q + y^q)^(1/q) [+ 3 m k / (quantise_share * bandwidth)]
     x = 2 m n k / (compute_share * peak),  y = bytes / (memory_share * bandwidth)
 
 The bracket is there for tables whose rows contain the pass that quantises the activations (column
 `includes`); a training plan prices that pass as an operation of its own, so the catalogue takes the
-shares of such a fit and the overhead of bf16. Peaks and bandwidths come from the catalogue.
+shares of such a fit and the overhead of bf16.
+
+Attention, one curve for each GPU and kernel, on useful FLOPs (half of them with a causal mask):
+
+    share(s) = E_head_size / (1 + half_length (1 + causal * causal_penalty) / s)
+
+Rows of forward and backward together are split with backward 2.5 times the FLOPs of forward at
+0.92 of its share, the ratio that FlashAttention-2 has on H100 where both are published.
 
     fit_plain_curves.py FILE.csv [--catalogue hardware/catalogue/gpus] [--json]
 
-FILE has columns kernel, gpu, dtype, m, n, k_or_seq, time_us, implementation, includes. Printed with
-each fit: rows, and the error in per cent with each curve (one n, k and all its m) left out in turn
-with its tenth of the curves. Source: soft-L1 loss on log time, which a few noisy rows do not move.
+FILE has columns kernel, gpu, dtype, m, n, k_or_seq, head_dim, causal, time_us, tflops,
+implementation, includes, set_aside. Peaks and bandwidths come from the catalogue. Printed with each
+fit: rows, and the error in per cent of rows that the fit has not seen. Of GEMM a tenth of the curves
+(one n, k and all its m) is left out in turn, of attention one row. The loss is soft-L1 on log time
+or share, which a few noisy rows do not move.
 """
 
 import argparse
@@ -148,6 +159,104 @@ def report(table):
     }
 
 
+ATTENTION = {  # implementation in the table: kernel in the catalogue
+    "FlashAttention-1": "flash-1",
+    "FlashAttention-2": "flash-2",
+    "FlashAttention-3": "flash-3",
+    "cuDNN": "cudnn",
+    "Triton": "triton",
+}
+BACKWARD_RATIO = 0.92
+BACKWARD_WORK = 2.5  # times forward: five products of the scores' size instead of two
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Shares of dense peak that one attention kernel reaches on one GPU."""
+
+    gpu: str
+    kernel: str
+    both_passes: bool
+    seq: np.ndarray
+    head_dim: np.ndarray
+    causal: np.ndarray
+    share: np.ndarray
+
+
+def attention_tables(path, catalogue):
+    groups = {}
+    with open(path, newline="") as file:
+        for row in csv.DictReader(file):
+            kernel = ATTENTION.get(row["implementation"])
+            if kernel is None or row["set_aside"] or not row["tflops"]:
+                continue
+            if row["kernel"] not in ("flash_fwd", "flash_fwd_bwd"):
+                continue
+            key = (row["gpu"], kernel, row["kernel"] == "flash_fwd_bwd")
+            columns = ("k_or_seq", "head_dim", "causal", "tflops")
+            groups.setdefault(key, []).append([float(row[c]) for c in columns])
+    for (gpu, kernel, both_passes), rows in sorted(groups.items()):
+        entry = json.loads((catalogue / f"{gpu}.json").read_text())
+        seq, head_dim, causal, tflops = np.array(rows).T
+        share = tflops * 1e12 / si(entry["dense_peak"]["bf16"])
+        yield Shares(gpu, kernel, both_passes, seq, head_dim, causal, share)
+
+
+def attention_share(parameters, table, rows):
+    """Parameters are log E for each head size in rising order, log half_length, penalty."""
+    sizes = np.unique(table.head_dim)
+    endless = np.exp(parameters[np.searchsorted(sizes, table.head_dim[rows])])
+    half_length = np.exp(parameters[-2]) * (1.0 + table.causal[rows] * parameters[-1])
+    return endless / (1.0 + half_length / table.seq[rows])
+
+
+def fit_attention(table, rows):
+    def residual(parameters):
+        return np.log(attention_share(parameters, table, rows) / table.share[rows])
+
+    sizes = len(np.unique(table.head_dim))
+    start = [np.log(0.5)] * sizes + [np.log(100.0), 2.0]
+    low = [np.log(0.01)] * sizes + [np.log(1.0), 0.0]
+    high = [0.0] * sizes + [np.log(5000.0), 20.0]
+    found = least_squares(residual, start, bounds=(low, high), loss="soft_l1", f_scale=SOFT_L1_SCALE)
+    return found.x
+
+
+def report_attention(table):
+    every = np.ones(len(table.seq), dtype=bool)
+    parameters = fit_attention(table, every)
+    error = np.empty(len(table.seq))
+    for row in range(len(table.seq)):
+        out = np.zeros(len(table.seq), dtype=bool)
+        out[row] = True
+        unseen = attention_share(fit_attention(table, ~out), table, out)
+        error[out] = 100.0 * np.abs(unseen / table.share[out] - 1.0)
+    both = (1.0 + BACKWARD_WORK / BACKWARD_RATIO) / (1.0 + BACKWARD_WORK)
+    split = both if table.both_passes else 1.0
+    endless = dict(zip(np.unique(table.head_dim), split * np.exp(parameters[:-2])))
+    return {
+        "gpu": table.gpu,
+        "kernel": table.kernel,
+        "passes": "both" if table.both_passes else "forward",
+        "rows": len(table.seq),
+        "share_64": round(float(endless[64.0]), 3),
+        "share_128": round(float(endless[128.0]), 3),
+        "half_length": round(float(np.exp(parameters[-2]))),
+        "causal_penalty": round(float(parameters[-1]), 1),
+        "median_error_pct": round(float(np.median(error)), 1),
+        "p90_error_pct": round(float(np.percentile(error, 90)), 1),
+    }
+
+
+def print_table(fits):
+    if not fits:
+        return
+    lines = [list(fits[0])] + [[str(value) for value in one.values()] for one in fits]
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    for line in lines:
+        print("  ".join(cell.rjust(width) for cell, width in zip(line, widths)))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file", help="CSV of measured kernels")
@@ -155,16 +264,17 @@ def main():
     parser.add_argument("--catalogue", type=pathlib.Path, default=home / "hardware/catalogue/gpus")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     arguments = parser.parse_args()
-    fits = [report(table) for table in tables(arguments.file, arguments.catalogue)]
-    if not fits:
-        sys.exit(f"{arguments.file}: no rows of kernel gemm, implementation trtllm-linear")
+    gemm = [report(table) for table in tables(arguments.file, arguments.catalogue)]
+    attention = [
+        report_attention(table) for table in attention_tables(arguments.file, arguments.catalogue)
+    ]
+    if not gemm and not attention:
+        sys.exit(f"{arguments.file}: no rows of trtllm-linear GEMMs or of attention kernels")
     if arguments.json:
-        print(json.dumps(fits, indent=1))
+        print(json.dumps({"gemm": gemm, "attention": attention}, indent=1))
         return
-    columns = list(fits[0])
-    print("  ".join(columns))
-    for one in fits:
-        print("  ".join(str(one[c]).rjust(len(c)) for c in columns))
+    print_table(gemm)
+    print_table(attention)
 
 
 if __name__ == "__main__":
