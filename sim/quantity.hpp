@@ -68,12 +68,24 @@ inline Time scaled(Time time, double factor) {
   return Time{std::llround(static_cast<double>(time.count()) * factor)};
 }
 
+// GCC and Clang both have it; ISO C++ does not.
+__extension__ using Int128 = __int128;
+
+/// ceil(count / rate), in picoseconds: exact where the rate is a whole number per second.
+inline Time rounded_up(std::int64_t count, double rate) {
+  if (rate < 1.0 || rate >= 0x1p63 || rate != std::floor(rate)) {
+    return Time{std::llround(std::ceil(static_cast<double>(count) / rate * 1e12))};
+  }
+  const auto whole = static_cast<std::int64_t>(rate);
+  return Time{static_cast<std::int64_t>((Int128{count} * 1'000'000'000'000 + whole - 1) / whole)};
+}
+
 /// Rounded up: a transfer never ends before its last byte. Rates are checked positive when read.
 inline Time operator/(Bytes size, Bandwidth rate) {
-  return Time{std::llround(std::ceil(static_cast<double>(size.count()) / rate.count() * 1e12))};
+  return rounded_up(size.count(), rate.count());
 }
 inline Time operator/(Flops work, FlopRate rate) {
-  return Time{std::llround(std::ceil(static_cast<double>(work.count()) / rate.count() * 1e12))};
+  return rounded_up(work.count(), rate.count());
 }
 inline Energy operator*(Power power, Time time) {
   return Energy{power.count() * seconds(time)};

@@ -21,9 +21,6 @@
 
 namespace orrery {
 
-// GCC and Clang both have it; ISO C++ does not.
-__extension__ using Int128 = __int128;
-
 /// Names one flow for as long as it lasts.
 struct FlowId {
   std::uint32_t index = 0;

@@ -192,7 +192,8 @@ Traffic random_traffic(std::uint64_t seed) {
     for (std::size_t hop = 1 + random() % 3; hop > 0; --hop) route.insert(random() % links);
     // A third start at once; sizes repeat now and then.
     const double at = random() % 3 == 0 ? 0.0 : static_cast<double>(random() % 1000) * 1e-6;
-    const double size = static_cast<double>(1 + random() % (random() % 2 == 0 ? 4 : 1000)) * 1e3;
+    const std::uint64_t sizes = random() % 2 == 0 ? 4 : 1000;
+    const double size = static_cast<double>(1 + random() % sizes) * 1e3;
     traffic.sendings.push_back({at, size, {route.begin(), route.end()}});
   }
   return traffic;
