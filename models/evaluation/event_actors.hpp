@@ -1,0 +1,160 @@
+#pragma once
+// Who takes part in a step that is run as events: queues, wires, meetings, and a host's place in
+// its list. None of them computes a time: what they hold begins at the moment when the last thing
+// that it waits for has happened. Who tells whom is in events.cpp.
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "models/evaluation/priced.hpp"
+
+namespace orrery::models::events {
+
+/// What ends on a rank (operations, receives, joint collectives), numbered in program order.
+using TaskId = std::uint32_t;
+inline constexpr TaskId no_task = 0;  // ended before the step began
+inline constexpr std::uint32_t no_meeting = 0xffffffff;
+
+/// Which tasks of one rank have ended.
+class Progress {
+ public:
+  TaskId add() {
+    ended_.push_back(0);
+    return static_cast<TaskId>(ended_.size() - 1);
+  }
+  void end(TaskId id) { ended_[id] = 1; }
+  bool ended(TaskId id) const { return id < ended_.size() && ended_[id] != 0; }
+  TaskId next() const { return static_cast<TaskId>(ended_.size()); }
+  /// The first that has not ended; next() if all have.
+  TaskId first_pending() const {
+    TaskId id = 0;
+    while (ended(id)) ++id;
+    return id;
+  }
+
+ private:
+  std::vector<std::uint8_t> ended_{1};
+};
+
+/// What a host launches onto a queue: an operation, or its rank's part in a joint collective.
+struct Step {
+  Time launch{}, duration{};
+  const std::vector<OpId>* after = nullptr;
+  std::uint32_t index = 0;  // in its block
+  Queue queue = Queue::compute;
+  bool host_waits = false;
+  bool writes_output = false;
+  bool with_tensor_group = false;
+};
+
+/// A step once it is launched. `input` is what `block_input` stands for.
+struct Task {
+  const Step* step = nullptr;
+  TaskId id = no_task, input = no_task;
+  std::uint32_t meeting = no_meeting;
+};
+
+/// An in-order queue of one rank.
+class Lane {
+ public:
+  void push(const Task& task) {
+    tasks_.push_back(task);
+    last_ = task.id;
+  }
+  const Task& head() const { return tasks_.front(); }
+  /// The task pushed last.
+  TaskId last() const { return last_; }
+
+  /// Nothing but the other members of its meeting keeps the head from beginning.
+  bool ready(const Progress& progress) const {
+    if (engaged_ || tasks_.empty()) return false;
+    const Task& task = head();
+    const TaskId first = task.id - task.step->index;
+    for (const OpId id : *task.step->after) {
+      if (!progress.ended(id == block_input ? task.input : first + id)) return false;
+    }
+    return true;
+  }
+  /// The head runs, or has gone to its meeting.
+  void engage() { engaged_ = true; }
+  void head_ended(Time now) {
+    engaged_ = false;
+    tasks_.pop_front();
+    free_ = now;
+  }
+  Time free() const { return free_; }
+
+ private:
+  std::deque<Task> tasks_;
+  TaskId last_ = no_task;
+  bool engaged_ = false;
+  Time free_{};
+};
+
+/// A channel between two ranks: the k-th send meets the k-th receive, one transfer at a time.
+struct Wire {
+  std::uint32_t from = 0, to = 0;  // ranks
+  Time duration{};
+  std::deque<TaskId> sends;     // launched: the sender's tasks whose ends are to be sent
+  std::deque<TaskId> receives;  // launched: tasks of the receiver
+  bool busy = false;
+  std::vector<Time> ends;
+
+  bool ready(const Progress& sender) const {
+    return !busy && !receives.empty() && !sends.empty() && sender.ended(sends.front());
+  }
+};
+
+/// A collective: it begins on all its queues at once, when each has it ready at its head.
+struct Meeting {
+  std::vector<std::uint32_t> lanes;
+  std::size_t arrived = 0;
+  Time start{};  // of the last one held
+};
+
+/// A host's place in the phase that it launches.
+class PhaseWalk {
+ public:
+  using Blocks = std::vector<std::vector<Step>>;
+
+  explicit PhaseWalk(const Blocks& blocks) : blocks_{&blocks} {}
+
+  void begin(const Phase& phase, TaskId input) {
+    runs_ = &phase.invocations;
+    at_ = 0;
+    input_ = output_ = input;
+    skip_empty();
+  }
+  /// What to launch next; null when all of the phase is launched.
+  const Step* next() const { return at_ < runs_->size() ? &steps()[operation_] : nullptr; }
+  /// The task that is the input of the block to which the next step belongs.
+  TaskId input() const { return input_; }
+  /// The task that is the output of what was launched so far.
+  TaskId output() const { return output_; }
+
+  void launched(TaskId id) {
+    if (next()->writes_output) output_ = id;
+    if (++operation_ < steps().size()) return;
+    operation_ = 0;
+    input_ = output_;
+    if (++repetition_ < (*runs_)[at_].count) return;
+    repetition_ = 0;
+    ++at_;
+    skip_empty();
+  }
+
+ private:
+  const std::vector<Step>& steps() const { return (*blocks_)[(*runs_)[at_].block]; }
+  void skip_empty() {
+    while (at_ < runs_->size() && ((*runs_)[at_].count <= 0 || steps().empty())) ++at_;
+  }
+
+  const Blocks* blocks_;
+  const std::vector<Invocation>* runs_ = nullptr;
+  std::size_t at_ = 0, operation_ = 0;
+  std::int64_t repetition_ = 0;
+  TaskId input_ = no_task, output_ = no_task;
+};
+
+}  // namespace orrery::models::events

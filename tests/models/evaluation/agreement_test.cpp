@@ -1,0 +1,65 @@
+// One meaning, evaluated three ways, and folded or not: all agree to the picosecond.
+
+#include <catch2/catch.hpp>
+
+#include "tests/models/evaluation/random_program.hpp"
+
+namespace orrery::models {
+namespace {
+
+void require_agreement(std::uint64_t first, std::uint64_t seeds) {
+  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
+    const Case made = random_program(seed);
+    const StepTimes events = evaluate_events(made.priced);
+    const std::string operations = difference(events, evaluate_operations(made.priced));
+    const std::string maps = difference(events, evaluate_maps(made.priced));
+    INFO("seed " << seed << "\nevents and operations: " << operations
+                 << "\nevents and maps: " << maps);
+    REQUIRE((operations.empty() && maps.empty()));
+  }
+}
+
+/// What the folded run says, once for every replica.
+StepTimes unfolded(const StepTimes& folded, std::int64_t replicas) {
+  StepTimes all;
+  all.step = folded.step;
+  const auto copies = static_cast<std::size_t>(replicas);
+  for (const QueueTimes& each : folded.ranks) all.ranks.insert(all.ranks.end(), copies, each);
+  for (const auto& each : folded.transfers) {
+    all.transfers.insert(all.transfers.end(), copies, each);
+  }
+  for (const Time each : folded.collective_starts) {
+    all.collective_starts.insert(all.collective_starts.end(), copies, each);
+  }
+  return all;
+}
+
+void require_exact_folding(std::uint64_t first, std::uint64_t seeds) {
+  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
+    const Case made = random_program(seed);
+    const Mesh& mesh = made.program->mesh;
+    const StepTimes folded = unfolded(evaluate_operations(made.priced), mesh.tensor * mesh.data);
+    const std::string found = difference(evaluate_all_ranks(made.priced), folded);
+    INFO("seed " << seed << ": " << found);
+    REQUIRE(found.empty());
+  }
+}
+
+TEST_CASE("Maps, operations and events agree to the picosecond on 3,000 random programs") {
+  require_agreement(0, 3000);
+}
+
+TEST_CASE("Maps, operations and events agree on 30,000 more random programs", "[slow]") {
+  require_agreement(1'000'000, 30'000);
+}
+
+TEST_CASE("Every rank of the mesh on its own does just what its class does") {
+  require_exact_folding(2'000'000, 300);
+}
+
+TEST_CASE("Folding is exact on 5,000 more random programs", "[slow]") {
+  require_exact_folding(3'000'000, 5000);
+}
+
+}  // namespace
+}  // namespace orrery::models

@@ -1,0 +1,122 @@
+#include "tests/models/evaluation/programs.hpp"
+
+#include <utility>
+
+namespace orrery::models {
+
+Block block_of(std::string name) {
+  Block block;
+  block.name = std::move(name);
+  block.operands.push_back({.name = "x", .role = Role::input});
+  block.operands.push_back({.name = "y", .role = Role::output});
+  block.operands.push_back({.name = "t", .role = Role::temporary});
+  return block;
+}
+
+Operation operation_on(Queue queue, std::vector<OpId> after, bool writes_output) {
+  Operation op;
+  op.queue = queue;
+  op.after = std::move(after);
+  op.writes = {writes_output ? formal_output : formal_temporary};
+  return op;
+}
+
+void add_schedule(Program& program, const std::string& schedule, const PipelineShape& shape) {
+  Plan& plan = program.plan;
+  plan.schedule = schedule;
+  plan.pipeline = shape.stages;
+  plan.virtual_stages = shape.virtual_stages;
+  plan.global_batch = shape.micro_batches * plan.data;
+  program.mesh = {plan.tensor, plan.data, plan.pipeline};
+  const std::vector<MeshAxis> pipe{MeshAxis::pipeline};
+  program.communicators = {{"tp", {MeshAxis::tensor}, {}},
+                           {"dp", {MeshAxis::data}, {}},
+                           {"pp_f", pipe, {}},
+                           {"pp_b", pipe, {}},
+                           {"model", {MeshAxis::tensor, MeshAxis::pipeline}, {}},
+                           {"world", {MeshAxis::tensor, MeshAxis::data, MeshAxis::pipeline}, {}},
+                           {"tie", pipe, {0, plan.pipeline - 1}}};
+  program.classes.resize(static_cast<std::size_t>(shape.stages));
+  for (std::size_t stage = 0; stage < program.classes.size(); ++stage) {
+    RankClass& ranks = program.classes[stage];
+    ranks.stage = static_cast<std::int64_t>(stage);
+    builtin_schedules().at(schedule)(shape, ranks.stage, ranks.instructions);
+    for (Instruction& slot : ranks.instructions) {
+      slot.target =
+          slot.op == Opcode::forward ? forward_phase(slot.chunk) : backward_phase(slot.chunk);
+    }
+  }
+}
+
+Case simple_pipeline(const std::string& schedule, const PipelineShape& shape, Time forward,
+                     Time backward) {
+  Case made;
+  Program& program = *made.program;
+  for (const char* each : {"forward", "backward"}) {
+    Block block = block_of(each);
+    block.operations.push_back(operation_on(Queue::compute, {block_input}, true));
+    program.blocks.push_back(std::move(block));
+  }
+  for (std::int64_t chunk = 0; chunk < shape.stages * shape.virtual_stages; ++chunk) {
+    program.phases.push_back({"forward", {{0, -1, 1}}});
+    program.phases.push_back({"backward", {{1, -1, 1}}});
+  }
+  add_schedule(program, schedule, shape);
+  program = insert_transfers(std::move(program));
+  made.priced.program = &program;
+  made.priced.blocks = {{{Time{}, forward}}, {{Time{}, backward}}};
+  made.priced.channels.resize(program.channels.size());
+  return made;
+}
+
+void append_joint(Case& made, Opcode op, JointCollective joint, Time launch, Time duration) {
+  Program& program = *made.program;
+  Instruction each;
+  each.op = op;
+  each.target = static_cast<std::uint32_t>(program.collectives.size());
+  for (const std::uint32_t c : joint.classes) program.classes[c].instructions.push_back(each);
+  program.collectives.push_back(std::move(joint));
+  made.priced.collectives.push_back(duration);
+  made.priced.collective_launch.push_back(launch);
+}
+
+namespace {
+
+std::string unequal(const std::string& what, Time a, Time b) {
+  if (a == b) return {};
+  return what + ": " + std::to_string(a.count()) + " and " + std::to_string(b.count()) + " ps";
+}
+
+std::string unequal(const std::string& what, const std::vector<Time>& a,
+                    const std::vector<Time>& b) {
+  if (a.size() != b.size()) return what + ": different numbers of them";
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const std::string found = unequal(what + " " + std::to_string(i), a[i], b[i]);
+    if (!found.empty()) return found;
+  }
+  return {};
+}
+
+std::vector<Time> all(const QueueTimes& times) {
+  return {times.host, times.compute, times.tensor, times.data, times.copy};
+}
+
+}  // namespace
+
+std::string difference(const StepTimes& a, const StepTimes& b) {
+  std::string found = unequal("step", a.step, b.step);
+  if (!found.empty()) return found;
+  if (a.ranks.size() != b.ranks.size()) return "different numbers of ranks";
+  for (std::size_t r = 0; r < a.ranks.size(); ++r) {
+    found = unequal("rank " + std::to_string(r) + " queue", all(a.ranks[r]), all(b.ranks[r]));
+    if (!found.empty()) return found;
+  }
+  if (a.transfers.size() != b.transfers.size()) return "different numbers of channels";
+  for (std::size_t c = 0; c < a.transfers.size(); ++c) {
+    found = unequal("channel " + std::to_string(c) + " transfer", a.transfers[c], b.transfers[c]);
+    if (!found.empty()) return found;
+  }
+  return unequal("start of collective", a.collective_starts, b.collective_starts);
+}
+
+}  // namespace orrery::models

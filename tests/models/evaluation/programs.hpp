@@ -1,0 +1,44 @@
+#pragma once
+// Programs small enough for evaluations to be checked by hand, and the parts that random ones are
+// made of too. Schedules and transfers are those of the library.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/evaluation/priced.hpp"
+#include "models/lowering/lower.hpp"
+#include "models/schedules/schedule.hpp"
+
+namespace orrery::models {
+
+/// A Program with its prices, which point to it.
+struct Case {
+  std::unique_ptr<Program> program = std::make_unique<Program>();
+  PricedProgram priced;
+};
+
+/// What `block_of` and the hand-written programs call a block's operands.
+enum FormalOperand : OperandId { formal_input, formal_output, formal_temporary };
+
+/// A block with an input, an output "y" and one temporary, and no operations yet.
+Block block_of(std::string name);
+
+/// An operation that writes the output or the temporary.
+Operation operation_on(Queue queue, std::vector<OpId> after, bool writes_output);
+
+/// Meshes, communicators and compute slots of a schedule; chunk c runs phases 2c and 2c + 1.
+void add_schedule(Program& program, const std::string& schedule, const PipelineShape& shape);
+
+/// A pipeline whose forwards and backwards are one kernel each. All other costs are zero.
+Case simple_pipeline(const std::string& schedule, const PipelineShape& shape, Time forward,
+                     Time backward);
+
+/// Appends a joint collective to the lists of its classes.
+void append_joint(Case& made, Opcode op, JointCollective joint, Time launch, Time duration);
+
+/// The first difference in words; empty if the two agree in everything to the picosecond.
+std::string difference(const StepTimes& a, const StepTimes& b);
+
+}  // namespace orrery::models

@@ -1,0 +1,249 @@
+#include "tests/models/evaluation/reference.hpp"
+
+#include <algorithm>
+
+#include "sim/errors.hpp"
+
+namespace orrery::models {
+
+std::string_view name(Mutation mutation) {
+  constexpr std::string_view of[] = {"none",
+                                     "step_launch",
+                                     "last_dependency",
+                                     "second_block_input",
+                                     "queue_order",
+                                     "operation_host_waits",
+                                     "synchronous",
+                                     "first_output",
+                                     "chained_input",
+                                     "channel_order",
+                                     "receive_launch",
+                                     "send_launch",
+                                     "send_output",
+                                     "transfer_launch",
+                                     "blocking_receive",
+                                     "received_input",
+                                     "first_arrival",
+                                     "collective_launch",
+                                     "collective_compute",
+                                     "collective_order",
+                                     "collective_host_waits",
+                                     "optimizer_input"};
+  static_assert(std::size(of) == static_cast<std::size_t>(Mutation::last));
+  return of[static_cast<std::size_t>(mutation)];
+}
+
+namespace {
+
+/// All that ranks tell each other, as far as it is known.
+struct Outside {
+  std::vector<std::vector<Time>> sends, receives;  // by channel: ready, launched
+  std::vector<std::vector<Time>> ready;            // by collective, then class
+
+  friend bool operator==(const Outside&, const Outside&) = default;
+};
+
+class Equations {
+ public:
+  Equations(const PricedProgram& priced, Mutation mutation)
+      : priced_{priced}, program_{*priced.program}, mutation_{mutation} {}
+
+  StepTimes solve() {
+    Outside told = nothing();
+    for (int round = 0; round < 10'000; ++round) {
+      times_ = {};
+      known_ = told;
+      told_ = nothing();
+      for (std::uint32_t c = 0; c < program_.classes.size(); ++c) run_rank(c);
+      if (told_ == told) return finished();
+      told = told_;
+    }
+    throw ContractError{"the equations have no solution"};
+  }
+
+ private:
+  struct Rank {
+    Time host{}, free[queue_count]{}, input{}, output{};
+
+    Time& queue(Queue which) { return free[static_cast<int>(which)]; }
+  };
+
+  bool keeps(Mutation rule) const { return mutation_ != rule; }
+
+  Outside nothing() const {
+    Outside none;
+    none.sends.resize(program_.channels.size());
+    none.receives.resize(program_.channels.size());
+    none.ready.assign(program_.collectives.size(), std::vector<Time>(program_.classes.size()));
+    return none;
+  }
+
+  void run_rank(std::uint32_t c) {
+    Rank rank;
+    if (keeps(Mutation::step_launch)) rank.host = priced_.step_launch;
+    for (const Instruction& each : program_.classes[c].instructions) {
+      switch (each.op) {
+        case Opcode::forward:
+        case Opcode::backward:
+          run_phase(rank, each.target, rank.input);
+          break;
+        case Opcode::optimizer:
+          run_phase(rank, each.target,
+                    keeps(Mutation::optimizer_input) ? rank.queue(Queue::data) : Time{});
+          break;
+        case Opcode::send:
+          send(rank, each.target);
+          break;
+        case Opcode::receive:
+          receive(rank, each.target);
+          break;
+        default:
+          join(rank, c, each.target);
+      }
+    }
+    times_.ranks.push_back({rank.host, rank.queue(Queue::compute), rank.queue(Queue::tensor),
+                            rank.queue(Queue::data), rank.queue(Queue::copy)});
+  }
+
+  void run_phase(Rank& rank, std::uint32_t phase, Time input) {
+    const Time first = input;
+    for (const Invocation& run : program_.phases[phase].invocations) {
+      for (std::int64_t i = 0; i < run.count; ++i) {
+        input = run_block(rank, run.block, keeps(Mutation::chained_input) ? input : first);
+      }
+    }
+    rank.output = input;
+    rank.input = Time{};
+  }
+
+  Time run_block(Rank& rank, std::uint32_t id, Time input) {
+    const Block& block = program_.blocks[id];
+    std::vector<Time> ends;
+    Time output = input;
+    bool written = false;
+    for (std::size_t i = 0; i < block.operations.size(); ++i) {
+      const Operation& op = block.operations[i];
+      rank.host += priced_.blocks[id][i].launch;
+      const Time end =
+          std::max(rank.host, waits(rank, op, input, ends)) + priced_.blocks[id][i].duration;
+      ends.push_back(end);
+      (op.queue == Queue::host ? rank.host : rank.queue(op.queue)) = end;
+      if (host_waits(op)) rank.host = std::max(rank.host, end);
+      if (!writes_output(block, op) || (written && !keeps(Mutation::first_output))) continue;
+      output = end;
+      written = true;
+    }
+    return output;
+  }
+
+  Time waits(Rank& rank, const Operation& op, Time input, const std::vector<Time>& ends) const {
+    Time ready{};
+    if (keeps(Mutation::queue_order)) ready = rank.queue(op.queue);
+    std::size_t count = op.after.size();
+    if (!keeps(Mutation::last_dependency) && count > 0) --count;
+    for (std::size_t k = 0; k < count; ++k) {
+      const bool on_input = op.after[k] == block_input;
+      if (on_input && k > 0 && !keeps(Mutation::second_block_input)) continue;
+      ready = std::max(ready, on_input ? input : ends[op.after[k]]);
+    }
+    return ready;
+  }
+
+  bool host_waits(const Operation& op) const {
+    const bool returns_late = priced_.synchronous && op.queue == Queue::compute;
+    return (returns_late && keeps(Mutation::synchronous)) ||
+           (op.host_waits && keeps(Mutation::operation_host_waits));
+  }
+
+  static bool writes_output(const Block& block, const Operation& op) {
+    return std::any_of(op.writes.begin(), op.writes.end(),
+                       [&](OperandId id) { return block.operands[id].role == Role::output; });
+  }
+
+  Time transfer_launch() const {
+    return keeps(Mutation::transfer_launch) ? priced_.transfer_launch : Time{};
+  }
+
+  void send(Rank& rank, std::uint32_t channel) {
+    rank.host += transfer_launch();
+    Time ready{};
+    if (keeps(Mutation::send_launch)) ready = rank.host;
+    if (keeps(Mutation::send_output)) ready = std::max(ready, rank.output);
+    told_.sends[channel].push_back(ready);
+  }
+
+  void receive(Rank& rank, std::uint32_t channel) {
+    rank.host += transfer_launch();
+    const std::size_t k = told_.receives[channel].size();
+    told_.receives[channel].push_back(rank.host);
+    const Time end = transfer_end(channel, k);
+    if (keeps(Mutation::received_input)) rank.input = end;
+    if (priced_.blocking_receive && keeps(Mutation::blocking_receive)) {
+      rank.host = std::max(rank.host, end);
+    }
+  }
+
+  /// As far as the last round knew of sends; a send not known yet is ready at 0.
+  Time transfer_end(std::uint32_t channel, std::size_t k) const {
+    Time end{};
+    for (std::size_t i = 0; i <= k; ++i) {
+      if (!keeps(Mutation::channel_order)) end = Time{};
+      if (keeps(Mutation::receive_launch)) end = std::max(end, told_.receives[channel][i]);
+      if (i < known_.sends[channel].size()) end = std::max(end, known_.sends[channel][i]);
+      end += priced_.channels[channel];
+    }
+    return end;
+  }
+
+  void join(Rank& rank, std::uint32_t c, std::uint32_t id) {
+    if (keeps(Mutation::collective_launch)) rank.host += priced_.collective_launch[id];
+    Time ready = rank.host;
+    if (keeps(Mutation::collective_compute)) ready = std::max(ready, rank.queue(Queue::compute));
+    if (keeps(Mutation::collective_order)) ready = std::max(ready, rank.queue(Queue::data));
+    told_.ready[id][c] = ready;
+    const Time end = start_of(id, known_) + priced_.collectives[id];
+    rank.queue(Queue::data) = end;
+    const bool waits =
+        program_.collectives[id].host_waits && keeps(Mutation::collective_host_waits);
+    if (waits) rank.host = std::max(rank.host, end);
+  }
+
+  Time start_of(std::uint32_t id, const Outside& from) const {
+    const std::vector<std::uint32_t>& classes = program_.collectives[id].classes;
+    Time start = from.ready[id][classes.front()];
+    for (const std::uint32_t c : classes) {
+      const Time ready = from.ready[id][c];
+      start = keeps(Mutation::first_arrival) ? std::max(start, ready) : std::min(start, ready);
+    }
+    return start;
+  }
+
+  StepTimes finished() {
+    for (const QueueTimes& rank : times_.ranks) times_.step = std::max(times_.step, rank.last());
+    for (std::uint32_t c = 0; c < program_.channels.size(); ++c) {
+      times_.transfers.emplace_back();
+      for (std::size_t k = 0; k < told_.receives[c].size(); ++k) {
+        times_.transfers.back().push_back(transfer_end(c, k));
+        times_.step = std::max(times_.step, times_.transfers.back().back());
+      }
+    }
+    for (std::uint32_t id = 0; id < program_.collectives.size(); ++id) {
+      times_.collective_starts.push_back(start_of(id, told_));
+    }
+    return std::move(times_);
+  }
+
+  const PricedProgram& priced_;
+  const Program& program_;
+  Mutation mutation_;
+  Outside known_, told_;  // in the last round, in this one
+  StepTimes times_;
+};
+
+}  // namespace
+
+StepTimes evaluate_reference(const PricedProgram& priced, Mutation mutation) {
+  return Equations{priced, mutation}.solve();
+}
+
+}  // namespace orrery::models
