@@ -112,7 +112,11 @@ Json expand_scale_up(const Node& node, const Json& gpu, Json& assumptions) {
   }
   Json scale_up = resolved(*given, Shelf::scale_up);
   if (!lacks(scale_up, "kind") && scale_up["kind"] == "none") return scale_up;
-  if (fill(scale_up, lender, {"base", "step", "ring_share", "switch_share"})) {
+  bool borrowed = fill(scale_up, lender, {"base", "step", "ring_share"});
+  if (!lacks(scale_up, "reduces") && scale_up["reduces"] == true) {
+    borrowed |= fill(scale_up, lender, {"switch_share"});
+  }
+  if (borrowed) {
     assumptions.push_back(fmt::format("constants of the scale-up network borrowed from {}", usual));
   }
   return scale_up;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <fstream>
 
 #include "hardware/catalogue.hpp"
 
@@ -225,4 +226,16 @@ TEST_CASE("A GPU whose sustained rate nobody knows borrows that of its generatio
   const Cluster cluster = read(own_gpu());
   CHECK(cluster.gpu().sustained_share == named_gpu("h100").sustained_share);
   CHECK(told(cluster, "sustained share of my-gpu borrowed from h100-sxm-80gb"));
+}
+
+TEST_CASE("The example in the catalogue's README is a cluster") {
+  std::ifstream readme{ORRERY_SOURCE "/hardware/catalogue/README.md"};
+  std::string example;
+  for (std::string line; std::getline(readme, line);) {
+    if (line.rfind("    ", 0) == 0) example += line;
+  }
+  const Cluster cluster = read(example);
+  CHECK(cluster.gpus() == 64);  // 16 nodes of 4
+  CHECK(cluster.nic_bandwidth() == 25_GBps);
+  CHECK(cluster.fabric.oversubscription == 2);
 }
