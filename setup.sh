@@ -58,7 +58,7 @@ case "${1:-}" in
   --test)
     need "${build_packages[@]}" "${python_packages[@]}" "${test_packages[@]}"
     build all
-    ctest --test-dir build --label-exclude slow --output-on-failure --parallel "$(nproc)"
+    ctest --test-dir build --label-exclude slow --output-on-failure --timeout 300 --parallel "$(nproc)"
     if [[ -d tests/python ]]; then
       python_module
       .venv/bin/python -m pytest --quiet tests/python

@@ -140,7 +140,7 @@ Table Table::load(const std::string& path) {
   return parse(read_file(path, largest_table), path);
 }
 
-Table Table::parse(std::string_view text, std::string name) {
+Table Table::parse(std::string_view text, const std::string& name) {
   Table table;
   table.name_ = printable(name);
   constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";

@@ -43,7 +43,7 @@ class Table {
  public:
   /// Errors: unreadable, empty, binary, ragged rows, a column without name or named twice.
   static Table load(const std::string& path);
-  static Table parse(std::string_view text, std::string name);
+  static Table parse(std::string_view text, const std::string& name);
 
   const std::vector<std::string>& columns() const { return columns_; }
   bool has(std::string_view column) const;
