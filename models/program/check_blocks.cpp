@@ -1,0 +1,98 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/lowering/lower.hpp"
+#include "models/program/check.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+/// One block's operations in order.
+class BlockCheck {
+ public:
+  BlockCheck(const Program& program, const Block& block)
+      : program_{program}, block_{block}, written_(block.operands.size(), false) {}
+
+  void run() {
+    for (std::size_t i = 0; i < block_.operations.size(); ++i) {
+      const Operation& op = block_.operations[i];
+      for (const OpId id : op.after) waits(op, i, id);
+      for (const OperandId id : op.reads) reads(op, id);
+      for (const OperandId id : op.writes) {
+        exists(op, id);
+        written_[id] = true;
+      }
+      const bool joins = op.kind == OpKind::collective;
+      if (joins && op.communicator >= program_.communicators.size()) {
+        refuse(op, "has no communicator");
+      }
+    }
+  }
+
+ private:
+  [[noreturn]] void refuse(const Operation& op, const std::string& problem) const {
+    throw ContractError{fmt::format("block {} operation {} {}", block_.name, op.name, problem)};
+  }
+
+  void waits(const Operation& op, std::size_t i, OpId id) const {
+    if (id == block_input || id < i) return;
+    refuse(op, fmt::format("waits for operation {}, which is not earlier", id));
+  }
+
+  void exists(const Operation& op, OperandId id) const {
+    if (id < block_.operands.size()) return;
+    refuse(op, fmt::format("uses operand {}, there are {}", id, block_.operands.size()));
+  }
+
+  /// What lives only inside the block is written there before it is read.
+  void reads(const Operation& op, OperandId id) const {
+    exists(op, id);
+    const Role role = block_.operands[id].role;
+    if (written_[id] || (role != Role::temporary && role != Role::output)) return;
+    refuse(op, "reads " + block_.operands[id].name + " before it is written");
+  }
+
+  const Program& program_;
+  const Block& block_;
+  std::vector<bool> written_;
+};
+
+bool writes(const Block& block, OperandId id) {
+  return std::any_of(block.operations.begin(), block.operations.end(), [&](const Operation& op) {
+    return std::find(op.writes.begin(), op.writes.end(), id) != op.writes.end();
+  });
+}
+
+/// What backward finds saved is what forward wrote under that name, or what came into it.
+void check_saved(const Block& forward, const Block& backward) {
+  for (const Operand& each : backward.operands) {
+    if (each.role != Role::saved) continue;
+    const auto refuse = [&](const std::string& problem) {
+      throw ContractError{fmt::format("block {}: saved {} {}", backward.name, each.name, problem)};
+    };
+    const auto kept = forward.find(each.name);
+    if (!kept) refuse("is unknown to " + forward.name);
+    const Operand& source = forward.operands[*kept];
+    const bool there =
+        source.role == Role::input || (source.role == Role::saved && writes(forward, *kept));
+    if (!there) refuse("is not saved by " + forward.name);
+    if (source.dtype != each.dtype || source.shape != each.shape) {
+      refuse("has another shape in " + forward.name);
+    }
+  }
+}
+
+}  // namespace
+
+void check_blocks(const Program& program) {
+  ensure(program.blocks.size() >= first_step_block, "a Program lacks one of the six blocks");
+  for (const Block& block : program.blocks) BlockCheck{program, block}.run();
+  for (std::uint32_t b = 0; b < first_step_block; b += 2) {
+    check_saved(program.blocks[b], program.blocks[b + 1]);
+  }
+}
+
+}  // namespace orrery::models

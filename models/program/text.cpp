@@ -1,0 +1,329 @@
+// A Program as text: one thing per line in an order that never changes, so that `diff` shows what
+// a plan, a schedule or a pass moved. Dependencies between instructions are written out as the
+// evaluation means them.
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <limits>
+#include <optional>
+
+#include "models/program/program.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+using Buffer = fmt::memory_buffer;
+
+template <class... Arguments>
+void put(Buffer& text, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+  fmt::format_to(std::back_inserter(text), format, std::forward<Arguments>(arguments)...);
+}
+
+std::string_view mnemonic(Opcode op) {
+  constexpr std::string_view of[] = {"FWD", "BWD",  "SEND", "RECV",  "REDUCE_GRAD",
+                                     "TIE", "NORM", "OPT",  "GATHER"};
+  return of[static_cast<int>(op)];
+}
+
+std::string_view word(Role role) {
+  constexpr std::string_view of[] = {"input",     "output", "parameter", "gradient",
+                                     "optimizer", "saved",  "temporary", "batch"};
+  return of[static_cast<int>(role)];
+}
+
+std::string_view word(Pass pass) {
+  constexpr std::string_view of[] = {"forward", "backward", "recompute", "step"};
+  return of[static_cast<int>(pass)];
+}
+
+std::string_view word(MeshAxis axis) {
+  constexpr std::string_view of[] = {"tensor", "data", "pipeline"};
+  return of[static_cast<int>(axis)];
+}
+
+/// Writes one class's list, with peers as ranks where it is one rank's.
+class ListWriter {
+ public:
+  ListWriter(const Program& program, const RankClass& ranks, std::optional<std::int64_t> rank,
+             Buffer& text)
+      : program_{program},
+        ranks_{ranks},
+        rank_{rank},
+        text_{text},
+        tags_(program.channels.size(), 0) {}
+
+  void run() {
+    for (const PersistentBuffer& each : ranks_.persistent) {
+      put(text_, "held {} {} bytes={}\n", each.name, name(each.kind), each.bytes.count());
+    }
+    for (const BufferType& each : ranks_.types) {
+      put(text_, "buffer {} {} bytes={}\n", each.name, name(each.kind), each.bytes.count());
+    }
+    for (index_ = 0; index_ < ranks_.instructions.size(); ++index_) {
+      line(ranks_.instructions[index_]);
+    }
+  }
+
+ private:
+  static constexpr std::size_t nothing = std::numeric_limits<std::size_t>::max();
+
+  void line(const Instruction& each) {
+    put(text_, "i{} {}", index_, mnemonic(each.op));
+    switch (each.op) {
+      case Opcode::forward:
+      case Opcode::backward:
+        compute(each, "compute", received_);
+        break;
+      case Opcode::optimizer:
+        compute(each, "compute", joined_);
+        break;
+      case Opcode::send:
+      case Opcode::receive:
+        transfer(each);
+        break;
+      default:
+        joint(each);
+        break;
+    }
+    if (each.frees != 0) frees(each);
+    text_.push_back('\n');
+  }
+
+  void compute(const Instruction& each, std::string_view queue, std::size_t& awaited) {
+    if (each.op != Opcode::optimizer) put(text_, " c{} mb{}", each.chunk, each.micro_batch);
+    put(text_, " phase={}", program_.phases[each.target].name);
+    bound(" <- ", each, slot_in);
+    bound(" -> ", each, slot_out);
+    bound(" saved=", each, slot_saved);
+    put(text_, " q={}", queue);
+    after(awaited);
+    awaited = nothing;
+    computed_ = index_;
+  }
+
+  void transfer(const Instruction& each) {
+    const Channel& channel = program_.channels[each.target];
+    const bool sends = each.op == Opcode::send;
+    const std::string_view pipe = channel.forward ? "pp_f" : "pp_b";
+    const Slot slot = sends ? slot_out : channel.forward ? slot_saved : slot_in;
+    put(text_, " c{} mb{}", each.chunk, each.micro_batch);
+    bound(" ", each, slot);
+    text_.append(std::string_view{sends ? " -> " : " <- "});
+    const std::int64_t stage = program_.classes[sends ? channel.to : channel.from].stage;
+    if (rank_) {
+      const Mesh& mesh = program_.mesh;
+      put(text_, "rank {}", mesh.rank(mesh.tensor_of(*rank_), mesh.data_of(*rank_), stage));
+    } else {
+      put(text_, "stage {}", stage);
+    }
+    put(text_, " channel={} comm={} tag={} bytes={} q=comm:{}", each.target, pipe,
+        tags_[each.target]++, channel.bytes.count(), pipe);
+    if (sends) after(computed_);
+    if (!sends) received_ = index_;
+  }
+
+  void joint(const Instruction& each) {
+    const JointCollective& joint = program_.collectives[each.target];
+    if (each.op == Opcode::reduce_gradient) put(text_, " c{}", each.chunk);
+    put(text_, " '{}' {} dtype={} bytes={}", joint.name, name(joint.kind),
+        hardware::name(joint.dtype), joint.bytes.count());
+    if (joint.layers > 0) {
+      put(text_, " layers={}..{}", joint.first_layer, joint.first_layer + joint.layers - 1);
+    }
+    put(text_, " comm={} stages=", program_.communicators[joint.communicator].name);
+    for (std::size_t i = 0; i < joint.classes.size(); ++i) {
+      put(text_, "{}{}", i > 0 ? "," : "", program_.classes[joint.classes[i]].stage);
+    }
+    put(text_, " q=comm:dp");
+    after(computed_);
+    if (joint.host_waits) put(text_, " host_waits");
+    joined_ = index_;
+  }
+
+  void after(std::size_t index) {
+    if (index != nothing) put(text_, " after=i{}", index);
+  }
+
+  void bound(std::string_view before, const Instruction& each, Slot slot) {
+    if (each.bindings[slot] == no_binding) return;
+    put(text_, "{}{}[{}]", before, type_of(each, slot), each.bindings[slot]);
+  }
+
+  void frees(const Instruction& each) {
+    text_.append(std::string_view{" frees="});
+    std::string_view separator;
+    for (const Slot slot : {slot_saved, slot_in, slot_out}) {
+      if ((each.frees & (1U << slot)) == 0) continue;
+      put(text_, "{}{}[{}]", separator, type_of(each, slot), each.bindings[slot]);
+      separator = ",";
+    }
+  }
+
+  std::string_view type_of(const Instruction& each, Slot slot) const {
+    const auto v = static_cast<std::size_t>(each.chunk / program_.plan.pipeline);
+    const ChunkBuffers& buffers = ranks_.chunk_buffers[v];
+    if (slot == slot_saved) return ranks_.types[buffers.saved].name;
+    if (slot == slot_in) return ranks_.types[buffers.gradient_in].name;
+    const bool forward = each.op == Opcode::forward ||
+                         (each.op == Opcode::send && program_.channels[each.target].forward);
+    return ranks_.types[forward ? buffers.out : buffers.gradient_out].name;
+  }
+
+  const Program& program_;
+  const RankClass& ranks_;
+  std::optional<std::int64_t> rank_;
+  Buffer& text_;
+  std::vector<std::size_t> tags_;  // transfers so far, by channel
+  std::size_t index_ = 0;
+  std::size_t received_ = nothing, computed_ = nothing, joined_ = nothing;
+};
+
+void put_operands(Buffer& text, std::string_view what, const std::vector<OperandId>& ids,
+                  const Block& block) {
+  if (ids.empty()) return;
+  put(text, " {}=", what);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    put(text, "{}{}", i > 0 ? "," : "", block.operands[ids[i]].name);
+  }
+}
+
+void put_shape(Buffer& text, const Operation& op, const Program& program) {
+  if (op.gemm.m > 0) {
+    const GemmShape& shape = op.gemm;
+    put(text, " m={} n={} k={}", shape.m, shape.n, shape.k);
+    if (shape.batch > 1) put(text, " batch={}", shape.batch);
+    if (shape.transpose_a) put(text, " transpose_a");
+    if (shape.transpose_b) put(text, " transpose_b");
+    if (shape.accumulate) put(text, " accumulate");
+  }
+  if (op.attention.seq > 0) {
+    const AttentionShape& shape = op.attention;
+    put(text, " b={} s={} heads={} kv_heads={} d={}{}", shape.batch, shape.seq, shape.heads,
+        shape.kv_heads, shape.head_dim, shape.causal ? " causal" : "");
+  }
+  if (op.kind == OpKind::collective) {
+    put(text, " {} comm={}", name(op.collective), program.communicators[op.communicator].name);
+  }
+  if (op.epsilon > 0) put(text, " epsilon={}", op.epsilon);
+}
+
+void put_operation(Buffer& text, std::size_t index, const Operation& op, const Block& block,
+                   const Program& program) {
+  put(text, "  o{} {} {} q={} pass={} class={} dtype={}", index, op.name, name(op.kind),
+      name(op.queue), word(op.pass), name(op.time_class), hardware::name(op.dtype));
+  put_operands(text, "reads", op.reads, block);
+  put_operands(text, "writes", op.writes, block);
+  put_operands(text, "full_sequence", op.full_sequence, block);
+  put_shape(text, op, program);
+  if (op.partial_sum) put(text, " partial_sum");
+  if (op.attention_core) put(text, " attention_core");
+  if (op.host_waits) put(text, " host_waits");
+  for (std::size_t i = 0; i < op.after.size(); ++i) {
+    text.append(std::string_view{i > 0 ? "," : " after="});
+    if (op.after[i] == block_input) {
+      put(text, "input");
+    } else {
+      put(text, "o{}", op.after[i]);
+    }
+  }
+  put(text, " flops={} bytes={}\n", op.flops.count(), op.bytes.count());
+}
+
+void put_block(Buffer& text, const Block& block, const Program& program) {
+  put(text, "block {}\n", block.name);
+  for (const Operand& each : block.operands) {
+    put(text, "  operand {} {} {} {}x{}x{}\n", each.name, word(each.role),
+        hardware::name(each.dtype), each.shape[0], each.shape[1], each.shape[2]);
+  }
+  for (std::size_t i = 0; i < block.operations.size(); ++i) {
+    put_operation(text, i, block.operations[i], block, program);
+  }
+}
+
+void put_phase(Buffer& text, const Phase& phase, const Program& program) {
+  put(text, "phase {}:", phase.name);
+  for (const Invocation& run : phase.invocations) {
+    put(text, " {}", program.blocks[run.block].name);
+    if (run.first_layer >= 0) put(text, "[layer {}, {} of them]", run.first_layer, run.count);
+  }
+  text.push_back('\n');
+}
+
+void put_model(Buffer& text, const Model& model) {
+  put(text,
+      "model {} layers={} hidden={} heads={} kv_heads={} head_dim={} ffn={} vocab={} positions={} "
+      "parameters={}",
+      model.name, model.layers, model.hidden, model.heads, model.kv_heads, model.head_dim,
+      model.ffn_hidden, model.vocab, model.max_positions, model.parameters);
+  constexpr std::string_view norms[] = {"layer_norm", "rms_norm"};
+  constexpr std::string_view positions[] = {"none", "learned", "rotary", "alibi"};
+  constexpr std::string_view activations[] = {"gelu", "silu", "relu"};
+  put(text, " norm={} position={} activation={}{}{}\n", norms[static_cast<int>(model.norm)],
+      positions[static_cast<int>(model.positions)], activations[static_cast<int>(model.activation)],
+      model.gated_mlp ? " gated" : "", model.tied_embeddings ? " tied" : "");
+}
+
+void put_mesh(Buffer& text, const Program& program) {
+  put_model(text, program.model);
+  put(text, "plan {}\n", to_json(program.plan).dump());
+  put(text, "mesh tensor={} data={} pipeline={}\n", program.mesh.tensor, program.mesh.data,
+      program.mesh.pipeline);
+}
+
+/// "tensor=0 data=* pipeline=1": the ranks that agree with `rank` on the axes not spanned.
+void put_members(Buffer& text, const Communicator& communicator, const Mesh& mesh,
+                 std::int64_t rank) {
+  const std::int64_t at[] = {mesh.tensor_of(rank), mesh.data_of(rank), mesh.stage_of(rank)};
+  for (const MeshAxis axis : {MeshAxis::tensor, MeshAxis::data, MeshAxis::pipeline}) {
+    bool spanned = false;
+    for (const MeshAxis each : communicator.spans) spanned = spanned || each == axis;
+    if (!spanned) {
+      put(text, " {}={}", word(axis), at[static_cast<int>(axis)]);
+    } else if (axis == MeshAxis::pipeline && !communicator.stages.empty()) {
+      put(text, " {}={}", word(axis), fmt::join(communicator.stages, ","));
+    } else {
+      put(text, " {}=*", word(axis));
+    }
+  }
+}
+
+}  // namespace
+
+std::string text_of_rank(const Program& program, std::int64_t rank) {
+  const Mesh& mesh = program.mesh;
+  const std::int64_t stage = mesh.stage_of(rank);
+  Buffer text;
+  put(text, "rank {} tensor={} data={} stage={}\n", rank, mesh.tensor_of(rank), mesh.data_of(rank),
+      stage);
+  for (const Communicator& each : program.communicators) {
+    put(text, "communicator {}", each.name);
+    put_members(text, each, mesh, rank);
+    text.push_back('\n');
+  }
+  ListWriter{program, program.classes.at(static_cast<std::size_t>(stage)), rank, text}.run();
+  return fmt::to_string(text);
+}
+
+std::string text_of(const Program& program) {
+  Buffer text;
+  put_mesh(text, program);
+  for (const Communicator& each : program.communicators) {
+    put(text, "communicator {} spans=", each.name);
+    for (std::size_t i = 0; i < each.spans.size(); ++i) {
+      put(text, "{}{}", i > 0 ? "," : "", word(each.spans[i]));
+    }
+    if (!each.stages.empty()) put(text, " stages={}", fmt::join(each.stages, ","));
+    text.push_back('\n');
+  }
+  for (const Block& block : program.blocks) put_block(text, block, program);
+  for (const Phase& phase : program.phases) put_phase(text, phase, program);
+  for (const RankClass& ranks : program.classes) {
+    put(text, "class stage={} parameters={}\n", ranks.stage, ranks.parameters);
+    ListWriter{program, ranks, std::nullopt, text}.run();
+  }
+  return fmt::to_string(text);
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,250 @@
+#include <catch2/catch.hpp>
+
+#include "tests/models/questions.hpp"
+#include "tests/sim/refusal.hpp"
+
+namespace orrery::models {
+namespace {
+
+/// Two stages of two layers each, two replicas, two micro-batches, 1F1B.
+///   stage 0  FWD0 SEND FWD1 SEND RECV BWD0 RECV BWD1 REDUCE TIE OPT NORM OPT
+///   stage 1  RECV FWD0 BWD0 SEND RECV FWD1 BWD1 SEND REDUCE TIE OPT NORM OPT
+Program two_stages() {
+  Plan plan;
+  plan.pipeline = 2;
+  plan.data = 2;
+  plan.global_batch = 4;
+  plan.overlap_gradients = false;
+  return tiny_program(plan, 4);
+}
+
+/// What `check` says after `plant` has broken the Program.
+template <class Plant>
+std::string fault(Plant plant) {
+  Program program = two_stages();
+  plant(program);
+  return refusal([&] { check(program); });
+}
+
+std::vector<Instruction>& list(Program& program, std::size_t stage) {
+  return program.classes[stage].instructions;
+}
+
+void drop(std::vector<Instruction>& list, std::size_t i) {
+  list.drop(list.begin() + static_cast<std::ptrdiff_t>(i));
+}
+
+}  // namespace
+
+TEST_CASE("Whatever the lowering makes passes its own checks") {
+  const Software plain = plain_software();
+  Software overlapped = plain;
+  overlapped.overlap.bucket = Bytes{1};  // a bucket per layer
+  for (const Software& software : {plain, overlapped}) {
+    for (const char* schedule : {"naive", "gpipe", "1f1b", "interleaved-1f1b"}) {
+      for (const std::int64_t pipeline : {1, 2, 4}) {
+        for (const Zero zero : {Zero::none, Zero::one}) {
+          for (const Recompute recompute :
+               {Recompute::none, Recompute::selective, Recompute::full}) {
+            Plan plan;
+            plan.schedule = schedule;
+            plan.pipeline = pipeline;
+            plan.virtual_stages = plan.schedule == "interleaved-1f1b" ? 2 : 1;
+            if (plan.virtual_stages == 2 && pipeline == 1) continue;
+            plan.data = 2;
+            plan.tensor = 2;
+            plan.sequence_parallel = recompute != Recompute::none;
+            plan.zero = zero;
+            plan.recompute = recompute;
+            plan.global_batch = 16;
+            CHECK_NOTHROW(check(tiny_program(plan, 8, software)));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("Two receives in the wrong order are found with both their ends") {
+  CHECK(fault([](Program& program) {
+          std::swap(list(program, 0)[4].micro_batch, list(program, 0)[6].micro_batch);
+          std::swap(list(program, 0)[5].micro_batch, list(program, 0)[7].micro_batch);
+          std::swap(list(program, 0)[5].bindings, list(program, 0)[7].bindings);
+        }) == "stage 0 i4 receive c0 mb1: meets transfer 0 of its channel, stage 1 i3 send c1 mb0");
+}
+
+TEST_CASE("A transfer that its peer lacks is found") {
+  CHECK(fault([](Program& program) { drop(list(program, 1), 3); }) ==
+        "stage 1 i2 backward c1 mb0: binds gradient_out.c1[0], which is never freed");
+  CHECK(fault([](Program& program) {
+          Instruction& gone = list(program, 1)[7];
+          list(program, 1)[6].frees |= 1U << slot_out;
+          gone.op = Opcode::optimizer;
+          gone.target = list(program, 1).back().target;
+          gone.frees = 0;
+        }) == "stage 0 i6 receive c0 mb1: stage 1 sends only 1 transfers");
+  CHECK(fault([](Program& program) {
+          Instruction extra = list(program, 0)[3];
+          extra.frees = 0;
+          list(program, 0).insert(list(program, 0).begin() + 3, extra);
+        }) == "stage 0 i4 send c0 mb1: stage 1 receives only 2 transfers");
+}
+
+TEST_CASE("A send on a channel of other stages is refused") {
+  CHECK(fault([](Program& program) {
+          program.channels[0] = {1, 0, true, program.channels[0].bytes};
+        }) == "stage 0 i1 send c0 mb0: its channel leads from stage 1 to stage 0");
+}
+
+TEST_CASE("A channel carries what the buffers at its ends hold") {
+  // A boundary is 8 tokens of 8 values in bf16: 128 bytes.
+  CHECK(fault([](Program& program) { program.channels[0].bytes = Bytes{64}; }) ==
+        "stage 0 i1 send c0 mb0: out.c0 holds 128 bytes, its channel to stage 1 carries 64");
+  CHECK(fault([](Program& program) { program.channels[3].bytes = Bytes{64}; }) ==
+        "stage 0 i4 receive c0 mb0: gradient_in.c0 holds 128 bytes, its channel from stage 1 "
+        "carries 64");
+}
+
+TEST_CASE("A buffer that is never freed is found where it was bound") {
+  CHECK(fault([](Program& program) { list(program, 0)[7].frees = 1U << slot_in; }) ==
+        "stage 0 i2 forward c0 mb1: binds saved.c0[1], which is never freed");
+}
+
+TEST_CASE("A buffer freed twice is found where it was freed first") {
+  CHECK(fault([](Program& program) { list(program, 0)[2].frees = 1U << slot_out; }) ==
+        "stage 0 i3 send c0 mb1: out.c0[0] was freed at stage 0 i2 forward c0 mb1");
+}
+
+TEST_CASE("A buffer is bound before it is used and by the same micro-batch") {
+  CHECK(fault([](Program& program) { list(program, 0)[5].bindings[slot_saved] = 1; }) ==
+        "stage 0 i5 backward c0 mb0: saved.c0[1] is held by mb1");
+  CHECK(fault([](Program& program) { list(program, 0)[2].bindings[slot_saved] = 0; }) ==
+        "stage 0 i2 forward c0 mb1: saved.c0[0] is still held by mb0");
+  CHECK(fault([](Program& program) { list(program, 0)[5].bindings[slot_in] = 1; }) ==
+        "stage 0 i5 backward c0 mb0: gradient_in.c0[1] is used before it is bound");
+  CHECK(fault([](Program& program) { list(program, 0)[0].bindings[slot_saved] = no_binding; }) ==
+        "stage 0 i0 forward c0 mb0: binds no saved.c0");
+}
+
+TEST_CASE("A joint collective is reached once by each of its members") {
+  // Collectives: two reductions, the tie, the norm.
+  CHECK(fault([](Program& program) { program.collectives[3].classes = {0}; }) ==
+        "stage 1 i11 norm 'gradient norm': is not one of its members");
+  CHECK(fault([](Program& program) { drop(list(program, 1), 9); }) ==
+        "collective 'tied embedding': stage 1 never reaches it");
+  CHECK(fault([](Program& program) {
+          list(program, 0).insert(list(program, 0).begin() + 9, list(program, 0)[9]);
+        }) == "stage 0 i10 tie 'tied embedding': is reached a second time");
+}
+
+TEST_CASE("Members meet the collectives of one communicator in one order") {
+  CHECK(fault([](Program& program) {
+          program.collectives[2].communicator = program.collectives[3].communicator;
+          std::swap(list(program, 1)[9], list(program, 1)[11]);
+        }) ==
+        "stage 1 i9 norm 'gradient norm': meets 'tied embedding' behind it, stage 0 i11 norm "
+        "'gradient norm' does not");
+}
+
+TEST_CASE("Every gradient is reduced once, over the replicas, when it is complete") {
+  CHECK(fault([](Program& program) { drop(list(program, 0), 8); }) ==
+        "collective 'gradients.c0': stage 0 never reaches it");
+  CHECK(fault([](Program& program) {
+          drop(list(program, 0), 8);
+          program.collectives[0].classes.clear();
+        }) == "stage 0: gradients of layer 0 are never reduced");
+  CHECK(fault([](Program& program) {
+          program.collectives.push_back(program.collectives[0]);
+          Instruction again = list(program, 0)[8];
+          again.target = static_cast<std::uint32_t>(program.collectives.size() - 1);
+          list(program, 0).insert(list(program, 0).begin() + 9, again);
+        }) == "stage 0 i9 reduce_gradient 'gradients.c0': layer 0 is reduced twice");
+  CHECK(fault([](Program& program) { std::swap(list(program, 0)[7], list(program, 0)[8]); }) ==
+        "stage 0 i7 reduce_gradient 'gradients.c0': layer 0 gets another gradient at stage 0 i8 "
+        "backward c0 mb1");
+  CHECK(fault([](Program& program) { program.collectives[0].communicator = model_group; }) ==
+        "stage 0 i8 reduce_gradient 'gradients.c0': communicator model is not the replicas'");
+  // Stage 0: tables (16 + 8) 8 = 192; two layers of 192 + 24 + 64 + 8 + 256 + 32 + 256 + 8 and two
+  // norms of 16: 872 each. 1936 parameters in fp32.
+  CHECK(fault([](Program& program) { program.collectives[0].bytes = Bytes{7740}; }) ==
+        "stage 0: 7740 bytes of gradients are reduced, its 1936 parameters have 7744");
+}
+
+TEST_CASE("Each chunk runs forward once, then backward once") {
+  CHECK(fault([](Program& program) { list(program, 0)[2].micro_batch = 0; }) ==
+        "stage 0 i2 forward c0 mb0: runs forward a second time");
+  CHECK(fault([](Program& program) { list(program, 0)[7].micro_batch = 0; }) ==
+        "stage 0 i7 backward c0 mb0: runs backward a second time");
+  CHECK(fault([](Program& program) { std::swap(list(program, 1)[1], list(program, 1)[2]); }) ==
+        "stage 1 i1 backward c1 mb0: runs backward before forward");
+  CHECK(fault([](Program& program) { drop(list(program, 1), 6); }) ==
+        "stage 1: c1 mb1 never runs all of backward");
+  CHECK(fault([](Program& program) { list(program, 1)[1].target = forward_phase(0); }) ==
+        "stage 1 i1 forward c1 mb0: runs another chunk's phase");
+  CHECK(fault([](Program& program) { list(program, 1)[1].micro_batch = 2; }) ==
+        "stage 1 i1 forward c1 mb2: there is no such micro-batch");
+}
+
+TEST_CASE("Chunks cover the model's layers") {
+  CHECK(fault([](Program& program) {
+          program.phases[forward_phase(1)].invocations.front().first_layer = 3;
+        }) == "c1 begins at layer 3, the chunk before ends at 2");
+  CHECK(fault([](Program& program) { program.model.layers = 5; }) ==
+        "the chunks run 4 layers, the model has 5");
+}
+
+TEST_CASE("Targets exist and chunks are at home") {
+  CHECK(fault([](Program& program) { list(program, 0)[1].target = 99; }) ==
+        "stage 0 i1 send c0 mb0: there is no target 99");
+  CHECK(fault([](Program& program) { list(program, 0)[0].chunk = 1; }) ==
+        "stage 0 i0 forward c1 mb0: the chunk is not of this stage");
+  CHECK(fault([](Program& program) { program.phases[0].invocations[0].block = 77; }) ==
+        "phase forward.c0 runs block 77, there are " + std::to_string(two_stages().blocks.size()));
+}
+
+TEST_CASE("Stages that wait for each other are named in a circle") {
+  // Stage 0 wants the gradient of micro-batch 0 before it has sent its activation.
+  CHECK(fault([](Program& program) {
+          Instruction send = list(program, 0)[1];
+          drop(list(program, 0), 1);  // FWD0 FWD1 SEND1 RECV ...
+          list(program, 0).insert(list(program, 0).begin() + 4, send);
+          // ... and so that only the order is wrong, micro-batch 1 goes out behind micro-batch 0.
+          Instruction late = list(program, 0)[2];
+          drop(list(program, 0), 2);
+          list(program, 0).insert(list(program, 0).begin() + 4, late);
+          list(program, 0)[1].bindings[slot_out] = 1;
+          list(program, 0)[4].bindings[slot_out] = 1;
+        }) ==
+        "nobody in this circle can go on: stage 0 i2 receive c0 mb0 waits for stage 1; stage 1 i0 "
+        "receive c1 mb0 waits for stage 0");
+}
+
+TEST_CASE("A block's operations wait for earlier ones and read what is written") {
+  CHECK(fault([](Program& program) {
+          program.blocks[layer_forward].operations[1].after.push_back(1);
+        }) == "block layer.forward operation qkv waits for operation 1, which is not earlier");
+  CHECK(fault([](Program& program) {
+          Block& block = program.blocks[layer_forward];
+          std::swap(block.operations[2], block.operations[3]);
+          for (Operation& op : block.operations) op.after.clear();
+        }) == "block layer.forward operation softmax reads scores before it is written");
+  CHECK(fault([](Program& program) {
+          program.blocks[layer_forward].operations[0].reads[0] = 999;
+        }) == "block layer.forward operation norm1 uses operand 999, there are " +
+                  std::to_string(two_stages().blocks[layer_forward].operands.size()));
+}
+
+TEST_CASE("Backward finds saved what forward has kept, in its shape") {
+  const auto saved = [](Program& program) -> Operand& {
+    Block& forward = program.blocks[layer_forward];
+    return forward.operands[*forward.find("norm2.out")];
+  };
+  CHECK(fault([&](Program& program) { saved(program).role = Role::temporary; }) ==
+        "block layer.backward: saved norm2.out is not saved by layer.forward");
+  CHECK(fault([&](Program& program) { saved(program).name = "else"; }) ==
+        "block layer.backward: saved norm2.out is unknown to layer.forward");
+  CHECK(fault([&](Program& program) { saved(program).shape[1] = 4; }) ==
+        "block layer.backward: saved norm2.out has another shape in layer.forward");
+}
+
+}  // namespace orrery::models
