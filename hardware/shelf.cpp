@@ -1,7 +1,6 @@
 #include "hardware/shelf.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <array>
 #include <map>
@@ -77,8 +76,9 @@ std::vector<std::string> entry_names(Shelf shelf) {
 }
 
 std::string unknown_entry(Shelf shelf, std::string_view name) {
-  return fmt::format("unknown {} '{}'; known: {}", named(shelf).title, name,
-                     fmt::join(entry_names(shelf), " "));
+  std::string message = fmt::format("unknown {} '{}'; known:", named(shelf).title, name);
+  for (const std::string& known : entry_names(shelf)) message += " " + known;
+  return message;
 }
 
 }  // namespace orrery::hardware

@@ -1,5 +1,7 @@
 #include "hardware/sources.hpp"
 
+#include <cctype>
+
 #include "sim/input/units.hpp"
 
 namespace orrery::hardware {
@@ -8,6 +10,7 @@ namespace {
 
 template <class... Quantities>
 bool spells_any(std::string_view text) {
+  if (text.empty() || std::isalpha(static_cast<unsigned char>(text.front())) != 0) return false;
   return (parse_quantity<Quantities>(text).has_value() || ...);
 }
 
