@@ -1,7 +1,7 @@
 #pragma once
-// Who takes part in a step that is run as events: queues, wires, meetings, and a host's place in
-// its list. None of them computes a time: what they hold begins at the moment when the last thing
-// that it waits for has happened. Who tells whom is in events.cpp.
+// Who takes part in a step that is run as events: queues, wires, meetings (and ranks, in
+// event_rank.hpp). None of them computes a time: what they hold begins at the moment when the last
+// thing that it waits for has happened. Who tells whom is in events.cpp.
 
 #include <cstdint>
 #include <deque>
@@ -78,6 +78,7 @@ class Lane {
   }
   /// The head runs, or has gone to its meeting.
   void engage() { engaged_ = true; }
+  bool engaged() const { return engaged_; }
   void head_ended(Time now) {
     engaged_ = false;
     tasks_.pop_front();
@@ -111,50 +112,6 @@ struct Meeting {
   std::vector<std::uint32_t> lanes;
   std::size_t arrived = 0;
   Time start{};  // of the last one held
-};
-
-/// A host's place in the phase that it launches.
-class PhaseWalk {
- public:
-  using Blocks = std::vector<std::vector<Step>>;
-
-  explicit PhaseWalk(const Blocks& blocks) : blocks_{&blocks} {}
-
-  void begin(const Phase& phase, TaskId input) {
-    runs_ = &phase.invocations;
-    at_ = 0;
-    input_ = output_ = input;
-    skip_empty();
-  }
-  /// What to launch next; null when all of the phase is launched.
-  const Step* next() const { return at_ < runs_->size() ? &steps()[operation_] : nullptr; }
-  /// The task that is the input of the block to which the next step belongs.
-  TaskId input() const { return input_; }
-  /// The task that is the output of what was launched so far.
-  TaskId output() const { return output_; }
-
-  void launched(TaskId id) {
-    if (next()->writes_output) output_ = id;
-    if (++operation_ < steps().size()) return;
-    operation_ = 0;
-    input_ = output_;
-    if (++repetition_ < (*runs_)[at_].count) return;
-    repetition_ = 0;
-    ++at_;
-    skip_empty();
-  }
-
- private:
-  const std::vector<Step>& steps() const { return (*blocks_)[(*runs_)[at_].block]; }
-  void skip_empty() {
-    while (at_ < runs_->size() && ((*runs_)[at_].count <= 0 || steps().empty())) ++at_;
-  }
-
-  const Blocks* blocks_;
-  const std::vector<Invocation>* runs_ = nullptr;
-  std::size_t at_ = 0, operation_ = 0;
-  std::int64_t repetition_ = 0;
-  TaskId input_ = no_task, output_ = no_task;
 };
 
 }  // namespace orrery::models::events

@@ -1,9 +1,4 @@
-#include <algorithm>
-#include <array>
-#include <string>
-
-#include "models/evaluation/event_actors.hpp"
-#include "models/lowering/lower.hpp"
+#include "models/evaluation/event_cast.hpp"
 #include "sim/engine.hpp"
 #include "sim/errors.hpp"
 
@@ -12,170 +7,35 @@ namespace orrery::models {
 namespace events {
 namespace {
 
-/// What one rank is made of, besides the wires between ranks.
-struct Rank {
-  explicit Rank(const PhaseWalk::Blocks& blocks) : walk{blocks} {}
-
-  const RankClass* list = nullptr;
-  std::uint32_t rank_class = 0, replica = 0;
-  Progress progress;
-  std::array<Lane, queue_count> lanes;
-  std::vector<std::uint32_t> outgoing;  // wires
-  // The host.
-  std::size_t at = 0;               // instruction
-  std::vector<TaskId> first_tasks;  // of the instructions met so far
-  PhaseWalk walk;
-  TaskId received = no_task;  // the input of the compute instruction to come
-  TaskId output = no_task;    // of the compute instruction before
-  TaskId awaited = no_task;   // what the host waits for
-  Time host_end{};
-
-  Lane& lane(Queue queue) { return lanes[static_cast<std::size_t>(queue)]; }
-  bool host_done() const { return at == list->instructions.size(); }
-  bool done() const { return host_done() && progress.first_pending() == progress.next(); }
-};
-
 bool runs_phase(Opcode op) {
   return op == Opcode::forward || op == Opcode::backward || op == Opcode::optimizer;
 }
 
-/// Every rank class stands for `tensor` x `data` replicas; one each is the folded run. Replicas,
-/// tensor varying fastest, are numbered within everything that there is one of per class, channel
-/// or collective.
+/// Who tells whom. Three things happen: a host has launched something, the head of a queue has
+/// ended, a transfer has ended. Whoever may have waited for it then looks again.
 class EventRun {
  public:
   EventRun(const PricedProgram& priced, std::int64_t tensor, std::int64_t data)
       : priced_{priced},
         program_{*priced.program},
-        tensor_{static_cast<std::uint32_t>(tensor)},
-        replicas_{static_cast<std::uint32_t>(tensor * data)},
+        cast_{priced, tensor, data},
         launched_{engine_.add_kind<&EventRun::launched>(*this)},
         ended_{engine_.add_kind<&EventRun::ended>(*this)},
-        transferred_{engine_.add_kind<&EventRun::transferred>(*this)} {
-    ensure(priced.blocks.size() == program_.blocks.size() &&
-               priced.channels.size() == program_.channels.size() &&
-               priced.collectives.size() == program_.collectives.size() &&
-               priced.collective_launch.size() == program_.collectives.size(),
-           "the prices are of another program");
-    prepare_steps();
-    prepare_ranks();
-    prepare_wires();
-    prepare_meetings();
-  }
+        transferred_{engine_.add_kind<&EventRun::transferred>(*this)} {}
 
   StepTimes run() {
-    for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
+    for (std::uint32_t r = 0; r < cast_.ranks.size(); ++r) {
       engine_.at(priced_.step_launch, [this, r] {
-        meet_instruction(ranks_[r]);
+        meet_instruction(cast_.ranks[r]);
         proceed(r);
       });
     }
     engine_.run();
-    refuse_unfinished();
-    return result();
+    cast_.refuse_unfinished();
+    return cast_.times(engine_.now());
   }
 
  private:
-  // --- what there is -----------------------------------------------------------------------
-
-  void prepare_steps() {
-    for (std::size_t b = 0; b < program_.blocks.size(); ++b) {
-      const Block& block = program_.blocks[b];
-      ensure(priced_.blocks[b].size() == block.operations.size(),
-             "the prices are of another program");
-      std::vector<Step>& steps = blocks_.emplace_back();
-      for (const Operation& op : block.operations) {
-        Step& step = steps.emplace_back();
-        step.index = static_cast<std::uint32_t>(steps.size() - 1);
-        step.launch = priced_.blocks[b][step.index].launch;
-        step.duration = priced_.blocks[b][step.index].duration;
-        step.after = &op.after;
-        step.queue = op.queue;
-        step.host_waits = op.host_waits || op.queue == Queue::host ||
-                          (priced_.synchronous && op.queue == Queue::compute);
-        step.writes_output = std::any_of(op.writes.begin(), op.writes.end(), [&](OperandId id) {
-          return block.operands[id].role == Role::output;
-        });
-        step.with_tensor_group = op.kind == OpKind::collective && op.communicator == tensor_group;
-      }
-    }
-    for (std::size_t j = 0; j < program_.collectives.size(); ++j) {
-      Step& step = joints_.emplace_back();
-      step.launch = priced_.collective_launch[j];
-      step.duration = priced_.collectives[j];
-      step.after = &compute_queue_;
-      step.queue = Queue::data;
-      step.host_waits = program_.collectives[j].host_waits;
-    }
-  }
-
-  void prepare_ranks() {
-    for (std::uint32_t c = 0; c < program_.classes.size(); ++c) {
-      for (std::uint32_t replica = 0; replica < replicas_; ++replica) {
-        Rank& rank = ranks_.emplace_back(blocks_);
-        rank.list = &program_.classes[c];
-        rank.rank_class = c;
-        rank.replica = replica;
-      }
-    }
-  }
-
-  void prepare_wires() {
-    for (std::size_t c = 0; c < program_.channels.size(); ++c) {
-      for (std::uint32_t replica = 0; replica < replicas_; ++replica) {
-        Wire& wire = wires_.emplace_back();
-        wire.from = program_.channels[c].from * replicas_ + replica;
-        wire.to = program_.channels[c].to * replicas_ + replica;
-        wire.duration = priced_.channels[c];
-        ranks_[wire.from].outgoing.push_back(static_cast<std::uint32_t>(wires_.size() - 1));
-      }
-    }
-  }
-
-  /// A joint collective is held once by each of its groups, under the first replica of the group;
-  /// the tensor groups' own meetings follow, by class, data coordinate and queue.
-  void prepare_meetings() {
-    meetings_.resize(program_.collectives.size() * replicas_);
-    for (std::uint32_t j = 0; j < program_.collectives.size(); ++j) {
-      for (const std::uint32_t c : program_.collectives[j].classes) {
-        for (std::uint32_t replica = 0; replica < replicas_; ++replica) {
-          meetings_[joint_meeting(j, replica)].lanes.push_back(
-              lane_of(c * replicas_ + replica, Queue::data));
-        }
-      }
-    }
-    tensor_meetings_ = static_cast<std::uint32_t>(meetings_.size());
-    if (tensor_ == 1) return;
-    meetings_.resize(meetings_.size() + ranks_.size() / tensor_ * queue_count);
-    for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
-      for (int q = 0; q < queue_count; ++q) {
-        const auto queue = static_cast<Queue>(q);
-        meetings_[tensor_meeting(r, queue)].lanes.push_back(lane_of(r, queue));
-      }
-    }
-  }
-
-  bool spans(std::uint32_t joint, MeshAxis axis) const {
-    const std::uint16_t id = program_.collectives[joint].communicator;
-    const std::vector<MeshAxis>& axes = program_.communicators.at(id).spans;
-    return std::find(axes.begin(), axes.end(), axis) != axes.end();
-  }
-
-  std::uint32_t joint_meeting(std::uint32_t joint, std::uint32_t replica) const {
-    std::uint32_t t = replica % tensor_, d = replica / tensor_;
-    if (t > 0 && spans(joint, MeshAxis::tensor)) t = 0;
-    if (d > 0 && spans(joint, MeshAxis::data)) d = 0;
-    return joint * replicas_ + t + tensor_ * d;
-  }
-
-  std::uint32_t tensor_meeting(std::uint32_t rank, Queue queue) const {
-    return tensor_meetings_ + rank / tensor_ * queue_count + static_cast<std::uint32_t>(queue);
-  }
-
-  static std::uint32_t lane_of(std::uint32_t rank, Queue queue) {
-    return rank * queue_count + static_cast<std::uint32_t>(queue);
-  }
-
   // --- the host ----------------------------------------------------------------------------
 
   /// The host has come to an instruction.
@@ -197,12 +57,13 @@ class EventRun {
 
   /// The host begins to launch what comes next.
   void proceed(std::uint32_t r) {
-    Rank& rank = ranks_[r];
+    Rank& rank = cast_.ranks[r];
     while (!rank.host_done()) {
       const Instruction& each = rank.list->instructions[rank.at];
       if (!runs_phase(each.op)) {
         const bool transfer = each.op == Opcode::send || each.op == Opcode::receive;
-        return begin_launch(r, transfer ? priced_.transfer_launch : joints_[each.target].launch);
+        return begin_launch(r,
+                            transfer ? priced_.transfer_launch : cast_.joints[each.target].launch);
       }
       if (const Step* step = rank.walk.next()) return begin_launch(r, step->launch);
       rank.output = rank.walk.output();
@@ -218,7 +79,7 @@ class EventRun {
   /// Event: the host has launched what it began to.
   void launched(Engine::Word word) {
     const auto r = static_cast<std::uint32_t>(word);
-    Rank& rank = ranks_[r];
+    Rank& rank = cast_.ranks[r];
     const Instruction& each = rank.list->instructions[rank.at];
     switch (each.op) {
       case Opcode::forward:
@@ -239,41 +100,39 @@ class EventRun {
   }
 
   void launch_operation(std::uint32_t r) {
-    Rank& rank = ranks_[r];
+    Rank& rank = cast_.ranks[r];
     const Step& step = *rank.walk.next();
-    const bool meets = step.with_tensor_group && tensor_ > 1;
-    const Task task{&step, rank.progress.add(), rank.walk.input(),
-                    meets ? tensor_meeting(r, step.queue) : no_meeting};
+    const Task task{&step, rank.progress.add(), rank.walk.input(), cast_.meeting_of(r, step)};
     rank.walk.launched(task.id);
     enqueue(r, task);
   }
 
   void launch_joint(std::uint32_t r, std::uint32_t joint) {
-    Rank& rank = ranks_[r];
-    const Task task{&joints_[joint], rank.progress.add(), rank.lane(Queue::compute).last(),
-                    joint_meeting(joint, rank.replica)};
+    Rank& rank = cast_.ranks[r];
+    const Task task{&cast_.joints[joint], rank.progress.add(), rank.lane(Queue::compute).last(),
+                    cast_.meeting_of(joint, rank.replica)};
     enqueue(r, task);
     leave_instruction(rank);
   }
 
   void launch_send(Rank& rank, std::uint32_t channel) {
-    const std::uint32_t wire = channel * replicas_ + rank.replica;
-    wires_[wire].sends.push_back(rank.output);
+    const std::uint32_t wire = cast_.wire_of(rank, channel);
+    cast_.wires[wire].sends.push_back(rank.output);
     leave_instruction(rank);
     look(wire);
   }
 
   void launch_receive(Rank& rank, std::uint32_t channel) {
-    const std::uint32_t wire = channel * replicas_ + rank.replica;
+    const std::uint32_t wire = cast_.wire_of(rank, channel);
     rank.received = rank.progress.add();
-    wires_[wire].receives.push_back(rank.received);
+    cast_.wires[wire].receives.push_back(rank.received);
     if (priced_.blocking_receive) rank.awaited = rank.received;
     leave_instruction(rank);
     look(wire);
   }
 
   void enqueue(std::uint32_t r, const Task& task) {
-    Rank& rank = ranks_[r];
+    Rank& rank = cast_.ranks[r];
     const Queue queue = task.step->queue;
     if (task.step->host_waits) rank.awaited = task.id;
     rank.lane(queue).push(task);
@@ -284,27 +143,29 @@ class EventRun {
 
   /// A queue looks whether its head may begin.
   void look(std::uint32_t r, Queue queue) {
-    Lane& lane = ranks_[r].lane(queue);
-    if (!lane.ready(ranks_[r].progress)) return;
+    Lane& lane = cast_.ranks[r].lane(queue);
+    if (!lane.ready(cast_.ranks[r].progress)) return;
     lane.engage();
     const Task& head = lane.head();
-    if (head.meeting == no_meeting) return begin(lane_of(r, queue));
-    Meeting& meeting = meetings_[head.meeting];
+    if (head.meeting == no_meeting) return begin(Cast::lane_of(r, queue));
+    Meeting& meeting = cast_.meetings[head.meeting];
     if (++meeting.arrived < meeting.lanes.size()) return;
     meeting.arrived = 0;
     meeting.start = engine_.now();
-    for (const std::uint32_t member : meeting.lanes) begin(member);
+    for (const std::uint32_t member : meeting.lanes) {
+      ensure(cast_.lane(member).engaged(), "a collective began without one of its members");
+      begin(member);
+    }
   }
 
   void begin(std::uint32_t id) {
-    const Lane& lane = ranks_[id / queue_count].lanes[id % queue_count];
-    engine_.signal(engine_.now() + lane.head().step->duration, ended_, id);
+    engine_.signal(engine_.now() + cast_.lane(id).head().step->duration, ended_, id);
   }
 
   /// A wire looks whether its next transfer may begin.
   void look(std::uint32_t id) {
-    Wire& wire = wires_[id];
-    if (!wire.ready(ranks_[wire.from].progress)) return;
+    Wire& wire = cast_.wires[id];
+    if (!wire.ready(cast_.ranks[wire.from].progress)) return;
     wire.busy = true;
     engine_.signal(engine_.now() + wire.duration, transferred_, id);
   }
@@ -312,7 +173,7 @@ class EventRun {
   /// Event: the head of a queue has ended.
   void ended(Engine::Word word) {
     const auto r = static_cast<std::uint32_t>(word / queue_count);
-    Lane& lane = ranks_[r].lanes[word % queue_count];
+    Lane& lane = cast_.ranks[r].lanes[word % queue_count];
     const TaskId id = lane.head().id;
     lane.head_ended(engine_.now());
     conclude(r, id);
@@ -321,7 +182,7 @@ class EventRun {
   /// Event: a transfer has ended.
   void transferred(Engine::Word word) {
     const auto id = static_cast<std::uint32_t>(word);
-    Wire& wire = wires_[id];
+    Wire& wire = cast_.wires[id];
     const TaskId receive = wire.receives.front();
     wire.sends.pop_front();
     wire.receives.pop_front();
@@ -333,7 +194,7 @@ class EventRun {
 
   /// All of a rank that may have waited for a task looks again.
   void conclude(std::uint32_t r, TaskId id) {
-    Rank& rank = ranks_[r];
+    Rank& rank = cast_.ranks[r];
     rank.progress.end(id);
     for (int q = 0; q < queue_count; ++q) look(r, static_cast<Queue>(q));
     for (const std::uint32_t wire : rank.outgoing) look(wire);
@@ -342,60 +203,9 @@ class EventRun {
     proceed(r);
   }
 
-  // --- what was found ----------------------------------------------------------------------
-
-  /// Names the first instruction of each class that has not ended on some rank.
-  void refuse_unfinished() const {
-    std::string text;
-    for (std::size_t r = 0, named = 0; r < ranks_.size(); ++r) {
-      const Rank& rank = ranks_[r];
-      if (rank.done() || rank.rank_class < named) continue;
-      named = rank.rank_class + 1;
-      text += (text.empty() ? " stage " : "; stage ") + std::to_string(rank.list->stage) +
-              waiting_at(rank);
-    }
-    if (!text.empty()) throw ContractError{"the schedule cannot proceed:" + text};
-  }
-
-  std::string waiting_at(const Rank& rank) const {
-    const auto& firsts = rank.first_tasks;
-    const auto behind =
-        std::upper_bound(firsts.begin(), firsts.end(), rank.progress.first_pending());
-    const auto at = static_cast<std::size_t>(behind - firsts.begin()) - 1;
-    const Instruction& each = rank.list->instructions[at];
-    std::string text = " waits at i" + std::to_string(at) + " " + std::string{name(each.op)};
-    if (each.op != Opcode::receive) return text;
-    const std::uint32_t from = program_.channels[each.target].from;
-    return text + " from stage " + std::to_string(from);
-  }
-
-  StepTimes result() {
-    StepTimes times;
-    for (Rank& rank : ranks_) {
-      times.ranks.push_back({rank.host_end, rank.lane(Queue::compute).free(),
-                             rank.lane(Queue::tensor).free(), rank.lane(Queue::data).free(),
-                             rank.lane(Queue::copy).free()});
-    }
-    for (Wire& wire : wires_) times.transfers.push_back(std::move(wire.ends));
-    for (std::uint32_t j = 0; j < program_.collectives.size(); ++j) {
-      for (std::uint32_t replica = 0; replica < replicas_; ++replica) {
-        times.collective_starts.push_back(meetings_[joint_meeting(j, replica)].start);
-      }
-    }
-    times.step = engine_.now();
-    return times;
-  }
-
   const PricedProgram& priced_;
   const Program& program_;
-  const std::uint32_t tensor_, replicas_;
-  const std::vector<OpId> compute_queue_{block_input};  // a joint's input: what is computed
-  PhaseWalk::Blocks blocks_;
-  std::vector<Step> joints_;
-  std::vector<Rank> ranks_;
-  std::vector<Wire> wires_;
-  std::vector<Meeting> meetings_;
-  std::uint32_t tensor_meetings_ = 0;
+  Cast cast_;
   Engine engine_;
   Engine::Kind launched_, ended_, transferred_;
 };

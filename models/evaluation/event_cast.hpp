@@ -1,0 +1,67 @@
+#pragma once
+// Everything that takes part in a step that is run as events, and how it is numbered.
+//
+// A rank class stands for tensor x data replicas; one of each is the folded run. Replicas, tensor
+// varying fastest, are numbered within all that the Program has one of: rank = class x replicas +
+// replica, and likewise wires of a channel and meetings of a joint collective.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/evaluation/event_rank.hpp"
+
+namespace orrery::models::events {
+
+class Cast {
+ public:
+  /// Errors  prices of another Program: ContractError
+  Cast(const PricedProgram& priced, std::int64_t tensor, std::int64_t data);
+  Cast(const Cast&) = delete;
+  Cast& operator=(const Cast&) = delete;
+
+  std::vector<Rank> ranks;
+  std::vector<Wire> wires;
+  std::vector<Meeting> meetings;
+  std::vector<Step> joints;  // as Program::collectives
+
+  std::uint32_t wire_of(const Rank& rank, std::uint32_t channel) const {
+    return channel * replicas_ + rank.replica;
+  }
+  /// A joint collective is held once by each of its groups, under the group's first replica.
+  std::uint32_t meeting_of(std::uint32_t joint, std::uint32_t replica) const;
+  /// Where an operation meets the other members of the rank's tensor group; none where there are
+  /// no others.
+  std::uint32_t meeting_of(std::uint32_t rank, const Step& step) const {
+    const bool meets = step.with_tensor_group && tensor_ > 1;
+    return meets ? tensor_meeting(rank, step.queue) : no_meeting;
+  }
+  static std::uint32_t lane_of(std::uint32_t rank, Queue queue) {
+    return rank * queue_count + static_cast<std::uint32_t>(queue);
+  }
+  Lane& lane(std::uint32_t id) { return ranks[id / queue_count].lanes[id % queue_count]; }
+
+  /// Once nothing happens any more. Errors  something has not ended: ContractError naming, of each
+  /// class that waits, the first instruction that has not ended on its first such rank
+  void refuse_unfinished() const;
+  /// What was found, in the order of the numbering.
+  StepTimes times(Time end) const;
+
+ private:
+  void add_steps(const PricedProgram& priced);
+  void add_joints(const PricedProgram& priced);
+  void add_ranks();
+  void add_wires(const PricedProgram& priced);
+  void add_meetings();
+  bool spans(std::uint32_t joint, MeshAxis axis) const;
+  std::uint32_t tensor_meeting(std::uint32_t rank, Queue queue) const;
+  std::string waiting_at(const Rank& rank) const;
+
+  const Program& program_;
+  std::uint32_t tensor_, replicas_;
+  PhaseWalk::Blocks blocks_;
+  const std::vector<OpId> what_is_computed_{block_input};  // what a joint waits for
+  std::uint32_t first_tensor_meeting_ = 0;
+};
+
+}  // namespace orrery::models::events

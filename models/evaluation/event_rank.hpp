@@ -1,0 +1,79 @@
+#pragma once
+// A rank of a step that is run as events: where its host stands in its list, and its queues.
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "models/evaluation/event_actors.hpp"
+
+namespace orrery::models::events {
+
+/// A host's place in the phase that it launches.
+class PhaseWalk {
+ public:
+  using Blocks = std::vector<std::vector<Step>>;
+
+  explicit PhaseWalk(const Blocks& blocks) : blocks_{&blocks} {}
+
+  void begin(const Phase& phase, TaskId input) {
+    runs_ = &phase.invocations;
+    at_ = 0;
+    input_ = output_ = input;
+    skip_empty();
+  }
+  /// What to launch next; null when all of the phase is launched.
+  const Step* next() const { return at_ < runs_->size() ? &steps()[operation_] : nullptr; }
+  /// The task that is the input of the block to which the next step belongs.
+  TaskId input() const { return input_; }
+  /// The task that is the output of what was launched so far.
+  TaskId output() const { return output_; }
+
+  void launched(TaskId id) {
+    if (next()->writes_output) output_ = id;
+    if (++operation_ < steps().size()) return;
+    operation_ = 0;
+    input_ = output_;
+    if (++repetition_ < (*runs_)[at_].count) return;
+    repetition_ = 0;
+    ++at_;
+    skip_empty();
+  }
+
+ private:
+  const std::vector<Step>& steps() const { return (*blocks_)[(*runs_)[at_].block]; }
+  void skip_empty() {
+    while (at_ < runs_->size() && ((*runs_)[at_].count <= 0 || steps().empty())) ++at_;
+  }
+
+  const Blocks* blocks_;
+  const std::vector<Invocation>* runs_ = nullptr;
+  std::size_t at_ = 0, operation_ = 0;
+  std::int64_t repetition_ = 0;
+  TaskId input_ = no_task, output_ = no_task;
+};
+
+/// One rank: its list, its queues, its host. Wires and meetings are between ranks.
+struct Rank {
+  explicit Rank(const PhaseWalk::Blocks& blocks) : walk{blocks} {}
+
+  const RankClass* list = nullptr;
+  std::uint32_t rank_class = 0, replica = 0;
+  Progress progress;
+  std::array<Lane, queue_count> lanes;
+  std::vector<std::uint32_t> outgoing;  // wires
+  // The host.
+  std::size_t at = 0;               // instruction
+  std::vector<TaskId> first_tasks;  // of the instructions met so far
+  PhaseWalk walk;
+  TaskId received = no_task;  // the input of the compute instruction to come
+  TaskId output = no_task;    // of the compute instruction before
+  TaskId awaited = no_task;   // what the host waits for
+  Time host_end{};
+
+  Lane& lane(Queue queue) { return lanes[static_cast<std::size_t>(queue)]; }
+  bool host_done() const { return at == list->instructions.size(); }
+  bool done() const { return host_done() && progress.first_pending() == progress.next(); }
+};
+
+}  // namespace orrery::models::events
