@@ -170,6 +170,17 @@ TEST_CASE("Running until a time fires what is due then and nothing later") {
   CHECK(fired == std::vector<int>{10, 20, 200, 21});
 }
 
+TEST_CASE("An instant at which the clock was stopped has not ended yet") {
+  Engine engine;
+  std::vector<int> log;
+  engine.at(7_ps, [&] { log.push_back(7); });
+  engine.run_until(20_ps);
+  engine.at_instant_end([&] { log.push_back(21); });
+  engine.at(20_ps, [&] { log.push_back(20); });
+  engine.run();
+  CHECK(log == std::vector<int>{7, 20, 21});
+}
+
 TEST_CASE("A cancelled event neither fires nor moves the clock") {
   Engine engine;
   int fired = 0;
@@ -183,10 +194,12 @@ TEST_CASE("A cancelled event neither fires nor moves the clock") {
   CHECK(fired == 1);
   CHECK(engine.now() == 1_ns);
 
-  // The time of the cancelled event has not passed: there is room before it.
-  engine.at(2_ns, [&] { ++fired; });
+  // The time of the cancelled event has not passed: there is room before it, and order.
+  std::vector<Time> times;
+  engine.at(6_ns, [&] { times.push_back(engine.now()); });
+  engine.at(2_ns, [&] { times.push_back(engine.now()); });
   engine.run();
-  CHECK(engine.now() == 2_ns);
+  CHECK(times == std::vector<Time>{2_ns, 6_ns});
 }
 
 TEST_CASE("The name of an event that has fired cancels nothing, not even its slot's next tenant") {

@@ -157,6 +157,29 @@ TEST_CASE("D-mod-k gives a shift of any distance a cable of its own for every fl
   }
 }
 
+TEST_CASE("All routes to one device come down from one switch, wherever they begin") {
+  const Interconnect built = fat_tree(three_level({.devices = 48,
+                                                   .devices_per_leaf = 4,
+                                                   .leaves_per_pod = 4,
+                                                   .bandwidth = 50_GBps,
+                                                   .latency = 500_ns}));
+  for (std::size_t to = 0; to < 16; ++to) {
+    std::set<LinkId> from_core;
+    for (std::size_t from = 16; from < 48; ++from) from_core.insert(built.route(from, to)[3]);
+    REQUIRE(from_core.size() == 1);
+  }
+}
+
+TEST_CASE("A tree of many levels, with devices on two leaves, has routes as short as any") {
+  const Interconnect built = fat_tree({.devices = 40,
+                                       .levels = {{.children = 2, .parents = 2},
+                                                  {.children = 3, .parents = 2},
+                                                  {.children = 2, .parents = 3},
+                                                  {.children = 4, .parents = 2}}});
+  CHECK(longest_valid_route(built) == 8);
+  CHECK(all_shortest(built));
+}
+
 TEST_CASE("An oversubscribed leaf has its share of uplinks, to the last byte per second") {
   // 16 hosts of 50 GB/s over 3: 800 / 3 GB/s up, on 5 spines.
   const FatTree shape = two_level({.devices = 64,
@@ -231,11 +254,15 @@ TEST_CASE("A dragonfly crosses one cable between groups and at most one in each"
   const Interconnect built = dragonfly(shape);
   REQUIRE(built.devices.size() == 72);
   CHECK(longest_valid_route(built) == 5);
-  // Between two groups there is one cable: 8 x 8 devices use it each way.
+  // Between two groups there is one cable: 8 x 8 devices use it each way; a router has 2 of them.
   const std::vector<int> uses = all_to_all(built);
   const auto& links = built.topology.links();
   for (std::size_t l = 0; l < links.size(); ++l) {
-    if (links[l].latency == 1_us) REQUIRE(uses[l] == 64);
+    if (links[l].latency != 1_us) continue;
+    REQUIRE(uses[l] == 64);
+    REQUIRE(std::count_if(links.begin(), links.end(), [&](const Topology::Link& other) {
+              return other.latency == 1_us && other.from == links[l].from;
+            }) == 2);
   }
   Dragonfly wide = shape;
   wide.groups = 10;
