@@ -54,8 +54,8 @@ void apply_stage_rule(const Json& plan, models::Question& question) {
   question.plan.embedding_counts = true;
   for (std::string& each : question.assumptions) {
     if (each.rfind("/plan/stage_layers:", 0) == 0) {
-      each = fmt::format("/plan/embedding_counts: true, as {} splits a model",
-                         question.software.name);
+      each =
+          fmt::format("/plan/embedding_counts: true, as {} splits a model", question.software.name);
     }
   }
 }

@@ -20,9 +20,12 @@ std::vector<std::string> steps_of(std::string_view pointer) {
     std::string step;
     for (std::size_t i = 0; i < slash; ++i) {
       const bool escaped = pointer[i] == '~' && i + 1 < slash;
-      if (escaped && pointer[i + 1] == '1') step += '/', ++i;
-      else if (escaped && pointer[i + 1] == '0') step += '~', ++i;
-      else step += pointer[i];
+      if (escaped && pointer[i + 1] == '1')
+        step += '/', ++i;
+      else if (escaped && pointer[i + 1] == '0')
+        step += '~', ++i;
+      else
+        step += pointer[i];
     }
     steps.push_back(std::move(step));
     pointer.remove_prefix(slash);
@@ -90,7 +93,8 @@ void refuse_unused_model_key(const Json& model, const std::string& pointer, cons
   constexpr std::string_view head = "/model/";
   const std::string key = pointer.substr(std::min(head.size(), pointer.size()));
   if (before.contains(key) || key.find('/') != std::string::npos) return;
-  const std::vector<std::string> ignored = models::read_model(Node{model, pointer, ""}).ignored_keys;
+  const std::vector<std::string> ignored =
+      models::read_model(Node{model, pointer, ""}).ignored_keys;
   if (std::find(ignored.begin(), ignored.end(), key) == ignored.end()) return;
   refuse(pointer, "no such value; " + contents(before, "/model"));
 }
@@ -102,8 +106,8 @@ void drop_what_changed(Json& scenario, Section section, const std::string& point
   if (pointer != "/software" || told == scenario.end()) return;
   told->erase(std::remove_if(told->begin(), told->end(),
                              [](const Json& each) {
-                               return each.is_string() &&
-                                      each.get_ref<const std::string&>().rfind("/software:", 0) == 0;
+                               return each.is_string() && each.get_ref<const std::string&>().rfind(
+                                                              "/software:", 0) == 0;
                              }),
               told->end());
 }
@@ -139,12 +143,13 @@ Scenario Scenario::replace(const std::vector<std::pair<std::string, Json>>& chan
 std::pair<std::string, Json> parse_change(std::string_view text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos || text.empty() || text[0] != '/') {
-    throw InputError{"--set", fmt::format("expected POINTER=VALUE, found '{}'", printable(text, 60))};
+    throw InputError{"--set",
+                     fmt::format("expected POINTER=VALUE, found '{}'", printable(text, 60))};
   }
   const std::string pointer{text.substr(0, equals)};
   const std::string_view value = text.substr(equals + 1);
-  const bool structured = !value.empty() && std::string_view{"{[\""}.find(value[0]) !=
-                                                std::string_view::npos;
+  const bool structured =
+      !value.empty() && std::string_view{"{[\""}.find(value[0]) != std::string_view::npos;
   try {
     return {pointer, Document::parse(value, "--set " + pointer).json()};
   } catch (const InputError&) {

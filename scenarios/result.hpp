@@ -33,7 +33,6 @@ std::string report(const models::Question& question, const models::Prediction& p
 /// `args.id` is "rank/instruction" or "rank/instruction/block.layer/operation".
 /// Errors  a file that cannot be written: InputError
 enum class TraceDetail : std::uint8_t { instructions, operations };
-void write_trace(const models::Prediction& prediction, TraceDetail detail,
-                 const std::string& path);
+void write_trace(const models::Prediction& prediction, TraceDetail detail, const std::string& path);
 
 }  // namespace orrery::scenarios

@@ -37,10 +37,14 @@ std::string folder_of(const std::string& file) {
 
 const std::optional<std::string>& flag_of(Section section, const Parts& parts) {
   switch (section) {
-    case Section::model: return parts.model;
-    case Section::cluster: return parts.cluster;
-    case Section::plan: return parts.plan;
-    default: return parts.software;
+    case Section::model:
+      return parts.model;
+    case Section::cluster:
+      return parts.cluster;
+    case Section::plan:
+      return parts.plan;
+    default:
+      return parts.software;
   }
 }
 

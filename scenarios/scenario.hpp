@@ -69,8 +69,8 @@ class Scenario {
 /// Names of the shipped scenarios.
 std::vector<std::string> scenario_names();
 
-/// `POINTER=VALUE` of a command line: the pointer, and the value as JSON if it parses as such or else
-/// as the text that it is. Errors: `--set: expected POINTER=VALUE, found 'x'`.
+/// `POINTER=VALUE` of a command line: the pointer, and the value as JSON if it parses as such or
+/// else as the text that it is. Errors: `--set: expected POINTER=VALUE, found 'x'`.
 std::pair<std::string, Json> parse_change(std::string_view text);
 
 }  // namespace orrery::scenarios

@@ -23,10 +23,14 @@ Json looked_up(const Node& value, Lookup lookup) {
 
 Json of_name(Section section, const Node& value) {
   switch (section) {
-    case Section::model: return looked_up(value, models::model_config);
-    case Section::cluster: return hardware::expand_cluster(value);
-    case Section::software: return looked_up(value, models::software_profile);
-    case Section::plan: break;
+    case Section::model:
+      return looked_up(value, models::model_config);
+    case Section::cluster:
+      return hardware::expand_cluster(value);
+    case Section::software:
+      return looked_up(value, models::software_profile);
+    case Section::plan:
+      break;
   }
   try {
     return models::plan_from_text(value.as<std::string>());

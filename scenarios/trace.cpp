@@ -36,7 +36,8 @@ class ClassTrace {
         rank_{program_.mesh.rank(0, 0, program_.classes[rank_class].stage)},
         process_{fmt::format("rank {} (stage {})", rank_, program_.classes[rank_class].stage)} {
     // In the order that a reader expects, whichever works first.
-    for (const char* queue : {"host", "compute", "comm:tp", "comm:dp", "comm:pp", "copy"}) {
+    for (const char* queue :
+         {"host", "compute", "comm:tp", "comm:dp", "comm:pp", "comm:pp back", "copy"}) {
       tracks_[queue] = trace_.add_track(process_, queue);
     }
   }
@@ -56,7 +57,7 @@ class ClassTrace {
     const std::string id = fmt::format("{}/{}", rank_, each.index);
     const bool by_operation = detail_ == TraceDetail::operations && computes(instruction.op);
     if (!by_operation) {
-      trace_.add({.track = tracks_.at(queue_of(instruction.op)),
+      trace_.add({.track = tracks_.at(queue_of(instruction)),
                   .start = each.start,
                   .duration = each.end - each.start,
                   .name = title(instruction),
@@ -97,9 +98,12 @@ class ClassTrace {
                 .kind = "host"});
   }
 
-  static std::string queue_of(Opcode op) {
-    if (computes(op)) return "compute";
-    return op == Opcode::send || op == Opcode::receive ? "comm:pp" : "comm:dp";
+  /// Activations and gradients travel at the same time, so they are two threads.
+  std::string queue_of(const Instruction& each) const {
+    if (computes(each.op)) return "compute";
+    const bool transfer = each.op == Opcode::send || each.op == Opcode::receive;
+    if (!transfer) return "comm:dp";
+    return program_.channels[each.target].forward ? "comm:pp" : "comm:pp back";
   }
 
   std::string title(const Instruction& each) const {
@@ -110,8 +114,10 @@ class ClassTrace {
       case Opcode::send:
       case Opcode::receive:
         return fmt::format("{} chunk {} mb {}", name, each.chunk, each.micro_batch);
-      case Opcode::optimizer: return name;
-      default: return program_.collectives[each.target].name;
+      case Opcode::optimizer:
+        return name;
+      default:
+        return program_.collectives[each.target].name;
     }
   }
 

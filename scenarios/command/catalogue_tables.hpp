@@ -1,0 +1,25 @@
+#pragma once
+// The catalogue as tables and documents: what `orrery show` prints.
+
+#include <optional>
+#include <string>
+
+#include "sim/input/document.hpp"
+
+namespace orrery::scenarios {
+
+/// What is shown: a list, or one entry; as text and as JSON.
+struct Shown {
+  std::string text;
+  Json json;
+};
+
+Shown show_gpus(const std::optional<std::string>& name);
+Shown show_nodes(const std::optional<std::string>& name);
+Shown show_clusters(const std::optional<std::string>& name);
+Shown show_models(const std::optional<std::string>& name, std::optional<std::int64_t> seq_len);
+Shown show_software(const std::optional<std::string>& name);
+Shown show_schedules(const std::optional<std::string>& name);
+Shown show_collectives();
+
+}  // namespace orrery::scenarios

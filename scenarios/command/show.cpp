@@ -1,0 +1,92 @@
+// orrery show: the catalogue, a scenario's expansion, a program's instructions.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "scenarios/command/catalogue_tables.hpp"
+#include "scenarios/command/commands.hpp"
+#include "scenarios/command/question_flags.hpp"
+#include "scenarios/command/terminal.hpp"
+#include "scenarios/report/style.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+struct ShowFlags {
+  std::string what;
+  QuestionFlags question;  // its scenario is the NAME or FILE
+  std::optional<std::int64_t> rank, seq_len;
+  bool json = false;
+};
+
+Shown show_scenario(const QuestionFlags& flags) {
+  if (flags.scenario || flags.parts.model) {
+    const Json expansion = flags.load().json();
+    return {expansion.dump(2) + "\n", expansion};
+  }
+  Table table{{{"scenario", Table::Align::left}, {"notes", Table::Align::left}}};
+  Json list = Json::array();
+  for (const std::string& name : scenario_names()) {
+    const Json json = Scenario::load(name).json();
+    table.add({name, json.value("notes", "")});
+    list.push_back({{"name", name}, {"notes", json.value("notes", "")}});
+  }
+  return {table.text(terminal().colour), list};
+}
+
+Shown show_program(const ShowFlags& flags) {
+  const models::Question question = flags.question.load().question();
+  const std::int64_t ranks = question.plan.gpus();
+  if (flags.rank && (*flags.rank < 0 || *flags.rank >= ranks)) {
+    throw InputError{"--rank", fmt::format("expected an integer from 0 to {}, found {}", ranks - 1,
+                                           *flags.rank)};
+  }
+  const models::Program program = models::lower(question);
+  const std::string text =
+      flags.rank ? models::text_of_rank(program, *flags.rank) : models::text_of(program);
+  return {text, {{"rank", flags.rank ? Json(*flags.rank) : Json(nullptr)}, {"text", text}}};
+}
+
+Shown shown(const ShowFlags& flags) {
+  const std::optional<std::string>& name = flags.question.scenario;
+  if (flags.what == "gpus") return show_gpus(name);
+  if (flags.what == "nodes") return show_nodes(name);
+  if (flags.what == "clusters") return show_clusters(name);
+  if (flags.what == "models") return show_models(name, flags.seq_len);
+  if (flags.what == "software") return show_software(name);
+  if (flags.what == "schedules") return show_schedules(name);
+  if (flags.what == "collectives") return show_collectives();
+  if (flags.what == "scenario") return show_scenario(flags.question);
+  if (flags.what == "program") return show_program(flags);
+  throw InputError{
+      fmt::format("show: unknown '{}'; known: gpus nodes clusters models software "
+                  "schedules collectives scenario program",
+                  flags.what)};
+}
+
+}  // namespace
+
+void add_show(CLI::App& application, int& exit_code) {
+  CLI::App& command = *application.add_subcommand("show", "Print the catalogue or a scenario");
+  const auto flags = std::make_shared<ShowFlags>();
+  command
+      .add_option("what", flags->what,
+                  "gpus, nodes, clusters, models, software, schedules, collectives, scenario or "
+                  "program")
+      ->required();
+  flags->question.add_to(command);
+  command.add_option("--rank", flags->rank, "Of a program: the rank whose instructions to print");
+  command.add_option("--seq-len", flags->seq_len, "Of a model: tokens at which FLOPs are counted")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30));
+  command.add_flag("--json", flags->json, "JSON instead of text");
+  command.callback([flags, &exit_code] {
+    const Shown result = shown(*flags);
+    fmt::print("{}", flags->json ? result.json.dump(2) + "\n" : result.text);
+    exit_code = exit_done;
+  });
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,195 @@
+#include <fmt/format.h>
+
+#include "hardware/catalogue.hpp"
+#include "models/collectives/collective.hpp"
+#include "models/model.hpp"
+#include "models/schedules/schedule.hpp"
+#include "models/software/software.hpp"
+#include "scenarios/command/catalogue_tables.hpp"
+#include "scenarios/command/terminal.hpp"
+#include "scenarios/report/style.hpp"
+#include "scenarios/sections.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+using Align = Table::Align;
+
+constexpr std::int64_t usual_seq_len = 2048;  // of a model that states no longest sequence
+
+models::Model model_of(const std::string& name) {
+  const Document flag = Document::from(name, "show models");
+  const Expansion found = expanded(Section::model, flag.root(), "");
+  return models::read_model(Node{found.json, found.origin.empty() ? name : found.origin, ""});
+}
+
+/// Its longest sequence, unless another is asked for.
+std::int64_t length_of(const models::Model& model, std::optional<std::int64_t> asked) {
+  if (asked) return *asked;
+  return model.max_positions > 0 ? model.max_positions : usual_seq_len;
+}
+
+Json model_json(const models::Model& model, std::int64_t seq_len) {
+  const double forward = models::forward_flops_per_token(model, seq_len);
+  Json json;
+  json["name"] = model.name;
+  json["parameters"] = model.parameters;
+  json["active_parameters"] = model.active_parameters;
+  json["flops_per_token"] = {{"forward", forward}, {"backward", 2 * forward}};
+  json["seq_len"] = seq_len;
+  json["layers"] = model.layers;
+  json["hidden"] = model.hidden;
+  json["heads"] = model.heads;
+  json["kv_heads"] = model.kv_heads;
+  json["ffn_hidden"] = model.ffn_hidden;
+  json["vocab"] = model.vocab;
+  json["parameter_formula"] = model.parameter_formula;
+  json["not_simulated"] = model.not_simulated ? Json(*model.not_simulated) : Json(nullptr);
+  json["ignored_keys"] = model.ignored_keys;
+  return json;
+}
+
+std::string model_text(const models::Model& model, std::int64_t seq_len) {
+  const double forward = models::forward_flops_per_token(model, seq_len);
+  std::string text = toned(model.name, Tone::bold, terminal().colour) + "\n";
+  const auto line = [&](std::string_view label, const std::string& value) {
+    text += fmt::format("  {:<18}{}\n", label, value);
+  };
+  line("parameters", fmt::format("{}", model.parameters));
+  line("active", fmt::format("{}", model.active_parameters));
+  line("counted as", model.parameter_formula);
+  line("FLOPs per token",
+       fmt::format("{:.5g} forward, {:.5g} backward, at {} tokens", forward, 2 * forward, seq_len));
+  line("layers",
+       fmt::format("{} of {} wide, MLP {}", model.layers, model.hidden, model.ffn_hidden));
+  line("heads", fmt::format("{}, {} of keys and values, {} wide", model.heads, model.kv_heads,
+                            model.head_dim));
+  line("vocabulary", fmt::format("{}{}", model.vocab, model.tied_embeddings ? ", tied" : ""));
+  if (model.not_simulated) line("not simulated", *model.not_simulated);
+  for (const std::string& key : model.ignored_keys) line("not used", key);
+  return text;
+}
+
+/// What one stage does, slot by slot.
+std::string slots_of(models::Schedule schedule, const models::PipelineShape& shape,
+                     std::int64_t stage) {
+  std::vector<models::Instruction> slots;
+  schedule(shape, stage, slots);
+  std::string text;
+  for (const models::Instruction& slot : slots) {
+    const std::int64_t virtual_stage = slot.chunk / shape.stages;
+    const char* letter = slot.op == models::Opcode::forward ? "F" : "B";
+    text += fmt::format(" {}{}", letter, slot.micro_batch);
+    if (shape.virtual_stages > 1) text += static_cast<char>('a' + virtual_stage);
+  }
+  return text;
+}
+
+}  // namespace
+
+Shown show_models(const std::optional<std::string>& name, std::optional<std::int64_t> seq_len) {
+  if (name) {
+    const models::Model model = model_of(*name);
+    const std::int64_t length = length_of(model, seq_len);
+    return {model_text(model, length), model_json(model, length)};
+  }
+  Table table{{{"model", Align::left},
+               {"parameters"},
+               {"layers"},
+               {"hidden"},
+               {"heads"},
+               {"vocabulary"},
+               {"tokens"},
+               {"", Align::left}}};
+  Json list = Json::array();
+  for (const std::string& each : models::model_names()) {
+    const models::Model model = model_of(each);
+    table.add({each, fmt::format("{:.4g} B", static_cast<double>(model.parameters) / 1e9),
+               fmt::format("{}", model.layers), fmt::format("{}", model.hidden),
+               fmt::format("{}", model.heads), fmt::format("{}", model.vocab),
+               fmt::format("{}", model.max_positions), model.not_simulated ? "counted only" : ""});
+    list.push_back(model_json(model, length_of(model, seq_len)));
+  }
+  return {table.text(terminal().colour), list};
+}
+
+Shown show_software(const std::optional<std::string>& name) {
+  if (name) {
+    const Document flag = Document::from(*name, "show software");
+    const Expansion found = expanded(Section::software, flag.root(), "");
+    models::read_software(Node{found.json, found.origin.empty() ? *name : found.origin, ""});
+    return {found.json.dump(2) + "\n", found.json};
+  }
+  Table table{{{"software", Align::left}, {"year"}, {"source", Align::left}}};
+  Json list = Json::array();
+  for (const std::string& each : models::software_names()) {
+    const Json profile = models::software_profile(each);
+    const models::Software software = models::read_software(Node{profile, each, ""});
+    table.add({each, fmt::format("{}", software.year), software.source});
+    list.push_back({{"name", each}, {"year", software.year}, {"source", software.source}});
+  }
+  return {table.text(terminal().colour), list};
+}
+
+Shown show_schedules(const std::optional<std::string>& name) {
+  const models::Registry<models::Schedule> known = models::builtin_schedules();
+  if (!name) {
+    Json list = Json::array();
+    std::string text;
+    for (const char* each : {"naive", "gpipe", "1f1b", "interleaved-1f1b"}) {
+      ensure(known.has(each), "a schedule is listed that does not exist");
+      list.push_back(each);
+      text += fmt::format("  {}\n", each);
+    }
+    return {text, list};
+  }
+  const models::Schedule schedule = known.at(*name);
+  const bool interleaves = *name == "interleaved-1f1b";
+  const models::PipelineShape shape{4, interleaves ? 2 : 1, 8};
+  std::string text = toned(*name, Tone::bold, terminal().colour);
+  text += fmt::format(": {} stages, {} micro-batches; F forward, B backward{}\n", shape.stages,
+                      shape.micro_batches, interleaves ? "; a, b virtual stages" : "");
+  Json stages = Json::array();
+  for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
+    const std::string slots = slots_of(schedule, shape, stage);
+    text += fmt::format("  stage {}:{}\n", stage, slots);
+    stages.push_back(slots.substr(1));
+  }
+  return {text, {{"name", *name}, {"stages", stages}}};
+}
+
+Shown show_collectives() {
+  Table table{{{"collective", Align::left},
+               {"bus bandwidth, 8 ranks"},
+               {"one domain", Align::left},
+               {"across nodes", Align::left}}};
+  // Any cluster with switches that reduce has all of the algorithms.
+  const hardware::Cluster cluster = hardware::named_cluster("dgx-h100 x 2");
+  const auto algorithms = [&](models::Collective kind, const models::GroupShape& group) {
+    std::string names;
+    for (const models::CollectiveTime& each :
+         models::candidates(kind, Bytes{1 << 20}, group, cluster)) {
+      const std::string name{models::name(each.algorithm)};
+      if (names.find(name) == std::string::npos) names += (names.empty() ? "" : " ") + name;
+    }
+    return names;
+  };
+  Json list = Json::array();
+  for (int i = 0; i <= static_cast<int>(models::Collective::send_receive); ++i) {
+    const auto kind = static_cast<models::Collective>(i);
+    const bool pair = kind == models::Collective::send_receive;
+    models::GroupShape inside, across;
+    inside.ranks = inside.ranks_per_node = pair ? 2 : 8;
+    across.ranks = pair ? 2 : 16;
+    across.nodes = 2;
+    across.ranks_per_node = pair ? 1 : 8;
+    const std::string name{models::name(kind)};
+    table.add({name, fmt::format("{:.3g} x size / time", models::bus_factor(kind, 8)),
+               algorithms(kind, inside), algorithms(kind, across)});
+    list.push_back({{"name", name}});
+  }
+  return {table.text(terminal().colour), list};
+}
+
+}  // namespace orrery::scenarios

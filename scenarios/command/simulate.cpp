@@ -1,0 +1,83 @@
+// orrery simulate: one training step, predicted.
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+
+#include "scenarios/command/commands.hpp"
+#include "scenarios/command/question_flags.hpp"
+#include "scenarios/command/terminal.hpp"
+#include "scenarios/result.hpp"
+#include "scenarios/tokens.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+struct SimulateFlags {
+  QuestionFlags question;
+  bool json = false;
+  bool explain = false;
+  std::optional<std::string> trace, trace_detail, tokens;
+};
+
+TraceDetail detail_of(const SimulateFlags& flags) {
+  if (!flags.trace_detail || *flags.trace_detail == "instructions") {
+    return TraceDetail::instructions;
+  }
+  if (*flags.trace_detail == "operations") return TraceDetail::operations;
+  throw InputError{"--trace-detail", fmt::format("expected instructions or operations, found '{}'",
+                                                 *flags.trace_detail)};
+}
+
+std::optional<double> tokens_of(const SimulateFlags& flags, const Scenario& scenario) {
+  if (!flags.tokens) return scenario.tokens();
+  const auto tokens = parse_tokens(*flags.tokens);
+  if (!tokens) {
+    throw InputError{"--tokens",
+                     fmt::format("expected {}, found '{}'", tokens_form, *flags.tokens)};
+  }
+  return tokens;
+}
+
+int simulate(const SimulateFlags& flags) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  const TraceDetail detail = detail_of(flags);
+  const Scenario scenario = flags.question.load();
+  const models::Question question = scenario.question();
+  const std::optional<double> tokens = tokens_of(flags, scenario);
+  const double load = std::chrono::duration<double>(Clock::now() - begin).count();
+  const models::Prediction prediction = models::predict(question);
+  if (flags.trace) write_trace(prediction, detail, *flags.trace);
+  if (flags.json) {
+    fmt::print("{}\n", to_json(question, prediction, load).dump(2));
+  } else {
+    const Terminal shown = terminal();
+    fmt::print("{}", report(question, prediction,
+                            {.explain = flags.explain,
+                             .tokens = tokens,
+                             .published = scenario.published(),
+                             .width = shown.width,
+                             .colour = shown.colour}));
+  }
+  return prediction.out_of_memory ? exit_answer_is_no : exit_done;
+}
+
+}  // namespace
+
+void add_simulate(CLI::App& application, int& exit_code) {
+  CLI::App& command = *application.add_subcommand("simulate", "Predict one training step");
+  const auto flags = std::make_shared<SimulateFlags>();
+  flags->question.add_to(command);
+  command.add_flag("--json", flags->json, "One JSON document instead of the report");
+  command.add_option("--trace", flags->trace, "Write the step as a Chrome trace (Perfetto)");
+  command.add_option("--trace-detail", flags->trace_detail, "instructions (default) or operations");
+  command.add_flag("--explain", flags->explain, "Kernels, collectives and memory in detail");
+  command.add_option("--tokens", flags->tokens, "Tokens to train on, such as 300B");
+  command.callback([flags, &exit_code] { exit_code = simulate(*flags); });
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,25 @@
+#include "scenarios/command/terminal.hpp"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace orrery::scenarios {
+
+Terminal terminal() {
+  Terminal found;
+  if (const char* columns = std::getenv("COLUMNS")) {
+    if (const int given = std::atoi(columns); given > 0) found.width = given;
+  }
+  if (isatty(STDOUT_FILENO) != 1) return found;
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) found.width = size.ws_col;
+  found.width = std::clamp(found.width, 40, 140);
+  const char* refused = std::getenv("NO_COLOR");
+  found.colour = refused == nullptr || *refused == '\0';
+  return found;
+}
+
+}  // namespace orrery::scenarios

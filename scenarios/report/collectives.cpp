@@ -1,0 +1,137 @@
+#include <fmt/format.h>
+
+#include <map>
+#include <tuple>
+
+#include "models/lowering/lower.hpp"
+#include "models/pricing/price.hpp"
+#include "scenarios/report/sections.hpp"
+#include "scenarios/report/style.hpp"
+#include "sim/input/units.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+using models::Collective;
+using models::GroupShape;
+
+/// One kind of call: what is sent, among whom.
+struct Call {
+  std::string communicator;
+  Collective kind{};
+  Bytes bytes{};
+  friend bool operator<(const Call& a, const Call& b) {
+    return std::tie(a.communicator, a.kind, a.bytes) < std::tie(b.communicator, b.kind, b.bytes);
+  }
+};
+
+/// Calls of the slowest rank's step, and in which group.
+struct Tally {
+  std::int64_t count = 0;
+  GroupShape shape;
+  Time charged{};  // in the step, with what the stack overlaps or loses
+};
+
+class Counter {
+ public:
+  Counter(const models::Prediction& prediction, int gpus_per_node)
+      : prediction_{prediction}, program_{*prediction.program}, gpus_per_node_{gpus_per_node} {}
+
+  std::map<Call, Tally> run() {
+    for (const models::Instruction& each : program_.classes[prediction_.slowest].instructions) {
+      take(each);
+    }
+    return calls_;
+  }
+
+ private:
+  void take(const models::Instruction& each) {
+    using models::Opcode;
+    switch (each.op) {
+      case Opcode::forward:
+      case Opcode::backward:
+      case Opcode::optimizer:
+        return phase(program_.phases[each.target]);
+      case Opcode::receive: {
+        const models::Channel& channel = program_.channels[each.target];
+        return add(channel.forward ? models::forward_pipe : models::backward_pipe,
+                   Collective::send_receive, channel.bytes,
+                   prediction_.priced.channels[each.target], 1);
+      }
+      case Opcode::send:
+        return;
+      default:
+        break;
+    }
+    const models::JointCollective& joint = program_.collectives[each.target];
+    add(joint.communicator, joint.kind, joint.bytes, prediction_.priced.collectives[each.target],
+        1);
+  }
+
+  void phase(const models::Phase& phase) {
+    for (const models::Invocation& run : phase.invocations) {
+      const models::Block& block = program_.blocks[run.block];
+      for (std::size_t i = 0; i < block.operations.size(); ++i) {
+        const models::Operation& op = block.operations[i];
+        if (op.kind != models::OpKind::collective) continue;
+        add(op.communicator, op.collective, op.bytes,
+            prediction_.priced.blocks[run.block][i].duration, run.count);
+      }
+    }
+  }
+
+  void add(std::uint16_t communicator, Collective kind, Bytes bytes, Time each,
+           std::int64_t count) {
+    const models::Communicator& group = program_.communicators.at(communicator);
+    Tally& tally = calls_[{group.name, kind, bytes}];
+    tally.count += count;
+    tally.charged += each * count;
+    tally.shape = models::shape_of(program_.mesh, group, gpus_per_node_);
+  }
+
+  const models::Prediction& prediction_;
+  const models::Program& program_;
+  int gpus_per_node_;
+  std::map<Call, Tally> calls_;
+};
+
+}  // namespace
+
+std::string collectives_section(const ReportInputs& in) {
+  using Align = Table::Align;
+  Table table{{{"group", Align::left},
+               {"collective", Align::left},
+               {"ranks"},
+               {"nodes"},
+               {"size"},
+               {"calls"},
+               {"alone"},
+               {"bus"},
+               {"charged"},
+               {"of step"},
+               {"algorithm", Align::left},
+               {"limited by", Align::left}}};
+  const hardware::Cluster& cluster = in.question.cluster;
+  for (const auto& [call, tally] : Counter{in.prediction, cluster.node.gpus}.run()) {
+    const models::CollectiveTime law = models::price(call.kind, call.bytes, tally.shape, cluster);
+    const double bus = models::bus_factor(call.kind, tally.shape.ranks) *
+                       static_cast<double>(call.bytes.count()) / seconds(law.time);
+    const std::string protocol =
+        law.protocol ? "/" + std::string{models::name(*law.protocol)} : std::string{};
+    const bool took_time = law.time.count() > 0;
+    table.add({call.communicator, std::string{models::name(call.kind)},
+               fmt::format("{}", tally.shape.ranks), fmt::format("{}", tally.shape.nodes),
+               format(call.bytes), fmt::format("{}", tally.count), format(law.time),
+               took_time ? format(Bandwidth{bus}) : "",
+               step_part(tally.charged, in.prediction.step),
+               percent(ratio(tally.charged, in.prediction.step)),
+               took_time ? std::string{models::name(law.algorithm)} + protocol : "",
+               took_time ? std::string{law.limited_by} : ""});
+  }
+  if (table.empty()) return {};
+  return heading("Collectives and transfers of the slowest rank", in.options) +
+         table.text(in.options.colour);
+}
+
+}  // namespace orrery::scenarios

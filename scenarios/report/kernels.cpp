@@ -1,0 +1,105 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "scenarios/report/sections.hpp"
+#include "scenarios/report/style.hpp"
+#include "sim/input/units.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+constexpr std::size_t longest_list = 16;
+
+/// All calls of one operation of one block on one rank.
+struct Calls {
+  std::string name;
+  models::TimeClass part{};
+  std::int64_t count = 0;
+  Time total{};
+  Flops flops{};
+};
+
+/// How often each block runs on one rank.
+std::vector<std::int64_t> block_runs(const models::Program& program, std::uint32_t rank_class) {
+  std::vector<std::int64_t> phases(program.phases.size(), 0);
+  for (const models::Instruction& each : program.classes[rank_class].instructions) {
+    const bool computes = each.op == models::Opcode::forward ||
+                          each.op == models::Opcode::backward ||
+                          each.op == models::Opcode::optimizer;
+    if (computes) ++phases[each.target];
+  }
+  std::vector<std::int64_t> runs(program.blocks.size(), 0);
+  for (std::size_t p = 0; p < phases.size(); ++p) {
+    for (const models::Invocation& run : program.phases[p].invocations) {
+      runs[run.block] += phases[p] * run.count;
+    }
+  }
+  return runs;
+}
+
+std::vector<Calls> calls_of(const models::Prediction& prediction) {
+  const models::Program& program = *prediction.program;
+  const std::vector<std::int64_t> runs = block_runs(program, prediction.slowest);
+  std::vector<Calls> all;
+  for (std::size_t b = 0; b < runs.size(); ++b) {
+    const models::Block& block = program.blocks[b];
+    for (std::size_t i = 0; i < block.operations.size() && runs[b] > 0; ++i) {
+      const models::Operation& op = block.operations[i];
+      all.push_back({.name = block.name + "/" + op.name,
+                     .part = op.time_class,
+                     .count = runs[b],
+                     .total = prediction.priced.blocks[b][i].duration * runs[b],
+                     .flops = op.flops * runs[b]});
+    }
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Calls& a, const Calls& b) { return a.total > b.total; });
+  return all;
+}
+
+std::string rate_of(const Calls& calls) {
+  if (calls.flops.count() == 0 || calls.total.count() == 0) return "";
+  const double rate = static_cast<double>(calls.flops.count()) / seconds(calls.total);
+  return fmt::format("{:.0f} TFLOP/s", rate / 1e12);
+}
+
+}  // namespace
+
+std::string kernels_section(const ReportInputs& in) {
+  const models::Prediction& p = in.prediction;
+  using Align = Table::Align;
+  Table table{{{"operation", Align::left},
+               {"class", Align::left},
+               {"calls"},
+               {"each"},
+               {"total"},
+               {"of step"},
+               {"rate"}}};
+  const std::vector<Calls> all = calls_of(p);
+  Time rest{};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Calls& each = all[i];
+    if (i >= longest_list) {
+      rest += each.total;
+      continue;
+    }
+    table.add({each.name, std::string{models::name(each.part)}, fmt::format("{}", each.count),
+               format(Time{each.total.count() / each.count}), step_part(each.total, p.step),
+               percent(ratio(each.total, p.step)), rate_of(each)});
+  }
+  if (all.size() > longest_list) {
+    table.add({fmt::format("{} others", all.size() - longest_list), "", "", "",
+               step_part(rest, p.step), percent(ratio(rest, p.step)), ""});
+  }
+  const std::string title = fmt::format(
+      "Operations of the slowest rank (stage {}); queues overlap, so they may add up to "
+      "more than the step",
+      p.program->classes[p.slowest].stage);
+  return heading(title, in.options) + table.text(in.options.colour);
+}
+
+}  // namespace orrery::scenarios

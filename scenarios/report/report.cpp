@@ -1,0 +1,199 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "models/collectives/collective.hpp"
+#include "scenarios/report/sections.hpp"
+#include "scenarios/report/style.hpp"
+#include "scenarios/result.hpp"
+#include "sim/input/units.hpp"
+
+namespace orrery::scenarios {
+
+std::string heading(std::string_view title, const ReportOptions& options) {
+  return "\n" + toned(title, Tone::bold, options.colour) + "\n";
+}
+
+std::string step_part(Time time, Time step) {
+  const double value = seconds(time);
+  if (seconds(step) >= 10) return fmt::format("{:.2f} s", value);
+  if (seconds(step) >= 1) return fmt::format("{:.3f} s", value);
+  return fmt::format("{:.2f} ms", value * 1e3);
+}
+
+std::string percent(double share) {
+  return fmt::format("{:.1f} %", share * 100);
+}
+
+namespace {
+
+/// "1,234,567": thousands apart.
+std::string grouped(double value) {
+  const std::string digits = fmt::format("{:.0f}", value);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0 && digits[i - 1] != '-') text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+std::string count_of(double value) {
+  if (value >= 1e12) return fmt::format("{:.4g}T", value / 1e12);
+  if (value >= 1e9) return fmt::format("{:.4g}B", value / 1e9);
+  return fmt::format("{:.4g}M", value / 1e6);
+}
+
+std::string dollars(double value) {
+  if (value < 1000) return fmt::format("${:.2f}", value);
+  return "$" + grouped(value);
+}
+
+std::string title(const ReportInputs& in) {
+  const models::Question& asked = in.question;
+  const models::Plan& plan = asked.plan;
+  std::string text = toned(fmt::format("{} on {}", asked.model.name, asked.cluster.name),
+                           Tone::bold, in.options.colour);
+  text += fmt::format("\n{} parameters · {} x {} · {}\n",
+                      count_of(static_cast<double>(asked.model.parameters)), plan.gpus(),
+                      asked.cluster.gpu().name, asked.software.name);
+  text += fmt::format("TP {}{} · PP {}{} · DP {}{} · {} x {} x {} tokens · {} · recompute {}\n",
+                      plan.tensor, plan.sequence_parallel ? " + SP" : "", plan.pipeline,
+                      plan.virtual_stages > 1 ? fmt::format(" x {}", plan.virtual_stages) : "",
+                      plan.data, plan.zero == models::Zero::one ? " ZeRO-1" : "",
+                      plan.global_batch / plan.micro_batch, plan.micro_batch, plan.seq_len,
+                      models::name(plan.precision), models::name(plan.recompute));
+  return text;
+}
+
+/// One line of the summary.
+std::string line(std::string_view label, std::string_view value, std::string_view rest = "") {
+  return fmt::format("  {:<14}{:<18}{}\n", label, value, rest);
+}
+
+std::string published_line(const ReportInputs& in) {
+  const auto& published = in.options.published;
+  if (!published) return {};
+  std::string text;
+  std::string figure = "see the source";
+  std::string error;
+  if (published->step) {
+    figure = format(*published->step);
+    error =
+        fmt::format("predicted {:+.1f} %", 100 * (ratio(in.prediction.step, *published->step) - 1));
+  }
+  text += line("Published", figure, error);
+  const std::size_t width = static_cast<std::size_t>(in.options.width) - 16;
+  for (const std::string& each : wrapped(published->source, width)) {
+    text += fmt::format("{:16}{}\n", "", toned(each, Tone::faint, in.options.colour));
+  }
+  return text;
+}
+
+std::string memory_lines(const ReportInputs& in) {
+  const models::StageMemory& fullest = in.prediction.memory.at(in.prediction.fullest);
+  const Bytes available = in.question.cluster.gpu().memory;
+  const double share = ratio(fullest.total, available);
+  constexpr std::size_t width = 20;
+  std::string gauge = bar(0, share, width);
+  gauge += std::string(width - std::min(width, columns_of(gauge)), ' ');
+  const bool fits = !in.prediction.out_of_memory;
+  std::string text =
+      line("Memory", format(fullest.total),
+           fmt::format("of {}, {}  {}", format(available), percent(share),
+                       toned("▕" + gauge + "▏", fits ? Tone::good : Tone::bad, in.options.colour)));
+  std::string kinds;
+  const auto add = [&](std::string_view name, Bytes bytes) {
+    if (bytes.count() == 0) return;
+    kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", name, format(bytes));
+  };
+  for (int i = 0; i < models::buffer_kind_count; ++i) {
+    add(models::name(static_cast<models::BufferKind>(i)),
+        fullest.program[static_cast<std::size_t>(i)]);
+  }
+  add("context", fullest.context);
+  add("fragmentation", fullest.fragmentation);
+  const std::string whole = fmt::format("stage {}: {}", fullest.stage, kinds);
+  for (const std::string& each : wrapped(whole, static_cast<std::size_t>(in.options.width) - 16)) {
+    text += fmt::format("{:16}{}\n", "", toned(each, Tone::faint, in.options.colour));
+  }
+  return text;
+}
+
+std::string out_of_memory_line(const ReportInputs& in) {
+  if (!in.prediction.out_of_memory) return {};
+  const models::OutOfMemory& found = *in.prediction.out_of_memory;
+  return "\n" +
+         toned(fmt::format("Does not fit: rank {} needs {}, there are {}", found.rank,
+                           format(found.needed), format(found.available)),
+               Tone::bad, in.options.colour) +
+         "\n";
+}
+
+/// Days and dollars for a number of tokens, were nothing to go wrong.
+std::string tokens_line(const ReportInputs& in) {
+  if (!in.options.tokens) return {};
+  const double run = *in.options.tokens / in.prediction.tokens_per_second;
+  constexpr double day = 86400;
+  const std::string time =
+      run >= day ? fmt::format("{:.1f} days", run / day) : fmt::format("{:.1f} hours", run / 3600);
+  std::string cost;
+  if (in.prediction.cost) {
+    cost = dollars(in.prediction.cost->count() * run / seconds(in.prediction.step)) + ", ";
+  }
+  return line(count_of(*in.options.tokens) + " tokens", time,
+              cost + "without failures or restarts");
+}
+
+std::string summary(const ReportInputs& in) {
+  const models::Prediction& p = in.prediction;
+  const auto gpus = static_cast<double>(p.ranks);
+  const double step = seconds(p.step);
+  std::string text = "\n";
+  text += line("Step time", toned(step_part(p.step, p.step), Tone::plain, false),
+               fmt::format("slowest stage {}, {} of {} ranks simulated",
+                           p.program->classes[p.slowest].stage, p.ranks_simulated, p.ranks));
+  text += published_line(in);
+  text += line("Throughput", grouped(p.tokens_per_second) + " tokens/s",
+               fmt::format("{} tokens/s per GPU", grouped(p.tokens_per_second / gpus)));
+  text += line("Model FLOPs", fmt::format("{:.1f} TFLOP/s", p.model_flops / step / gpus / 1e12),
+               fmt::format("per GPU, MFU {}, HFU {}", percent(p.mfu), percent(p.hfu)));
+  text += memory_lines(in);
+  const std::string rate =
+      in.question.cluster.price_per_gpu_hour
+          ? fmt::format("at {} per GPU", format(*in.question.cluster.price_per_gpu_hour))
+          : std::string{};
+  text += line("Cost", p.cost ? dollars(p.cost->count()) + " a step" : "no price known", rate);
+  text += line("Energy", format(p.energy),
+               fmt::format("a step, {} per GPU with its share of the host",
+                           format(Power{p.energy.count() / step / gpus})));
+  return text + tokens_line(in);
+}
+
+std::string assumptions(const ReportInputs& in) {
+  if (in.prediction.assumptions.empty()) return {};
+  std::string text = heading("Assumed", in.options);
+  for (const std::string& each : in.prediction.assumptions) {
+    bool first = true;
+    for (const std::string& part : wrapped(each, static_cast<std::size_t>(in.options.width) - 4)) {
+      text += (first ? "  - " : "    ") + part + "\n";
+      first = false;
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string report(const models::Question& question, const models::Prediction& prediction,
+                   const ReportOptions& options) {
+  const ReportInputs inputs{question, prediction, options};
+  std::string text = title(inputs) + summary(inputs) + out_of_memory_line(inputs);
+  text += waterfall_section(inputs);
+  if (options.explain) {
+    text += kernels_section(inputs) + collectives_section(inputs) + memory_section(inputs);
+  }
+  return text + assumptions(inputs);
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,33 @@
+#pragma once
+// The parts of a report, each a block of lines that ends with a line break.
+
+#include <string>
+
+#include "scenarios/result.hpp"
+
+namespace orrery::scenarios {
+
+/// What a part of a report is written from.
+struct ReportInputs {
+  const models::Question& question;
+  const models::Prediction& prediction;
+  const ReportOptions& options;
+};
+
+/// From the ideal machine to the predicted step, a bar each.
+std::string waterfall_section(const ReportInputs& inputs);
+/// The slowest rank's kernels by time.
+std::string kernels_section(const ReportInputs& inputs);
+/// Every collective and transfer with the reason for its time.
+std::string collectives_section(const ReportInputs& inputs);
+/// What each stage holds at its peak.
+std::string memory_section(const ReportInputs& inputs);
+
+/// A title above a section.
+std::string heading(std::string_view title, const ReportOptions& options);
+/// "33.41 s" or "334.1 ms", in the unit that fits the whole step.
+std::string step_part(Time time, Time step);
+/// "12.3 %".
+std::string percent(double share);
+
+}  // namespace orrery::scenarios
