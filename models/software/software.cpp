@@ -86,7 +86,50 @@ MemoryAllowances read_memory(const Node& node) {
           .fragmentation = number(node, "fragmentation", 0, 0, 1)};
 }
 
+RunDefaults read_defaults(const Node& node) {
+  node.only({"precision", "recompute", "zero", "sequence", "vocab", "layers_per_chunk"});
+  RunDefaults defaults;
+  if (const auto word = node.find("precision")) {
+    defaults.precision =
+        static_cast<Precision>(word->one_of({"fp32", "tf32", "fp16", "bf16", "fp8"}));
+  }
+  if (const auto word = node.find("recompute")) {
+    defaults.recompute = static_cast<Recompute>(word->one_of({"none", "selective", "full"}));
+  }
+  if (const auto stage = node.find("zero")) {
+    defaults.zero = stage->integer(0, 1) == 1 ? Zero::one : Zero::none;
+  }
+  defaults.sequence_parallel = node.value_or("sequence", false);
+  if (const auto size = node.find("vocab")) defaults.vocab = size->integer(1, 1 << 24);
+  if (const auto layers = node.find("layers_per_chunk")) {
+    defaults.layers_per_chunk = layers->integer(1, 1 << 12);
+  }
+  return defaults;
+}
+
+Scope read_scope(const Node& node) {
+  node.only({"stack", "from_year", "to_year", "nodes"});
+  Scope scope;
+  scope.stack = node["stack"].as<std::string>();
+  if (const auto year = node.find("from_year")) {
+    scope.from_year = static_cast<int>(year->integer(2012, 2100));
+  }
+  if (const auto year = node.find("to_year")) {
+    scope.to_year = static_cast<int>(year->integer(2012, 2100));
+  }
+  if (const auto nodes = node.find("nodes")) {
+    scope.nodes = static_cast<Scope::Nodes>(nodes->one_of({"any", "one", "several"}));
+  }
+  return scope;
+}
+
 }  // namespace
+
+bool Scope::holds(std::string_view named, int year, std::int64_t of_nodes) const {
+  const bool in_time = year >= from_year && year <= to_year;
+  const bool in_size = nodes == Nodes::any || (nodes == Nodes::one) == (of_nodes == 1);
+  return named == stack && in_time && in_size;
+}
 
 double Software::gemm_derate(hardware::Generation generation) const {
   return of_generation(kernels.gemm_derate, generation);
@@ -97,7 +140,7 @@ std::string_view Software::attention(hardware::Generation generation) const {
 }
 
 Software read_software(const Node& node) {
-  node.only({"name", "year", "source", "aliases", "host", "kernels", "overlap", "accumulation",
+  node.only({"name", "year", "source", "defaults", "stands_for", "host", "kernels", "overlap", "accumulation",
              "gradient", "zero_gather", "embedding_counts", "memory"});
   Software software;
   software.name = node["name"].as<std::string>();
@@ -116,10 +159,9 @@ Software read_software(const Node& node) {
   }
   software.embedding_counts = node.value_or("embedding_counts", false);
   software.memory = read_memory(node["memory"]);
-  if (const auto aliases = node.find("aliases")) {
-    for (const Node& each : aliases->elements()) {
-      software.aliases.push_back(each.as<std::string>());
-    }
+  if (const auto defaults = node.find("defaults")) software.defaults = read_defaults(*defaults);
+  if (const auto scopes = node.find("stands_for")) {
+    for (const Node& each : scopes->elements()) software.stands_for.push_back(read_scope(each));
   }
   return software;
 }
@@ -159,20 +201,42 @@ Json software_profile(std::string_view name) {
   throw InputError{"unknown software '" + std::string{name} + "'; known:" + known};
 }
 
-Json software_for_stack(std::string_view stack, std::vector<std::string>& assumptions) {
-  for (const EmbeddedFile& file : embedded_files()) {
-    if (!is_profile(file)) continue;
-    if (stem(file.path) == stack) return parsed(file);
-    Json profile = parsed(file);
-    const auto aliases = profile.find("aliases");
-    if (aliases == profile.end()) continue;
-    if (std::find(aliases->begin(), aliases->end(), Json(std::string{stack})) != aliases->end()) {
-      return profile;
+namespace {
+
+const Software* standing_for(const std::vector<Software>& profiles, std::string_view stack,
+                             int year, std::int64_t nodes) {
+  for (const Software& each : profiles) {
+    for (const Scope& scope : each.stands_for) {
+      if (scope.holds(stack, year, nodes)) return &each;
     }
   }
-  assumptions.push_back("/software: no profile of '" + std::string{stack} +
-                        "'; megatron-lm taken");
-  return software_profile("megatron-lm");
+  for (const Software& each : profiles) {
+    if (each.name == stack) return &each;
+  }
+  return nullptr;
+}
+
+/// Every shipped profile, read once.
+const std::vector<Software>& shipped() {
+  static const std::vector<Software> profiles = [] {
+    std::vector<Software> read;
+    for (const std::string& name : software_names()) {
+      read.push_back(read_software(Document::from(software_profile(name), name).root()));
+    }
+    return read;
+  }();
+  return profiles;
+}
+
+}  // namespace
+
+Software software_for_run(std::string_view stack, int year, std::int64_t nodes,
+                          const std::vector<Software>& own,
+                          std::vector<std::string>& assumptions) {
+  if (const Software* found = standing_for(own, stack, year, nodes)) return *found;
+  if (const Software* found = standing_for(shipped(), stack, year, nodes)) return *found;
+  assumptions.push_back(fmt::format("/software: no profile of '{}'; generic taken", stack));
+  return *standing_for(shipped(), "generic", year, nodes);
 }
 
 }  // namespace orrery::models

@@ -65,6 +65,26 @@ struct MemoryAllowances {
   double fragmentation = 0;  // share of dynamic memory
 };
 
+/// What a run of this stack does where its publication does not say.
+struct RunDefaults {
+  Precision precision = Precision::bf16;
+  Recompute recompute = Recompute::none;
+  Zero zero = Zero::none;
+  bool sequence_parallel = false;  // wherever there is tensor parallelism
+  std::int64_t vocab = 51200;
+  std::int64_t layers_per_chunk = 0;  // of a pipeline; 0: one chunk on each stage
+};
+
+/// Runs that a profile stands for: a stack as CSV files name it, in some years, on one node or on
+/// several.
+struct Scope {
+  std::string stack;
+  int from_year = 0, to_year = 9999;
+  enum class Nodes : std::uint8_t { any, one, several } nodes = Nodes::any;
+
+  bool holds(std::string_view named, int year, std::int64_t of_nodes) const;
+};
+
 struct Software {
   std::string name;
   int year = 0;
@@ -77,7 +97,8 @@ struct Software {
   ZeroGather zero_gather = ZeroGather::all_gather;
   bool embedding_counts = false;  // default stage rule
   MemoryAllowances memory;
-  std::vector<std::string> aliases;
+  RunDefaults defaults;
+  std::vector<Scope> stands_for;  // besides the stack of its own name, and before that one's file
 
   double gemm_derate(hardware::Generation generation) const;
   std::string_view attention(hardware::Generation generation) const;
@@ -89,8 +110,11 @@ std::string_view name(hardware::Generation generation);
 /// The JSON of a shipped profile. Errors: `unknown software 'x'; known: ...`.
 Json software_profile(std::string_view name);
 std::vector<std::string> software_names();
-/// The profile for a stack named in a CSV file; `generic` and an assumption when there is none.
-Json software_for_stack(std::string_view stack, std::vector<std::string>& assumptions);
+/// The profile for a run of a stack named in a CSV file: of `own` and then of the shipped ones the
+/// first that stands for it, else the one of its name, else `generic` and an assumption.
+Software software_for_run(std::string_view stack, int year, std::int64_t nodes,
+                          const std::vector<Software>& own,
+                          std::vector<std::string>& assumptions);
 Software read_software(const Node& node);
 
 }  // namespace orrery::models

@@ -1,0 +1,83 @@
+// `orrery validate FILE.csv`: published runs, predicted and measured.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "scenarios/command/commands.hpp"
+#include "scenarios/validation/validation.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+struct ValidateFlags {
+  std::string file;
+  std::vector<std::string> by{"software"};
+  std::vector<std::string> software;
+  std::size_t worst = 10;
+  unsigned threads = 0;
+  bool json = false;
+};
+
+std::vector<Grouping> groupings_of(const Table& table, const std::vector<std::string>& columns) {
+  std::vector<Grouping> groupings;
+  for (const std::string& column : columns) {
+    if (!table.has(column)) {
+      throw InputError{"--by", "unknown column '" + column + "' in " + table.name()};
+    }
+    groupings.push_back({column, cells_of(table, column)});
+  }
+  return groupings;
+}
+
+/// Rewrites one line on a terminal; silent elsewhere.
+void show_progress(std::size_t done, std::size_t of) {
+  constexpr std::size_t stride = 25;
+  if (done % stride == 0 || done == of) fmt::print(stderr, "\r{} of {} runs", done, of);
+  if (done == of) fmt::print(stderr, "\r{:40}\r", "");
+}
+
+void run_validate(const ValidateFlags& flags) {
+  const Table table = Table::load(flags.file);
+  const std::vector<MeasuredRun> runs = read_runs(table);
+  const std::vector<Grouping> groupings = groupings_of(table, flags.by);
+  ValidationOptions options;
+  options.threads = flags.threads;
+  for (const std::string& path : flags.software) {
+    options.profiles.push_back(models::read_software(Document::load(path).root()));
+  }
+  if (isatty(fileno(stderr)) != 0) options.progress = show_progress;
+  const std::vector<RunResult> results = validate(runs, options);
+  const Scores scores = scores_of(runs, results, groupings);
+  if (flags.json) {
+    fmt::print("{}\n", to_json(runs, results, scores).dump(2));
+  } else {
+    fmt::print("{}", table_of(runs, results, scores, flags.worst));
+  }
+}
+
+}  // namespace
+
+void add_validate(CLI::App& application, int& exit_code) {
+  const auto flags = std::make_shared<ValidateFlags>();
+  CLI::App* command = application.add_subcommand("validate", "Predicted against measured");
+  command->add_option("file", flags->file, "Measured training runs, CSV")->required();
+  command->add_flag("--json", flags->json, "One JSON document on stdout");
+  command->add_option("--by", flags->by, "Columns to tell errors apart by (software)");
+  command->add_option("--worst", flags->worst, "How many of the worst runs to list (10)");
+  command->add_option("--software", flags->software,
+                      "Profiles that stand before the shipped ones for the stacks they name");
+  command->add_option("--threads", flags->threads, "Threads (all of the machine)");
+  command->callback([flags, &exit_code] {
+    run_validate(*flags);
+    exit_code = exit_done;
+  });
+}
+
+}  // namespace orrery::scenarios

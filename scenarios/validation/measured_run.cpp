@@ -1,0 +1,100 @@
+#include "scenarios/validation/measured_run.hpp"
+
+#include "sim/errors.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+/// What tells a table of training runs from one of collectives, kernels or goodput.
+bool holds_training_runs(const Table& table) {
+  return table.has("step_time_s") && table.has("global_batch") && table.has("layers");
+}
+
+void check_header(const Table& table) {
+  if (!holds_training_runs(table)) {
+    throw InputError{table.name(),
+                     "holds no training runs; accepted: a header with run, software, family, "
+                     "layers, hidden, heads, seq_len, gpu, gpus, tp, pp, global_batch and "
+                     "step_time_s (collectives, kernels and goodput are not validated yet)"};
+  }
+  table.require({"software", "family", "layers", "hidden", "heads", "seq_len", "gpu", "gpus", "tp",
+                 "pp", "global_batch", "step_time_s"});
+  if (!table.has("run") && !table.has("id")) table.require({"run"});
+}
+
+std::optional<std::int64_t> count(const Row& row, const char* column) {
+  const auto value = row.integer(column);
+  if (value && *value < 1) row.fail_expected(column, "a count of at least 1");
+  return value;
+}
+
+std::optional<double> positive(const Row& row, const char* column) {
+  const auto value = row.number(column);
+  if (value && !(*value > 0)) row.fail_expected(column, "a number above 0");
+  return value;
+}
+
+std::string text(const Row& row, const char* column) { return std::string{row.text(column)}; }
+
+MeasuredRun read_run(const Row& row, bool by_id) {
+  MeasuredRun run;
+  run.run = text(row, by_id ? "id" : "run");
+  run.source = text(row, "source");
+  run.software = text(row, "software");
+  run.year = row.integer("software_year");
+  run.task = text(row, "task");
+  run.family = text(row, "family");
+  run.model = text(row, "model");
+  run.layers = count(row, "layers");
+  run.hidden = count(row, "hidden");
+  run.heads = count(row, "heads");
+  run.kv_heads = count(row, "kv_heads");
+  run.ffn_hidden = count(row, "ffn_hidden");
+  run.vocab = count(row, "vocab");
+  run.seq_len = count(row, "seq_len");
+  run.experts = row.integer("experts");
+  run.gpu = text(row, "gpu");
+  run.gpus = count(row, "gpus");
+  run.gpus_per_node = count(row, "gpus_per_node");
+  run.intra_node = text(row, "intra_node");
+  run.network = text(row, "network");
+  run.tensor = count(row, "tp");
+  run.pipeline = count(row, "pp");
+  run.virtual_stages = count(row, "virtual_stages");
+  run.schedule = text(row, "schedule");
+  run.context = count(row, "cp");
+  run.expert = count(row, "ep");
+  run.data = count(row, "dp");
+  run.zero = text(row, "zero_stage");
+  run.sequence_parallel = text(row, "sequence_parallel");
+  run.recompute = text(row, "recompute");
+  run.precision = text(row, "precision");
+  run.micro_batch = count(row, "micro_batch");
+  run.global_batch = count(row, "global_batch");
+  run.step_time = positive(row, "step_time_s");
+  run.peak_memory = positive(row, "peak_memory_gb");
+  run.set_aside = text(row, "set_aside");
+  return run;
+}
+
+}  // namespace
+
+std::vector<MeasuredRun> read_runs(const Table& table) {
+  check_header(table);
+  std::vector<MeasuredRun> runs;
+  runs.reserve(table.size());
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    runs.push_back(read_run(table[i], !table.has("run")));
+  }
+  return runs;
+}
+
+std::vector<std::string> cells_of(const Table& table, const std::string& column) {
+  std::vector<std::string> cells;
+  cells.reserve(table.size());
+  for (std::size_t i = 0; i < table.size(); ++i) cells.emplace_back(table[i].text(column));
+  return cells;
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,35 @@
+#pragma once
+// One published training run, as a line of a CSV file states it. What the line leaves empty stays
+// empty here; filling it is the business of `question_of`.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/input/csv.hpp"
+
+namespace orrery::scenarios {
+
+/// Words are as written; a cell that is empty is an empty text or no number.
+struct MeasuredRun {
+  std::string run, source, software, task, family, model, gpu, intra_node, network;
+  std::string schedule, zero, sequence_parallel, recompute, precision, set_aside;
+  std::optional<std::int64_t> year;
+  std::optional<std::int64_t> layers, hidden, heads, seq_len, gpus;
+  std::optional<std::int64_t> kv_heads, ffn_hidden, vocab, experts, gpus_per_node;
+  std::optional<std::int64_t> tensor, pipeline, virtual_stages, context, expert, data;
+  std::optional<std::int64_t> micro_batch, global_batch;
+  std::optional<double> step_time;    // seconds
+  std::optional<double> peak_memory;  // GiB, as tools print it
+};
+
+/// Every line of a table of training runs. Column `run`, or `id`, names the line.
+/// Errors  a header of something else: `FILE: holds no training runs; accepted: ...`; a column
+///         that is missing; a cell that is no number
+std::vector<MeasuredRun> read_runs(const Table& table);
+
+/// The cell of a column by which results can be grouped, as text.
+std::vector<std::string> cells_of(const Table& table, const std::string& column);
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,170 @@
+#include "scenarios/validation/run_cluster.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "hardware/catalogue.hpp"
+#include "scenarios/validation/network_text.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+constexpr std::int64_t gpus_of_nvl72 = 72;
+
+bool contains(std::string_view text, std::string_view word) {
+  return text.find(word) != std::string_view::npos;
+}
+
+bool is_rack(const MeasuredRun& run) { return contains(run.intra_node, "NVL72"); }
+
+/// GPUs that reach each other without the network.
+int domain_of(const MeasuredRun& run, std::vector<std::string>& assumptions) {
+  const std::int64_t gpus = *run.gpus;
+  if (is_rack(run)) {
+    std::int64_t domain = std::min(gpus, gpus_of_nvl72);
+    while (gpus % domain != 0) --domain;
+    return static_cast<int>(domain);
+  }
+  const std::int64_t per_node = run.gpus_per_node.value_or(std::min<std::int64_t>(gpus, 8));
+  if (!run.gpus_per_node) {
+    assumptions.push_back(fmt::format("/cluster/node/gpus: {} taken, not stated", per_node));
+  }
+  if (gpus > per_node && gpus % per_node != 0) {
+    throw InputError{fmt::format("{} GPUs fill no whole number of nodes of {}", gpus, per_node)};
+  }
+  return static_cast<int>(std::min(gpus, per_node));
+}
+
+/// The catalogue's node that a GPU is usually in; empty if there is none.
+std::string usual_node(const MeasuredRun& run, int domain) {
+  struct Home {
+    std::string_view gpu, node, efa_node;
+  };
+  constexpr std::array<Home, 14> homes{{
+      {"v100-sxm-16gb", "dgx-1-v100", ""},
+      {"v100-sxm-32gb", "dgx-1-v100-32gb", ""},
+      {"a100-sxm-40gb", "dgx-a100-40gb", "p4d"},
+      {"a100-sxm-80gb", "hgx-a100-80gb", "p4de"},
+      {"a100-pcie-80gb", "a100-pcie-8x", ""},
+      {"h100-sxm-80gb", "hgx-h100", "p5"},
+      {"h100-sxm-96gb-500w", "hgx-h100-96gb-500w", ""},
+      {"h100-pcie-80gb", "h100-pcie-8x", ""},
+      {"h200-sxm-141gb", "hgx-h200", "p5en"},
+      {"h200-nvl-141gb", "h200-nvl-8x", ""},
+      {"b200-sxm", "hgx-b200", "p6-b200"},
+      {"gb200", "gb200-nvl72", ""},
+      {"gb300", "gb300-nvl72", ""},
+      {"gh200-96gb", "gh200-4x", ""},
+  }};
+  if (run.gpu == "v100-sxm-32gb" && domain > 8) return "dgx-2";
+  const bool efa = latency_class_of(run.network) == "efa";
+  for (const Home& home : homes) {
+    if (home.gpu != run.gpu) continue;
+    return std::string{efa && !home.efa_node.empty() ? home.efa_node : home.node};
+  }
+  return {};
+}
+
+/// Links inside the node where the run's words differ from its usual node's.
+std::string scale_up_of(const MeasuredRun& run) {
+  const std::string& text = run.intra_node;
+  const bool volta = run.gpu.rfind("v100", 0) == 0;
+  if (contains(text, "cube mesh")) return "nvlink2-mesh";
+  if (contains(text, "4-way")) return "nvlink-bridge-quads";
+  if (contains(text, "bridge")) return "nvlink-bridge-pairs";
+  if (volta && contains(text, "NVSwitch")) return "nvlink2-switch";
+  if (text == "PCIe") return run.gpu.rfind("h", 0) == 0 ? "pcie5" : "pcie4";
+  return {};
+}
+
+std::string fabric_of(const NetworkText& network) {
+  const std::string& kind = network.latency_class;
+  if (kind == "efa") return network.gigabits > 200 ? "efa-v4" : "efa-v2";
+  if (kind == "omni-path") return "omni-path-fat-tree-2";
+  if (kind == "roce") return "roce-fat-tree-2";
+  if (kind == "slingshot") return "slingshot";
+  if (kind == "ethernet") return "ethernet";
+  const double rate = network.gigabits;
+  return rate > 400   ? "infiniband-xdr-fat-tree-2"
+         : rate > 200 ? "infiniband-fat-tree-2"
+         : rate > 100 ? "infiniband-hdr-fat-tree-2"
+                      : "infiniband-edr-fat-tree-2";
+}
+
+/// The usual node's network at the size of this domain, unless the run states another.
+void add_network(const MeasuredRun& run, int domain, const Json* usual, Json& node, Json& cluster,
+                 std::vector<std::string>& assumptions) {
+  auto network = read_network(run.network, domain);
+  if (network) {
+    if (network->latency_class.empty()) {
+      network->latency_class = "infiniband";
+      assumptions.push_back("/cluster/fabric: infiniband taken, not stated");
+    }
+    node["nics"] = network->nics;
+    node["nic_bandwidth"] = fmt::format("{} Gb/s", network->gigabits);
+    cluster["fabric"] = fabric_of(*network);
+    return;
+  }
+  if (!usual) return;
+  const auto nics = (*usual)["node"]["nics"].get<std::int64_t>();
+  const auto gpus = (*usual)["node"]["gpus"].get<std::int64_t>();
+  node["nics"] = std::max<std::int64_t>(1, nics * domain / gpus);
+  const std::string stated = latency_class_of(run.network);
+  if (stated == "roce") cluster["fabric"] = "roce-fat-tree-2";
+  if (*run.gpus > domain) {
+    assumptions.push_back(fmt::format("/cluster/fabric: {} as in {} taken, rate not stated",
+                                      (*usual)["fabric"]["name"].get<std::string>(),
+                                      (*usual)["node"]["name"].get<std::string>()));
+  }
+}
+
+Json cluster_json(const MeasuredRun& run, int domain, std::vector<std::string>& assumptions) {
+  const std::string usual = usual_node(run, domain);
+  Json expanded;
+  Json node;
+  if (usual.empty()) {
+    node = {{"name", run.gpu + " node"}, {"gpu", run.gpu}};
+    assumptions.push_back("/cluster/node: links inside the node not stated, those usual taken");
+  } else {
+    expanded = hardware::Catalogue::cluster(usual);
+    node = {{"like", usual}, {"name", usual}};
+  }
+  node["gpus"] = domain;
+  const std::string scale_up = scale_up_of(run);
+  if (!scale_up.empty()) node["scale_up"] = scale_up;
+  Json cluster{{"name", run.gpu}, {"nodes", 1}};
+  add_network(run, domain, usual.empty() ? nullptr : &expanded, node, cluster, assumptions);
+  if (node.contains("nic_bandwidth")) node["nic"] = nullptr;  // replaced, not laid beside it
+  cluster["node"] = std::move(node);
+  return cluster;
+}
+
+}  // namespace
+
+hardware::Cluster RunClusters::of(const MeasuredRun& run, std::vector<std::string>& assumptions) {
+  const int domain = domain_of(run, assumptions);
+  const auto nodes = static_cast<int>(*run.gpus / domain);
+  const std::string key = fmt::format("{}|{}|{}|{}|{}", run.gpu, domain, run.intra_node,
+                                      run.network, nodes > 1);
+  auto found = known_.find(key);
+  if (found == known_.end()) {
+    Known fresh;
+    const Document given =
+        Document::from(cluster_json(run, domain, fresh.assumptions), "cluster of " + run.run);
+    const Document whole = Document::from(hardware::expand_cluster(given.root()), given.name());
+    fresh.cluster = hardware::read_cluster(whole.root());
+    found = known_.emplace(key, std::move(fresh)).first;
+  }
+  const Known& known = found->second;
+  assumptions.insert(assumptions.end(), known.assumptions.begin(), known.assumptions.end());
+  hardware::Cluster cluster = known.cluster;
+  cluster.nodes = nodes;
+  return cluster;
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,98 @@
+#include "scenarios/validation/statistics.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "sim/errors.hpp"
+
+namespace orrery::scenarios {
+
+double quantile(std::vector<double> values, double share) {
+  ensure(!values.empty(), "a quantile needs values");
+  ensure(share >= 0 && share <= 1, "a quantile needs a share from 0 to 1");
+  std::sort(values.begin(), values.end());
+  const double position = share * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (position - static_cast<double>(below)) * (values[above] - values[below]);
+}
+
+ErrorSummary summary_of(const std::vector<double>& errors) {
+  std::vector<double> sizes;
+  double sum = 0;
+  for (const double error : errors) {
+    sizes.push_back(std::abs(error));
+    sum += sizes.back();
+  }
+  return {.rows = errors.size(),
+          .median = quantile(sizes, 0.5),
+          .mean = sum / static_cast<double>(errors.size()),
+          .p90 = quantile(sizes, 0.9),
+          .bias = quantile(errors, 0.5)};
+}
+
+namespace {
+
+constexpr std::size_t least_contenders = 4;
+constexpr double least_spread = 1.10;  // slowest over fastest of a group
+constexpr double least_gap = 1.05;     // slower over faster of a pair
+
+bool spreads(const std::vector<Contender>& group) {
+  if (group.size() < least_contenders) return false;
+  const auto faster = [](const Contender& a, const Contender& b) { return a.measured < b.measured; };
+  const auto [fastest, slowest] = std::minmax_element(group.begin(), group.end(), faster);
+  return slowest->measured > least_spread * fastest->measured;
+}
+
+/// Percent that the plan predicted fastest took longer than the fastest one.
+double regret_of(const std::vector<Contender>& group) {
+  const auto chosen = std::min_element(
+      group.begin(), group.end(),
+      [](const Contender& a, const Contender& b) { return a.predicted < b.predicted; });
+  double best = chosen->measured;
+  for (const Contender& each : group) best = std::min(best, each.measured);
+  return 100 * (chosen->measured / best - 1);
+}
+
+struct Pairs {
+  std::size_t all = 0, in_order = 0;
+};
+
+Pairs pairs_of(const std::vector<Contender>& group) {
+  Pairs pairs;
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    for (std::size_t j = 0; j < group.size(); ++j) {
+      if (group[j].measured <= least_gap * group[i].measured) continue;
+      ++pairs.all;
+      if (group[j].predicted > group[i].predicted) ++pairs.in_order;
+    }
+  }
+  return pairs;
+}
+
+}  // namespace
+
+Ranking ranking_of(const std::vector<Contender>& contenders) {
+  std::map<std::string, std::vector<Contender>> groups;
+  for (const Contender& each : contenders) groups[each.group].push_back(each);
+  Ranking ranking;
+  Pairs pairs;
+  double regret = 0;
+  for (const auto& [name, group] : groups) {
+    if (!spreads(group)) continue;
+    ++ranking.groups;
+    regret += regret_of(group);
+    const Pairs more = pairs_of(group);
+    pairs.all += more.all;
+    pairs.in_order += more.in_order;
+  }
+  if (ranking.groups > 0) ranking.mean_regret = regret / static_cast<double>(ranking.groups);
+  if (pairs.all > 0) {
+    ranking.pairs_in_order =
+        100 * static_cast<double>(pairs.in_order) / static_cast<double>(pairs.all);
+  }
+  return ranking;
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,40 @@
+#pragma once
+// What a list of errors comes down to, and whether predictions put plans in the right order.
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace orrery::scenarios {
+
+/// The value below which a share of the list lies, on a line between neighbours.
+///   position = share (n - 1) in the sorted list
+/// Source  the usual definition (Hyndman & Fan 1996, type 7)
+/// Errors  an empty list, a share outside [0, 1]: ContractError
+double quantile(std::vector<double> values, double share);
+
+/// Errors of a set of runs, in percent.
+struct ErrorSummary {
+  std::size_t rows = 0;
+  double median = 0, mean = 0, p90 = 0;  // of |error|
+  double bias = 0;                       // median of the signed error
+};
+/// Errors  an empty list: ContractError
+ErrorSummary summary_of(const std::vector<double>& errors);
+
+/// One run that others can be compared with.
+struct Contender {
+  std::string group;
+  double measured = 0, predicted = 0;
+};
+
+struct Ranking {
+  std::size_t groups = 0;
+  double mean_regret = 0;     // percent: the plan predicted fastest over the fastest measured
+  double pairs_in_order = 0;  // percent of pairs
+};
+
+/// Groups of 4 or more whose measured times spread over 10 %; pairs that differ by over 5 %.
+Ranking ranking_of(const std::vector<Contender>& contenders);
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,174 @@
+#include "scenarios/validation/validation.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "models/prediction/prediction.hpp"
+#include "scenarios/validation/run_question.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+/// Tools print GiB.
+Bytes from_gibibytes(double value) { return Bytes{std::llround(value * 1024 * 1024 * 1024)}; }
+
+void predict_run(const MeasuredRun& run, const models::Question& question, RunResult& result) {
+  const models::Prediction prediction = predict(question);
+  result.predicted = seconds(prediction.step);
+  result.predicted_memory = prediction.memory[prediction.fullest].total;
+  result.fits = !prediction.out_of_memory;
+  result.assumptions = prediction.assumptions;
+  if (run.step_time) result.error_pct = 100 * (*result.predicted / *run.step_time - 1);
+}
+
+/// Predicts rows until none is left. The first error of any thread ends them all.
+class Workers {
+ public:
+  Workers(const std::vector<MeasuredRun>& runs, std::vector<std::optional<models::Question>>& asked,
+          std::vector<RunResult>& results, const ValidationOptions& options)
+      : runs_{runs}, asked_{asked}, results_{results}, options_{options} {}
+
+  void run() {
+    const unsigned machine = std::max(1U, std::thread::hardware_concurrency());
+    const unsigned count = options_.threads > 0 ? options_.threads : machine;
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < count; ++i) threads.emplace_back([this] { work(); });
+    for (std::thread& each : threads) each.join();
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  void work() {
+    for (std::size_t i = next_++; i < runs_.size(); i = next_++) {
+      try {
+        if (asked_[i]) predict_run(runs_[i], *asked_[i], results_[i]);
+        asked_[i].reset();
+      } catch (const InputError& error) {
+        results_[i].skipped_because = error.what();
+      } catch (...) {
+        const std::lock_guard lock{mutex_};
+        if (!failure_) failure_ = std::current_exception();
+        next_ = runs_.size();
+      }
+      if (options_.progress) options_.progress(++done_, runs_.size());
+    }
+  }
+
+  const std::vector<MeasuredRun>& runs_;
+  std::vector<std::optional<models::Question>>& asked_;
+  std::vector<RunResult>& results_;
+  const ValidationOptions& options_;
+  std::atomic<std::size_t> next_{0}, done_{0};
+  std::mutex mutex_;
+  std::exception_ptr failure_;
+};
+
+std::string not_scored_because(const MeasuredRun& run) {
+  if (!run.set_aside.empty()) return run.set_aside;
+  return run.step_time ? "" : "no step_time_s is stated";
+}
+
+}  // namespace
+
+std::vector<RunResult> validate(const std::vector<MeasuredRun>& runs,
+                                const ValidationOptions& options) {
+  Questions questions{options.profiles};
+  std::vector<RunResult> results(runs.size());
+  std::vector<std::optional<models::Question>> asked(runs.size());
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    results[i].row = i;
+    results[i].not_scored_because = not_scored_because(runs[i]);
+    if (runs[i].peak_memory) results[i].measured_memory = from_gibibytes(*runs[i].peak_memory);
+    auto question = questions.of(runs[i]);
+    if (const Skip* skip = std::get_if<Skip>(&question)) {
+      results[i].skipped_because = skip->reason;
+    } else {
+      asked[i] = std::move(std::get<models::Question>(question));
+    }
+  }
+  Workers{runs, asked, results, options}.run();
+  return results;
+}
+
+namespace {
+
+constexpr std::size_t least_rows_of_a_stack = 10;
+
+std::map<std::string, ErrorSummary> summaries_by(const std::vector<RunResult>& results,
+                                                 const std::vector<std::string>& cells) {
+  std::map<std::string, std::vector<double>> errors;
+  for (const RunResult& each : results) {
+    if (each.scored()) errors[cells[each.row]].push_back(*each.error_pct);
+  }
+  std::map<std::string, ErrorSummary> summaries;
+  for (const auto& [value, list] : errors) summaries[value] = summary_of(list);
+  return summaries;
+}
+
+std::string group_of(const MeasuredRun& run) {
+  std::string group;
+  for (const std::string& part : {run.source, run.model, run.gpu, std::to_string(*run.gpus),
+                                  std::to_string(*run.seq_len), std::to_string(*run.global_batch),
+                                  run.precision}) {
+    group += part + '\n';
+  }
+  return group;
+}
+
+std::optional<double> mean_over_stacks(const std::vector<MeasuredRun>& runs,
+                                       const std::vector<RunResult>& results) {
+  std::vector<std::string> stacks;
+  for (const MeasuredRun& each : runs) stacks.push_back(each.software);
+  double sum = 0;
+  std::size_t count = 0;
+  for (const auto& [stack, summary] : summaries_by(results, stacks)) {
+    if (summary.rows < least_rows_of_a_stack) continue;
+    sum += summary.median;
+    ++count;
+  }
+  if (count == 0) return std::nullopt;
+  return sum / static_cast<double>(count);
+}
+
+std::optional<MemoryScore> memory_of(const std::vector<RunResult>& results) {
+  std::vector<double> errors;
+  for (const RunResult& each : results) {
+    if (!each.scored() || !each.measured_memory) continue;
+    errors.push_back(std::abs(100 * (ratio(*each.predicted_memory, *each.measured_memory) - 1)));
+  }
+  if (errors.empty()) return std::nullopt;
+  return MemoryScore{errors.size(), quantile(errors, 0.5)};
+}
+
+}  // namespace
+
+Scores scores_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
+                 const std::vector<Grouping>& groupings) {
+  Scores scores;
+  scores.rows = runs.size();
+  std::vector<double> errors;
+  std::vector<Contender> contenders;
+  for (const RunResult& each : results) {
+    scores.simulated += each.simulated() ? 1 : 0;
+    if (!each.scored()) continue;
+    const MeasuredRun& run = runs[each.row];
+    errors.push_back(*each.error_pct);
+    contenders.push_back({group_of(run), *run.step_time, *each.predicted});
+  }
+  scores.scored = errors.size();
+  if (!errors.empty()) scores.errors = summary_of(errors);
+  scores.mean_over_stacks = mean_over_stacks(runs, results);
+  for (const Grouping& each : groupings) {
+    scores.by.emplace_back(each.column, summaries_by(results, each.cells));
+  }
+  scores.ranking = ranking_of(contenders);
+  scores.memory = memory_of(results);
+  return scores;
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,73 @@
+#pragma once
+// Predicted against measured, run by run. Every run that today's models reach is simulated; those
+// that cannot count are shown and not scored.
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/software/software.hpp"
+#include "scenarios/validation/measured_run.hpp"
+#include "scenarios/validation/statistics.hpp"
+#include "sim/input/document.hpp"
+
+namespace orrery::scenarios {
+
+/// What became of one run.
+struct RunResult {
+  std::size_t row = 0;                 // in the list of runs
+  std::string skipped_because;         // empty: simulated
+  std::string not_scored_because;      // empty: scored
+  std::optional<double> predicted;     // step time, seconds
+  std::optional<double> error_pct;     // 100 (predicted / measured - 1)
+  std::optional<Bytes> predicted_memory, measured_memory;
+  bool fits = true;
+  std::vector<std::string> assumptions;
+
+  bool simulated() const { return skipped_because.empty(); }
+  bool scored() const { return simulated() && not_scored_because.empty(); }
+};
+
+struct ValidationOptions {
+  std::vector<models::Software> profiles;  // before the shipped ones
+  unsigned threads = 0;                    // 0: as many as the machine has
+  std::function<void(std::size_t done, std::size_t of)> progress;  // may be called by any thread
+};
+
+/// Results in the order of `runs`, the same for any number of threads.
+std::vector<RunResult> validate(const std::vector<MeasuredRun>& runs,
+                                const ValidationOptions& options);
+
+/// A column and its cells, by which errors are told apart.
+struct Grouping {
+  std::string column;
+  std::vector<std::string> cells;  // by row
+};
+
+struct MemoryScore {
+  std::size_t rows = 0;
+  double median = 0;  // of |error|, percent
+};
+
+/// The figures of a whole file.
+struct Scores {
+  std::size_t rows = 0, simulated = 0, scored = 0;
+  std::optional<ErrorSummary> errors;
+  std::optional<double> mean_over_stacks;  // of each stack's median, stacks of 10 or more
+  std::vector<std::pair<std::string, std::map<std::string, ErrorSummary>>> by;
+  Ranking ranking;
+  std::optional<MemoryScore> memory;
+};
+Scores scores_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
+                 const std::vector<Grouping>& groupings);
+
+/// `validate --json`.
+Json to_json(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
+             const Scores& scores);
+/// For people: totals, a table for each grouping, the `worst` runs, what was skipped and why.
+std::string table_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
+                     const Scores& scores, std::size_t worst);
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,90 @@
+// The JSON of `orrery validate --json`; what is missing is null.
+
+#include "scenarios/validation/validation.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+template <class T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json count_or_null(const std::optional<Bytes>& bytes) {
+  return bytes ? Json(bytes->count()) : Json(nullptr);
+}
+
+Json skipped_json(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results) {
+  Json skipped = Json::array();
+  for (const RunResult& each : results) {
+    if (each.simulated()) continue;
+    skipped.push_back({{"run", runs[each.row].run}, {"reason", each.skipped_because}});
+  }
+  return skipped;
+}
+
+Json by_json(const Scores& scores) {
+  Json by = Json::object();
+  for (const auto& [column, summaries] : scores.by) {
+    Json& values = by[column] = Json::object();
+    for (const auto& [value, summary] : summaries) {
+      values[value] = {{"rows", summary.rows},
+                       {"median_abs_error_pct", summary.median},
+                       {"p90_abs_error_pct", summary.p90},
+                       {"bias_pct", summary.bias}};
+    }
+  }
+  return by;
+}
+
+Json run_json(const MeasuredRun& run, const RunResult& result) {
+  return {{"run", run.run},
+          {"scored", result.scored()},
+          {"not_scored_because", result.not_scored_because.empty()
+                                     ? Json(nullptr)
+                                     : Json(result.not_scored_because)},
+          {"measured_step_time_s", or_null(run.step_time)},
+          {"predicted_step_time_s", or_null(result.predicted)},
+          {"error_pct", or_null(result.error_pct)},
+          {"measured_peak_memory_bytes", count_or_null(result.measured_memory)},
+          {"predicted_peak_memory_bytes", count_or_null(result.predicted_memory)},
+          {"fits", result.fits},
+          {"assumptions", result.assumptions}};
+}
+
+}  // namespace
+
+Json to_json(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
+             const Scores& scores) {
+  const auto error = [&](double ErrorSummary::*figure) {
+    return scores.errors ? Json((*scores.errors).*figure) : Json(nullptr);
+  };
+  const bool ranked = scores.ranking.groups > 0;
+  Json json;
+  json["kind"] = "training runs";
+  json["rows"] = scores.rows;
+  json["simulated"] = scores.simulated;
+  json["skipped"] = skipped_json(runs, results);
+  json["scored"] = scores.scored;
+  json["median_abs_error_pct"] = error(&ErrorSummary::median);
+  json["mean_abs_error_pct"] = error(&ErrorSummary::mean);
+  json["p90_abs_error_pct"] = error(&ErrorSummary::p90);
+  json["bias_pct"] = error(&ErrorSummary::bias);
+  json["mean_over_stacks_pct"] = or_null(scores.mean_over_stacks);
+  json["by"] = by_json(scores);
+  json["ranking"] = {
+      {"groups", scores.ranking.groups},
+      {"mean_regret_pct", ranked ? Json(scores.ranking.mean_regret) : Json(nullptr)},
+      {"pairs_in_order_pct", ranked ? Json(scores.ranking.pairs_in_order) : Json(nullptr)}};
+  json["memory"] = {
+      {"rows", scores.memory ? scores.memory->rows : 0},
+      {"median_abs_error_pct", scores.memory ? Json(scores.memory->median) : Json(nullptr)}};
+  json["runs"] = Json::array();
+  for (const RunResult& each : results) {
+    if (each.simulated()) json["runs"].push_back(run_json(runs[each.row], each));
+  }
+  return json;
+}
+
+}  // namespace orrery::scenarios

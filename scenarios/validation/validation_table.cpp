@@ -1,0 +1,91 @@
+// What `orrery validate` prints for people.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "scenarios/validation/validation.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+std::string totals(const Scores& scores) {
+  std::string text = fmt::format("{} runs, {} simulated, {} scored\n", scores.rows,
+                                 scores.simulated, scores.scored);
+  if (!scores.errors) return text;
+  const ErrorSummary& errors = *scores.errors;
+  text += fmt::format("step time: median error {:.1f} %, mean {:.1f} %, 90th percentile {:.1f} %, "
+                      "bias {:+.1f} %\n",
+                      errors.median, errors.mean, errors.p90, errors.bias);
+  if (scores.mean_over_stacks) {
+    text += fmt::format("mean over stacks of 10 runs or more: {:.1f} %\n",
+                        *scores.mean_over_stacks);
+  }
+  if (scores.ranking.groups > 0) {
+    text += fmt::format("ranking: {} groups, mean regret {:.1f} %, {:.1f} % of pairs in order\n",
+                        scores.ranking.groups, scores.ranking.mean_regret,
+                        scores.ranking.pairs_in_order);
+  }
+  if (scores.memory) {
+    text += fmt::format("peak memory: {} runs, median error {:.1f} %\n", scores.memory->rows,
+                        scores.memory->median);
+  }
+  return text;
+}
+
+std::string grouping_table(const std::string& column,
+                           const std::map<std::string, ErrorSummary>& summaries) {
+  std::string text =
+      fmt::format("\n{:<40} {:>6} {:>9} {:>9} {:>9}\n", column, "runs", "median", "p90", "bias");
+  for (const auto& [value, summary] : summaries) {
+    text += fmt::format("{:<40.40} {:>6} {:>7.1f} % {:>7.1f} % {:>+7.1f} %\n",
+                        value.empty() ? "(not stated)" : value, summary.rows, summary.median,
+                        summary.p90, summary.bias);
+  }
+  return text;
+}
+
+std::string worst_table(const std::vector<MeasuredRun>& runs,
+                        const std::vector<RunResult>& results, std::size_t worst) {
+  std::vector<const RunResult*> scored;
+  for (const RunResult& each : results) {
+    if (each.scored()) scored.push_back(&each);
+  }
+  std::stable_sort(scored.begin(), scored.end(), [](const RunResult* a, const RunResult* b) {
+    return std::abs(*a->error_pct) > std::abs(*b->error_pct);
+  });
+  scored.resize(std::min(scored.size(), worst));
+  if (scored.empty()) return {};
+  std::string text = fmt::format("\n{:<20} {:<22} {:<26} {:>11} {:>11} {:>9}\n", "worst", "stack",
+                                 "model", "measured", "predicted", "error");
+  for (const RunResult* each : scored) {
+    const MeasuredRun& run = runs[each->row];
+    text += fmt::format("{:<20} {:<22.22} {:<26.26} {:>9.4g} s {:>9.4g} s {:>+7.1f} %\n", run.run,
+                        run.software, run.model, *run.step_time, *each->predicted,
+                        *each->error_pct);
+  }
+  return text;
+}
+
+std::string skipped_table(const std::vector<RunResult>& results) {
+  std::map<std::string, std::size_t> reasons;
+  for (const RunResult& each : results) {
+    if (!each.simulated()) ++reasons[each.skipped_because];
+  }
+  std::string text;
+  for (const auto& [reason, count] : reasons) text += fmt::format("{:>6}  {}\n", count, reason);
+  return text.empty() ? text : "\nskipped\n" + text;
+}
+
+}  // namespace
+
+std::string table_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
+                     const Scores& scores, std::size_t worst) {
+  std::string text = totals(scores);
+  for (const auto& [column, summaries] : scores.by) text += grouping_table(column, summaries);
+  return text + worst_table(runs, results, worst) + skipped_table(results);
+}
+
+}  // namespace orrery::scenarios
