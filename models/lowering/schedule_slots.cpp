@@ -80,6 +80,7 @@ Program lower(const BlockInputs& inputs) {
   Program program = schedule_slots(inputs);
   program = insert_recompute(std::move(program));
   program = insert_tensor_collectives(std::move(program), inputs.software.overlap.tensor_backward);
+  program = insert_host_waits(std::move(program), inputs.software);
   program = insert_transfers(std::move(program));
   program = insert_gradient_reduction(std::move(program), inputs.software);
   program = insert_optimizer(std::move(program), inputs);

@@ -13,6 +13,47 @@ Bytes scaled_bytes(Bytes bytes, double factor) {
   return Bytes{std::llround(static_cast<double>(bytes.count()) * factor)};
 }
 
+/// Is a softmax beyond what the stack's fused kernel takes?
+/// Source  Megatron-LM, fused_softmax.py: at most 2048 tokens, attention batches in fours
+bool falls_apart(const Operation& op, const Software& software) {
+  if (!software.kernels.softmax_in_fours) return false;
+  if (op.kind != OpKind::softmax && op.kind != OpKind::softmax_backward) return false;
+  const AttentionShape& shape = op.attention;
+  return shape.seq > 2048 || shape.batch * shape.heads % 4 != 0;
+}
+
+/// What a softmax in pieces does instead of one kernel: to fp32, scale, mask, softmax, back to 16
+/// bits; 2 + 4, three times 4 + 4, 4 + 2 bytes a score for 2 + 2, and backward alike.
+constexpr int softmax_pieces = 5;
+constexpr double softmax_pieces_traffic = 36.0 / 4.0;
+
+/// Tensor cores want every leading dimension in multiples of 16 bytes; a head size that is not
+/// makes the products of attention about ten times slower.
+/// Source  bigscience-workshop/bigscience, chronicles of tr11-176B: head size 108
+constexpr double unaligned_head_derate = 11;
+
+double alignment_derate(const Operation& op) {
+  const bool aligned = op.gemm.n % 8 == 0 && op.gemm.k % 8 == 0;
+  const bool narrow = hardware::bits(op.dtype) == 16;
+  return op.kind == OpKind::batched_gemm && narrow && !aligned ? unaligned_head_derate : 1.0;
+}
+
+/// Time that a product takes longer because it adds to fp32 sums: 4 bytes read and 4 written for
+/// each element, of which a share is not hidden.
+Time accumulation_time(const Operation& op, const hardware::Gpu& gpu, const Software& software) {
+  if (!op.gemm.accumulate || software.gradient != DType::fp32) return Time{};
+  const auto traffic = static_cast<double>(8 * op.gemm.m * op.gemm.n * op.gemm.batch);
+  const double rate = gpu.memory_bound.memory_share * gpu.memory_bandwidth.count();
+  return from_seconds(software.kernels.accumulate_exposed * traffic / rate);
+}
+
+/// Memory-bound time over the operands' traffic.
+double memory_derate(const Operation& op, const Software& software) {
+  const double usual = software.kernels.memory_derate;
+  if (op.kind == OpKind::accumulate) return usual * software.kernels.accumulate_derate;
+  return falls_apart(op, software) ? usual * softmax_pieces_traffic : usual;
+}
+
 hardware::AttentionCall call_of(const Operation& op) {
   return {.work = op.flops,
           .seq = op.attention.seq,
@@ -72,11 +113,20 @@ class Pricer {
     return scaled(whole, software_.overlap.tensor_exposed);
   }
 
-  /// Data-parallel traffic runs at the share of the law that the stack reaches.
+  /// Data-parallel traffic runs at the share of the law that the stack reaches; owners that
+  /// broadcast their shards one after another pay by their number instead.
   Time joint_time(const JointCollective& joint) const {
+    const Time each = software_.overlap.broadcast_per_rank;
+    const bool in_turn = joint.kind == Collective::broadcast && joint.communicator == data_group;
+    if (in_turn && each > Time{}) return each * owners(groups_[joint.communicator].ranks);
     const Time whole = price(joint.kind, joint.bytes, groups_[joint.communicator], cluster_).time;
     if (joint.communicator != data_group) return whole;
     return scaled(whole, software_.overlap.data_exposed / software_.overlap.data_efficiency);
+  }
+
+  std::int64_t owners(std::int64_t ranks) const {
+    const std::int64_t most = software_.overlap.broadcast_group;
+    return most > 0 ? std::min(ranks, most) : ranks;
   }
 
   const Program& program_;
@@ -113,13 +163,15 @@ Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& 
     case OpKind::gemm:
     case OpKind::batched_gemm:
       return scaled(gpu.gemm_time(op.dtype, op.flops, op.bytes),
-                    software.gemm_derate(generation) / gpu.sustained_share);
+                    software.gemm_derate(generation) * alignment_derate(op) /
+                        gpu.sustained_share) +
+             accumulation_time(op, gpu, software);
     case OpKind::attention:
     case OpKind::attention_backward:
       return scaled(gpu.attention_time(software.attention(generation), op.dtype, call_of(op)),
                     software.kernels.attention_derate);
     default:
-      return gpu.memory_time(scaled_bytes(op.bytes, software.kernels.memory_derate));
+      return gpu.memory_time(scaled_bytes(op.bytes, memory_derate(op, software)));
   }
 }
 
@@ -127,7 +179,8 @@ Time launch_time(const Operation& op, const Software& software, int ranks) {
   const HostCosts& host = software.host;
   if (op.kind == OpKind::collective) return host.communication_launch + host.jitter * ranks;
   const bool python = op.pass == Pass::forward || op.pass == Pass::recompute;
-  return python ? host.forward_launch : host.backward_launch;
+  const Time one = python ? host.forward_launch : host.backward_launch;
+  return falls_apart(op, software) ? one * softmax_pieces : one;
 }
 
 PricedProgram price_program(const Program& program, const hardware::Cluster& cluster,

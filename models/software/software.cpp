@@ -36,19 +36,21 @@ double number(const Node& parent, std::string_view key, double otherwise, double
 
 HostCosts read_host(const Node& node) {
   node.only({"forward_launch", "backward_launch", "communication_launch", "jitter", "step",
-             "synchronous", "blocking_receive"});
+             "synchronous", "blocking_receive", "waits_for_tensor"});
   return {.forward_launch = node["forward_launch"].as<Time>(),
           .backward_launch = node["backward_launch"].as<Time>(),
           .communication_launch = node["communication_launch"].as<Time>(),
           .jitter = node.value_or("jitter", Time{}),
           .step = node.value_or("step", Time{}),
           .synchronous = node.value_or("synchronous", false),
-          .blocking_receive = node.value_or("blocking_receive", false)};
+          .blocking_receive = node.value_or("blocking_receive", false),
+          .waits_for_tensor = node.value_or("waits_for_tensor", false)};
 }
 
 KernelChoices read_kernels(const Node& node) {
   node.only({"gemm_derate", "memory_derate", "attention", "attention_derate",
-             "loss_forward_bytes", "loss_backward_bytes", "predicted_share", "dropout"});
+             "loss_forward_bytes", "loss_backward_bytes", "predicted_share", "dropout",
+             "accumulate_derate", "accumulate_exposed", "softmax_in_fours"});
   KernelChoices kernels;
   for (const auto& [generation, value] : node["gemm_derate"].members()) {
     kernels.gemm_derate[generation] = number(node["gemm_derate"], generation, 1, 0.2, 20);
@@ -64,18 +66,24 @@ KernelChoices read_kernels(const Node& node) {
   kernels.loss_backward_bytes = number(node, "loss_backward_bytes", 24, 0, 1000);
   kernels.predicted_share = number(node, "predicted_share", 1, 0.001, 1);
   kernels.dropout = node.value_or("dropout", false);
+  kernels.accumulate_derate = number(node, "accumulate_derate", 1, 0.2, 20);
+  kernels.accumulate_exposed = number(node, "accumulate_exposed", 0, 0, 1);
+  kernels.softmax_in_fours = node.value_or("softmax_in_fours", false);
   return kernels;
 }
 
 Overlap read_overlap(const Node& node) {
   node.only({"tensor_backward", "tensor_exposed", "gradients", "data_efficiency", "data_exposed",
-             "bucket"});
+             "bucket", "broadcast_per_rank", "broadcast_group"});
+  const auto group = node.find("broadcast_group");
   return {.tensor_backward = node.value_or("tensor_backward", false),
           .tensor_exposed = number(node, "tensor_exposed", 1, 0, 1),
           .gradients = node.value_or("gradients", true),
           .data_efficiency = number(node, "data_efficiency", 1, 0.01, 1.5),
           .data_exposed = number(node, "data_exposed", 1, 0, 1),
-          .bucket = node.value_or("bucket", Bytes{})};
+          .bucket = node.value_or("bucket", Bytes{}),
+          .broadcast_per_rank = node.value_or("broadcast_per_rank", Time{}),
+          .broadcast_group = group ? group->integer(1, most_gpus) : 0};
 }
 
 MemoryAllowances read_memory(const Node& node) {

@@ -32,6 +32,7 @@ struct HostCosts {
   Time step{};                  // data loading, logging, learning rate: once per step
   bool synchronous = false;     // a launch returns when the operation has ended (CPU)
   bool blocking_receive = false;
+  bool waits_for_tensor = false;  // tensor-parallel collectives bring the hosts together again
 };
 
 struct KernelChoices {
@@ -47,6 +48,14 @@ struct KernelChoices {
   double loss_backward_bytes = 24;  // per logit
   double predicted_share = 1.0;     // of an encoder's tokens that reach the vocabulary head
   bool dropout = false;
+  /// Adding a micro-batch's gradients, over one pass at memory speed: many small kernels.
+  double accumulate_derate = 1.0;
+  /// Fused into the weight gradient: share of reading and writing the fp32 sums that the product
+  /// does not hide.
+  double accumulate_exposed = 0.0;
+  /// The fused softmax takes up to 2048 tokens and attention batches in fours (sequences times
+  /// heads of a rank); others go through separate fp32 kernels.
+  bool softmax_in_fours = false;
 };
 
 struct Overlap {
@@ -56,6 +65,8 @@ struct Overlap {
   double data_efficiency = 1.0;    // share of the collective law's bandwidth that is reached
   double data_exposed = 1.0;       // share of data-parallel time that other means leave visible
   Bytes bucket{};                  // gradient bucket
+  Time broadcast_per_rank{};       // of ZeRO-1's broadcasts, one owner after another
+  std::int64_t broadcast_group = 0;  // most owners that share; 0: all data-parallel ranks
 };
 
 struct MemoryAllowances {

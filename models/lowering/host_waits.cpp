@@ -1,0 +1,15 @@
+#include "models/lowering/lower.hpp"
+
+namespace orrery::models {
+
+Program insert_host_waits(Program program, const Software& software) {
+  if (!software.host.waits_for_tensor) return program;
+  for (const BlockIndex index : {layer_forward, layer_backward}) {
+    for (Operation& op : program.blocks[index].operations) {
+      if (op.kind == OpKind::collective) op.host_waits = true;
+    }
+  }
+  return program;
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,79 @@
+#include "models/software/software.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "sim/errors.hpp"
+
+namespace orrery::models {
+namespace {
+
+Software profile(const std::string& text) {
+  const Document document = Document::parse(text, "mine.json");
+  return read_software(document.root());
+}
+
+std::string with(const std::string& host) {
+  return R"({"name": "mine", "source": "a test", "host": )" + host +
+         R"(, "kernels": {"gemm_derate": {"default": 1}, "attention": {"default": "unfused"}},
+             "overlap": {}, "accumulation": "fused", "gradient": "fp32", "memory": {}})";
+}
+
+const std::string plain_host =
+    R"({"forward_launch": "1 us", "backward_launch": "1 us", "communication_launch": "1 us"})";
+
+TEST_CASE("Every shipped profile loads under its own name and says where it comes from") {
+  REQUIRE(software_names().size() >= 15);
+  for (const std::string& name : software_names()) {
+    const Software software = read_software(Document::from(software_profile(name), name).root());
+    CHECK(software.name == name);
+    CHECK(software.source.size() > 20);
+  }
+}
+
+TEST_CASE("An unknown profile is answered with those that exist") {
+  CHECK_THROWS_WITH(software_profile("mega"), Catch::StartsWith("unknown software 'mega'; known: "));
+}
+
+TEST_CASE("A scope holds a stack in its years and on its number of nodes") {
+  const Scope scope{.stack = "x", .from_year = 2023, .to_year = 2024, .nodes = Scope::Nodes::one};
+  CHECK(scope.holds("x", 2023, 1));
+  CHECK(scope.holds("x", 2024, 1));
+  CHECK_FALSE(scope.holds("x", 2022, 1));
+  CHECK_FALSE(scope.holds("x", 2025, 1));
+  CHECK_FALSE(scope.holds("x", 2023, 2));
+  CHECK_FALSE(scope.holds("y", 2023, 1));
+}
+
+TEST_CASE("A run's own profile stands before the shipped one of the same stack") {
+  std::vector<std::string> assumptions;
+  Software own = profile(with(plain_host));
+  own.stands_for = {{.stack = "megatron-lm"}};
+  CHECK(software_for_run("megatron-lm", 2021, 8, {own}, assumptions).name == "mine");
+  CHECK(software_for_run("megatron-lm", 2021, 8, {}, assumptions).name == "megatron-lm");
+  CHECK(assumptions.empty());
+}
+
+TEST_CASE("A stack without a profile takes the generic one and says so") {
+  std::vector<std::string> assumptions;
+  CHECK(software_for_run("homegrown", 2024, 1, {}, assumptions).name == "generic");
+  CHECK(assumptions ==
+        std::vector<std::string>{"/software: no profile of 'homegrown'; generic taken"});
+}
+
+TEST_CASE("A factor out of bounds is refused with its place") {
+  const std::string text =
+      R"({"name": "mine", "source": "a test", "host": )" + plain_host +
+      R"(, "kernels": {"gemm_derate": {"default": 0}, "attention": {"default": "unfused"}},
+          "overlap": {}, "accumulation": "fused", "gradient": "fp32", "memory": {}})";
+  CHECK_THROWS_WITH(
+      profile(text),
+      "mine.json:/kernels/gemm_derate/default: expected a number from 0.2 to 20, found 0");
+}
+
+TEST_CASE("A profile needs the cost of a launch") {
+  CHECK_THROWS_WITH(profile(with(R"({"backward_launch": "1 us"})")),
+                    "mine.json:/host/forward_launch: missing");
+}
+
+}  // namespace
+}  // namespace orrery::models

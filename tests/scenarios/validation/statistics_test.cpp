@@ -1,0 +1,50 @@
+#include "scenarios/validation/statistics.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "sim/errors.hpp"
+
+namespace orrery::scenarios {
+namespace {
+
+TEST_CASE("A quantile lies on the line between its neighbours") {
+  // Positions 0.5 x 3 = 1.5 and 0.9 x 3 = 2.7 in 1 2 4 8.
+  CHECK(quantile({8, 1, 4, 2}, 0.5) == Approx(3.0));
+  CHECK(quantile({8, 1, 4, 2}, 0.9) == Approx(4 + 0.7 * 4));
+  CHECK(quantile({8, 1, 4, 2}, 0.0) == 1);
+  CHECK(quantile({8, 1, 4, 2}, 1.0) == 8);
+  CHECK(quantile({5}, 0.9) == 5);
+}
+
+TEST_CASE("A quantile of nothing is our mistake") {
+  CHECK_THROWS_AS(quantile({}, 0.5), ContractError);
+}
+
+TEST_CASE("Errors are summed up by size, their bias by sign") {
+  // Sizes 10 20 30 40 50: median 30, mean 30, p90 at position 3.6: 46. Signed -50 -20 10 30 40: 10.
+  const ErrorSummary summary = summary_of({10, -20, 30, 40, -50});
+  CHECK(summary.rows == 5);
+  CHECK(summary.median == Approx(30));
+  CHECK(summary.mean == Approx(30));
+  CHECK(summary.p90 == Approx(46));
+  CHECK(summary.bias == Approx(10));
+}
+
+TEST_CASE("The regret is what the plan predicted fastest took longer than the fastest") {
+  // Predicted fastest is the one of 11 s; the fastest took 10 s: 10 %. Of the pairs, 10 and 10.4
+  // differ by under 5 %; 10-11, 10-12, 10.4-11, 10.4-12, 11-12 count, and 12 is above all others
+  // in the prediction, 11 below both others: 3 of 5.
+  const Ranking ranking = ranking_of({{"g", 10, 5}, {"g", 10.4, 6}, {"g", 11, 4}, {"g", 12, 9}});
+  CHECK(ranking.groups == 1);
+  CHECK(ranking.mean_regret == Approx(10));
+  CHECK(ranking.pairs_in_order == Approx(60));
+}
+
+TEST_CASE("Groups of three, and groups of equal times, rank nothing") {
+  CHECK(ranking_of({{"a", 1, 1}, {"a", 2, 2}, {"a", 3, 3}}).groups == 0);
+  CHECK(ranking_of({{"b", 10, 1}, {"b", 10, 2}, {"b", 10.5, 3}, {"b", 11, 4}}).groups == 0);
+  CHECK(ranking_of({{"b", 10, 1}, {"b", 10, 2}, {"b", 10.5, 3}, {"b", 11.1, 4}}).groups == 1);
+}
+
+}  // namespace
+}  // namespace orrery::scenarios

@@ -1,0 +1,195 @@
+#include "scenarios/validation/validation.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include "scenarios/validation/run_question.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::scenarios {
+namespace {
+
+// Step times of Korthikanti et al. 2022 (arXiv 2205.05198), table 5: with recomputation, and with
+// sequence parallelism and selective recomputation.
+const std::string published =
+    "run,source,software,software_year,family,model,layers,hidden,heads,kv_heads,ffn_hidden,vocab,"
+    "seq_len,gpu,gpus,gpus_per_node,network,tp,pp,virtual_stages,zero_stage,sequence_parallel,"
+    "recompute,precision,micro_batch,global_batch,step_time_s,peak_memory_gb,set_aside\n"
+    "full-175b,paper,megatron-lm,2022,gpt,175B,96,12288,96,,49152,51200,2048,a100-sxm-80gb,64,8,"
+    "8x HDR InfiniBand 200Gb/s per node,8,8,3,0,no,full,fp16,1,64,18.13,,\n"
+    "selective-175b,paper,megatron-lm,2022,gpt,175B,96,12288,96,,49152,51200,2048,a100-sxm-80gb,64,"
+    "8,8x HDR InfiniBand 200Gb/s per node,8,8,3,0,yes,selective,fp16,1,64,13.75,,\n"
+    "full-530b,paper,megatron-lm,2022,gpt,530B,105,20480,128,,81920,51200,2048,a100-sxm-80gb,280,8,"
+    "8x HDR InfiniBand 200Gb/s per node,8,35,3,0,no,full,fp16,1,280,49.05,,\n"
+    "odd-one,paper,megatron-lm,2022,gpt,175B,96,12288,96,,49152,51200,2048,a100-sxm-80gb,64,8,"
+    "8x HDR InfiniBand 200Gb/s per node,8,8,3,0,no,full,fp16,1,64,99,,clock not as stated\n";
+
+std::vector<MeasuredRun> runs_of(const std::string& text) {
+  return read_runs(Table::parse(text, "runs.csv"));
+}
+
+MeasuredRun first_run() { return runs_of(published).front(); }
+
+TEST_CASE("Published steps are predicted within a fifth, and the error is what it says") {
+  const std::vector<MeasuredRun> runs = runs_of(published);
+  const std::vector<RunResult> results = validate(runs, {});
+  for (std::size_t i = 0; i < 3; ++i) {
+    const RunResult& each = results[i];
+    INFO(runs[i].run << ": " << *each.error_pct << " %");
+    REQUIRE(each.scored());
+    CHECK(*each.error_pct == Approx(100 * (*each.predicted / *runs[i].step_time - 1)));
+    CHECK(std::abs(*each.error_pct) < 20);
+    CHECK(each.fits);
+  }
+}
+
+TEST_CASE("A run set aside is simulated and shown, not scored") {
+  const std::vector<MeasuredRun> runs = runs_of(published);
+  const std::vector<RunResult> results = validate(runs, {});
+  CHECK(results[3].simulated());
+  CHECK_FALSE(results[3].scored());
+  const Scores scores = scores_of(runs, results, {});
+  CHECK(scores.rows == 4);
+  CHECK(scores.simulated == 4);
+  CHECK(scores.scored == 3);
+  const Json json = to_json(runs, results, scores);
+  CHECK(json["runs"].size() == 4);
+  CHECK(json["runs"][3]["not_scored_because"] == "clock not as stated");
+  CHECK(json["mean_over_stacks_pct"].is_null());  // fewer than ten runs of the stack
+  CHECK(json["memory"]["rows"] == 0);
+}
+
+TEST_CASE("Any number of threads gives the same document") {
+  const std::vector<MeasuredRun> runs = runs_of(published);
+  const auto document = [&](unsigned threads) {
+    ValidationOptions options;
+    options.threads = threads;
+    const std::vector<RunResult> results = validate(runs, options);
+    return to_json(runs, results, scores_of(runs, results, {})).dump();
+  };
+  CHECK(document(1) == document(3));
+}
+
+TEST_CASE("Errors are told apart by the cells of a column") {
+  // Two runs of A and one of B, with errors given: medians 15 and 40.
+  const std::vector<MeasuredRun> runs = runs_of(published);
+  std::vector<RunResult> results(3);
+  const double errors[] = {10, -20, 40};
+  for (std::size_t i = 0; i < 3; ++i) {
+    results[i].row = i;
+    results[i].predicted = 1;
+    results[i].error_pct = errors[i];
+    results[i].predicted_memory = 11_GiB;
+    results[i].measured_memory = 10_GiB;
+  }
+  const Scores scores = scores_of(runs, results, {{"group", {"A", "A", "B", "B"}}});
+  const auto& by = scores.by.front().second;
+  CHECK(by.at("A").median == Approx(15));
+  CHECK(by.at("A").bias == Approx(-5));
+  CHECK(by.at("B").median == Approx(40));
+  CHECK(scores.errors->median == Approx(20));
+  CHECK(scores.memory->rows == 3);
+  CHECK(scores.memory->median == Approx(10));
+}
+
+TEST_CASE("What today's models do not reach is skipped with the reason") {
+  const auto reason = [](auto change) {
+    MeasuredRun run = first_run();
+    change(run);
+    return out_of_scope(run);
+  };
+  CHECK(reason([](MeasuredRun&) {}).empty());
+  CHECK(reason([](MeasuredRun& run) { run.family = "moe"; }) ==
+        "mixture of experts is not simulated yet");
+  CHECK(reason([](MeasuredRun& run) { run.family = "transformer-xl"; }) ==
+        "family transformer-xl is not simulated yet; known: gpt llama bert");
+  CHECK(reason([](MeasuredRun& run) { run.task = "lora"; }) ==
+        "task lora is not simulated yet; known: pretrain");
+  CHECK(reason([](MeasuredRun& run) { run.context = 2; }) ==
+        "context parallelism is not simulated yet");
+  CHECK(reason([](MeasuredRun& run) { run.expert = 2; }) ==
+        "expert parallelism is not simulated yet");
+  CHECK(reason([](MeasuredRun& run) { run.zero = "3"; }) ==
+        "ZeRO 3 is not simulated yet; known: 0 1");
+  CHECK(reason([](MeasuredRun& run) { run.zero = "hsdp"; }) ==
+        "ZeRO hsdp is not simulated yet; known: 0 1");
+  CHECK(reason([](MeasuredRun& run) { run.schedule = "zb-1p"; }) ==
+        "schedule zb-1p is not simulated yet; known: gpipe 1f1b interleaved-1f1b");
+  CHECK(reason([](MeasuredRun& run) { run.precision = "mxfp8"; }) ==
+        "precision mxfp8 is not simulated yet; known: fp32 tf32 fp16 bf16 fp8");
+  CHECK(reason([](MeasuredRun& run) { run.hidden.reset(); }) == "hidden is not stated");
+}
+
+TEST_CASE("A plan that cannot run, and GPUs that fill no nodes, are skipped in words") {
+  Questions questions;
+  MeasuredRun run = first_run();
+  run.tensor = 5;
+  run.data = 1;
+  CHECK(std::get<Skip>(questions.of(run)).reason.rfind("/plan/", 0) == 0);
+  run = first_run();
+  run.gpus = 65;
+  CHECK(std::get<Skip>(questions.of(run)).reason == "65 GPUs fill no whole number of nodes of 8");
+  run = first_run();
+  run.gpu = "abacus";
+  CHECK(std::get<Skip>(questions.of(run)).reason.find("unknown GPU 'abacus'") !=
+        std::string::npos);
+}
+
+TEST_CASE("Empty cells become the stack's defaults, each told") {
+  MeasuredRun run = first_run();
+  run.vocab.reset();
+  run.recompute.clear();
+  run.micro_batch.reset();
+  run.network.clear();
+  Questions questions;
+  const auto asked = questions.of(run);
+  const auto& question = std::get<models::Question>(asked);
+  CHECK(question.model.vocab == question.software.defaults.vocab);
+  CHECK(question.plan.micro_batch == 1);
+  const auto told = [&](const std::string& sentence) {
+    return std::count(question.assumptions.begin(), question.assumptions.end(), sentence) == 1;
+  };
+  CHECK(told("/model/vocab: 51200 taken, the stack's default"));
+  CHECK(told("/plan/micro_batch: 1 taken, the stack's default"));
+  CHECK(told("/plan/recompute: full taken, the stack's default"));
+  CHECK(told("/cluster/fabric: infiniband-hdr-fat-tree-2 as in hgx-a100-80gb taken, rate not "
+             "stated"));
+}
+
+TEST_CASE("Layers that only divide with embedding and head counted are divided so") {
+  // 70 + 2 slots on 12 stages of 6; 96 layers need no such rule.
+  MeasuredRun run = first_run();
+  std::vector<std::string> assumptions;
+  run.virtual_stages = 1;
+  run.pipeline = 12;
+  run.layers = 70;
+  run.gpus = 96;
+  const models::Model model = model_of(run, {}, assumptions);
+  CHECK(plan_of(run, model, {}, assumptions).embedding_counts);
+  run.layers = 96;
+  CHECK_FALSE(plan_of(run, model_of(run, {}, assumptions), {}, assumptions).embedding_counts);
+}
+
+TEST_CASE("A table of something else is refused with what is accepted") {
+  CHECK_THROWS_WITH(
+      read_runs(Table::parse("op,bytes,time_us\nall_reduce,8,20\n", "nccl.csv")),
+      "nccl.csv: holds no training runs; accepted: a header with run, software, family, layers, "
+      "hidden, heads, seq_len, gpu, gpus, tp, pp, global_batch and step_time_s (collectives, "
+      "kernels and goodput are not validated yet)");
+}
+
+TEST_CASE("A missing column and a cell that is no count are refused with their place") {
+  CHECK_THROWS_WITH(
+      read_runs(Table::parse("run,step_time_s,global_batch,layers\na,1,1,1\n", "mine.csv")),
+      Catch::StartsWith("mine.csv: column 'software' is missing"));
+  std::string text = published;
+  text.replace(text.find(",96,12288"), 3, ",-1");
+  CHECK_THROWS_WITH(runs_of(text),
+                    "runs.csv:line 2: column 'layers': expected a count of at least 1, found "
+                    "\"-1\"");
+}
+
+}  // namespace
+}  // namespace orrery::scenarios
