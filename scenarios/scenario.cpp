@@ -68,8 +68,9 @@ Expansion of_nothing(Section section, const Node& root, Json& assumptions) {
 
 }  // namespace
 
+// Braces would make an array of the document.
 Scenario::Scenario(Json json, std::string file, std::map<std::string, std::string> origins)
-    : json_{std::move(json)}, file_{std::move(file)}, origins_{std::move(origins)} {}
+    : json_(std::move(json)), file_{std::move(file)}, origins_{std::move(origins)} {}
 
 std::string Scenario::name() const {
   const auto name = json_.find("name");
