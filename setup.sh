@@ -38,7 +38,7 @@ build() {
 # The module in .venv, built again only when a source is newer than the last time.
 python_module() {
   [[ -x .venv/bin/python ]] || python3 -m venv .venv
-  if [[ ! -e .venv/installed || -n $(find pyproject.toml CMakeLists.txt cmake sim hardware models \
+  if [[ ! -e .venv/installed || -n $(find pyproject.toml CMakeLists.txt sim hardware models \
       scenarios python -newer .venv/installed -type f -print -quit) ]]; then
     .venv/bin/pip install --quiet ".[test]"
     touch .venv/installed
