@@ -25,7 +25,9 @@ class Pool {
   std::uint32_t next_ = 0;
 };
 
-constexpr std::uint8_t bit(Slot slot) { return static_cast<std::uint8_t>(1U << slot); }
+constexpr std::uint8_t bit(Slot slot) {
+  return static_cast<std::uint8_t>(1U << slot);
+}
 
 /// Bytes that forward keeps for backward over one phase: each block's saved operands.
 Bytes saved_bytes(const Program& program, const Phase& backward) {
@@ -66,11 +68,16 @@ class Binder {
   void bind(std::size_t i) {
     Instruction& each = ranks_.instructions[i];
     switch (each.op) {
-      case Opcode::receive: return receive(each);
-      case Opcode::forward: return forward(each);
-      case Opcode::backward: return backward(each, i);
-      case Opcode::send: return send(each);
-      default: return;
+      case Opcode::receive:
+        return receive(each);
+      case Opcode::forward:
+        return forward(each);
+      case Opcode::backward:
+        return backward(each, i);
+      case Opcode::send:
+        return send(each);
+      default:
+        return;
     }
   }
 
@@ -166,7 +173,7 @@ void add_persistent(const Program& program, RankClass& ranks, const Software& so
   const std::int64_t shards = program.plan.zero == Zero::one ? program.plan.data : 1;
   const std::int64_t owned = (ranks.parameters + shards - 1) / shards;
   // Master weights are the parameters themselves where those are fp32.
-  const std::int64_t per_owned = storage == DType::fp32 && shards == 1 ? 8 : 12;
+  const std::int64_t per_owned = storage == DType::fp32 ? 8 : 12;
   ranks.persistent = {
       {"parameters", BufferKind::parameter, Bytes{ranks.parameters * bits(storage) / 8}},
       {"gradients", BufferKind::gradient, Bytes{ranks.parameters * bits(software.gradient) / 8}},

@@ -7,8 +7,7 @@ namespace {
 
 /// Does backward run this forward operation again?
 bool repeated(const Operation& op, Recompute recompute) {
-  return recompute == Recompute::full ||
-         (recompute == Recompute::selective && op.attention_core);
+  return recompute == Recompute::full || (recompute == Recompute::selective && op.attention_core);
 }
 
 /// Adds `operand` of another block under its own name.
@@ -18,15 +17,26 @@ OperandId adopt(Block& block, const Operand& operand) {
   return static_cast<OperandId>(block.operands.size() - 1);
 }
 
+/// Does a forward operation that is not repeated read it? Then it is kept for that one's backward.
+bool feeds_others(const Block& forward, std::string_view operand, Recompute recompute) {
+  for (const Operation& op : forward.operations) {
+    if (repeated(op, recompute)) continue;
+    for (const OperandId id : op.reads) {
+      if (forward.operands[id].name == operand) return true;
+    }
+  }
+  return false;
+}
+
 /// A layer's input is given to backward as a saved operand; everything else that forward made and
 /// backward makes again lives only inside backward.
-void settle_roles(Block& backward, const std::vector<Operation>& again) {
+void settle_roles(const Block& forward, Block& backward, const std::vector<Operation>& again,
+                  Recompute recompute) {
   for (const Operation& op : again) {
     for (const OperandId id : op.writes) {
       Operand& written = backward.operands[id];
-      if (written.role == Role::saved || written.role == Role::output) {
-        written.role = Role::temporary;
-      }
+      const bool made = written.role == Role::saved || written.role == Role::output;
+      if (made && !feeds_others(forward, written.name, recompute)) written.role = Role::temporary;
     }
     for (const OperandId id : op.reads) {
       if (backward.operands[id].role == Role::input && backward.operands[id].name == "x") {
@@ -61,7 +71,7 @@ void recompute_block(Block& forward, Block& backward, Recompute recompute) {
     move(copy.full_sequence);
     again.push_back(std::move(copy));
   }
-  settle_roles(backward, again);
+  settle_roles(forward, backward, again, recompute);
   backward.operations.insert(backward.operations.begin(), again.begin(), again.end());
   drop_unsaved(forward, backward);
   link(backward);

@@ -68,11 +68,15 @@ class TensorCutter {
 
   /// Gathers what `op` must find whole and points its reads at the gathered copies.
   void gather_inputs(Operation& op) {
+    // Backward gathers again what recomputation had gathered: forward keeps only shards.
+    if (op.pass != pass_) gathered_.clear();
+    pass_ = op.pass;
     for (const OperandId id : op.full_sequence) {
       if (!is_shard(id) || gathered_.count(id) > 0) continue;
       const OperandId full = whole(id, ".full");
       gathered_[id] = full;
-      block_.operations.push_back(collective(block_.operands[id].name + ".gather",
+      const std::string again = op.pass == Pass::recompute ? ".gather.again" : ".gather";
+      block_.operations.push_back(collective(block_.operands[id].name + again,
                                              Collective::all_gather, id, full, op.pass,
                                              block_.operands[full].bytes()));
     }
@@ -80,7 +84,9 @@ class TensorCutter {
       const auto full = gathered_.find(id);
       const bool wanted = full != gathered_.end() && op.kind != OpKind::norm_backward &&
                           op.kind != OpKind::add && op.kind != OpKind::add_backward;
-      if (wanted) id = full->second;
+      if (!wanted) continue;
+      op.bytes += block_.operands[full->second].bytes() - block_.operands[id].bytes();
+      id = full->second;
     }
     for (const OperandId id : op.writes) gathered_.erase(id);  // a stale copy is never read
   }
@@ -92,12 +98,13 @@ class TensorCutter {
     if (plan_.sequence_parallel) addend = whole(sum, ".partial");
     op.writes.front() = addend;
     const Bytes bytes = block_.operands[addend].bytes();
+    op.bytes += bytes - block_.operands[sum].bytes();
     const Pass pass = op.pass;
     const std::string name = op.name + (plan_.sequence_parallel ? ".scatter" : ".sum");
     block_.operations.push_back(std::move(op));
     block_.operations.push_back(collective(
-        name, plan_.sequence_parallel ? Collective::reduce_scatter : Collective::all_reduce,
-        addend, sum, pass, bytes));
+        name, plan_.sequence_parallel ? Collective::reduce_scatter : Collective::all_reduce, addend,
+        sum, pass, bytes));
     last_sum_ = block_.operations.size() - 1;
   }
 
@@ -106,8 +113,8 @@ class TensorCutter {
   void agree_on_loss() {
     const OperandId softmax = block_.operations.back().writes.front();
     const Bytes bytes{3 * 4 * block_.operands[softmax].shape[1]};
-    block_.operations.push_back(collective("loss.sum", Collective::all_reduce, softmax, softmax,
-                                           Pass::forward, bytes));
+    block_.operations.push_back(
+        collective("loss.sum", Collective::all_reduce, softmax, softmax, Pass::forward, bytes));
   }
 
   /// Without overlap the weight gradient runs only after the input gradient's sum.
@@ -122,6 +129,7 @@ class TensorCutter {
   const Plan& plan_;
   bool overlap_;
   std::map<OperandId, OperandId> gathered_;
+  Pass pass_ = Pass::forward;
   std::vector<std::pair<std::size_t, std::size_t>> serial_;
   std::size_t last_sum_ = 0;
 };

@@ -16,7 +16,8 @@ AttentionShape LayerBuilder::attention_shape() const {
           .heads = shares_.heads,
           .kv_heads = shares_.kv_heads,
           .head_dim = shares_.head_dim,
-          .causal = inputs_.model.causal};
+          .causal = inputs_.model.causal,
+          .window = inputs_.model.sliding_window};
 }
 
 OperandId LayerBuilder::scores(std::string_view name, Role role, DType dtype) {
@@ -28,14 +29,25 @@ GemmShape LayerBuilder::per_head(std::int64_t m, std::int64_t n, std::int64_t k)
   return {.m = m, .n = n, .k = k, .batch = shares_.sequences * shares_.heads};
 }
 
+Operation& LayerBuilder::product(std::string_view name, OperandId a, OperandId b, OperandId out,
+                                 const GemmShape& shape) {
+  Operation& op = block_.batched_gemm(name, a, b, out, shape, storage_);
+  const std::int64_t square = shares_.sequences * shares_.heads * shares_.seq * shares_.seq;
+  const std::int64_t columns = shares_.query + shares_.key_value;
+  op.bytes = Bytes{(square + shares_.tokens * columns) * bits(storage_) / 8};
+  op.attention = attention_shape();
+  op.attention_core = op.pass == Pass::forward;
+  return op;
+}
+
 void LayerBuilder::attention_forward() {
   const Model& model = inputs_.model;
   const std::int64_t columns = qkv().out;
   OperandId qkv_out = tokens("qkv.out", Role::saved, columns);
   if (model.qk_norm) {
     const OperandId normed = tokens("qkv.normed", Role::saved, columns);
-    const OperandId weight = block_.operand("qk_norm.weight", Role::parameter, storage_,
-                                            {1, 2, shares_.head_dim});
+    const OperandId weight =
+        block_.operand("qk_norm.weight", Role::parameter, storage_, {1, 2, shares_.head_dim});
     block_.add(OpKind::norm, "qk_norm", {qkv_out, weight}, {normed});
     qkv_out = normed;
   }
@@ -57,8 +69,9 @@ void LayerBuilder::attention_forward() {
   }
   const OperandId raw = scores("scores", Role::temporary, storage_);
   const OperandId probabilities = scores("probabilities", Role::saved, storage_);
-  block_.batched_gemm("scores", qkv_out, qkv_out, raw,
-                      per_head(shares_.seq, shares_.seq, shares_.head_dim), storage_);
+  GemmShape square = per_head(shares_.seq, shares_.seq, shares_.head_dim);
+  square.transpose_b = true;
+  product("scores", qkv_out, qkv_out, raw, square);
   Operation& softmax = block_.add(OpKind::softmax, "softmax", {raw}, {probabilities});
   softmax.attention = attention_shape();
   softmax.attention_core = true;
@@ -69,15 +82,40 @@ void LayerBuilder::attention_forward() {
     block_.add(OpKind::add, "attention.dropout", {probabilities}, {weights, mask}).attention_core =
         true;
   }
-  block_.batched_gemm("context", weights, qkv_out, out,
-                      per_head(shares_.seq, shares_.head_dim, shares_.seq), storage_);
+  product("context", weights, qkv_out, out, per_head(shares_.seq, shares_.head_dim, shares_.seq));
+}
+
+/// Four products: dV = P' dO, dP = dO V', dQ = dS K, dK = dS' Q, and dS by the softmax's backward.
+void LayerBuilder::unfused_backward(OperandId qkv_out, OperandId gradient_out,
+                                    OperandId gradient_in) {
+  const bool dropout = inputs_.software.kernels.dropout;
+  const OperandId probabilities = scores("probabilities", Role::saved, storage_);
+  const OperandId weights =
+      dropout ? scores("probabilities.dropped", Role::saved, storage_) : probabilities;
+  const OperandId d_weights = scores("probabilities.grad", Role::temporary, storage_);
+  const OperandId d_scores = scores("scores.grad", Role::temporary, storage_);
+  GemmShape square = per_head(shares_.seq, shares_.seq, shares_.head_dim);
+  square.transpose_b = true;
+  const GemmShape tall = per_head(shares_.seq, shares_.head_dim, shares_.seq);
+  GemmShape turned = tall;
+  turned.transpose_a = true;
+  product("context.dgrad", gradient_out, qkv_out, d_weights, square);
+  product("value.grad", weights, gradient_out, gradient_in, turned);
+  if (dropout) {
+    const OperandId mask = scores("attention.mask", Role::saved, DType::uint8);
+    block_.add(OpKind::add_backward, "attention.dropout.backward", {d_weights, mask}, {d_weights});
+  }
+  Operation& softmax = block_.add(OpKind::softmax_backward, "softmax.backward",
+                                  {d_weights, probabilities}, {d_scores});
+  softmax.attention = attention_shape();
+  product("query.grad", d_scores, qkv_out, gradient_in, tall);
+  product("key.grad", d_scores, qkv_out, gradient_in, turned);
 }
 
 void LayerBuilder::attention_backward(OperandId gradient_out, OperandId gradient_in) {
   const Model& model = inputs_.model;
   const std::int64_t columns = qkv().out;
-  const OperandId qkv_out =
-      tokens(model.qk_norm ? "qkv.normed" : "qkv.out", Role::saved, columns);
+  const OperandId qkv_out = tokens(model.qk_norm ? "qkv.normed" : "qkv.out", Role::saved, columns);
   const OperandId out = tokens("attention.out", Role::saved, shares_.query);
   if (fused_attention()) {
     const OperandId lse = block_.operand("attention.lse", Role::saved, DType::fp32,
@@ -89,30 +127,7 @@ void LayerBuilder::attention_backward(OperandId gradient_out, OperandId gradient
     // Five products of the forward's two: the scores are computed again.
     op.flops = Flops{BlockBuilder::attention_flops(op.attention).count() / 2 * 5};
   } else {
-    const bool dropout = inputs_.software.kernels.dropout;
-    const OperandId probabilities = scores("probabilities", Role::saved, storage_);
-    const OperandId weights =
-        dropout ? scores("probabilities.dropped", Role::saved, storage_) : probabilities;
-    const OperandId d_weights = scores("probabilities.grad", Role::temporary, storage_);
-    const OperandId d_scores = scores("scores.grad", Role::temporary, storage_);
-    const auto square = per_head(shares_.seq, shares_.seq, shares_.head_dim);
-    const auto tall = per_head(shares_.seq, shares_.head_dim, shares_.seq);
-    const auto product = [&](std::string_view name, OperandId a, OperandId b, OperandId to,
-                             const GemmShape& shape) {
-      block_.batched_gemm(name, a, b, to, shape, storage_).attention_core = false;
-    };
-    product("context.dgrad", gradient_out, qkv_out, d_weights, square);
-    product("value.grad", weights, gradient_out, gradient_in, tall);
-    if (dropout) {
-      const OperandId mask = scores("attention.mask", Role::saved, DType::uint8);
-      block_.add(OpKind::add_backward, "attention.dropout.backward", {d_weights, mask},
-                 {d_weights});
-    }
-    Operation& softmax = block_.add(OpKind::softmax_backward, "softmax.backward",
-                                    {d_weights, probabilities}, {d_scores});
-    softmax.attention = attention_shape();
-    product("query.grad", d_scores, qkv_out, gradient_in, tall);
-    product("key.grad", d_scores, qkv_out, gradient_in, tall);
+    unfused_backward(qkv_out, gradient_out, gradient_in);
   }
   if (model.positions == Positions::rotary) {
     Operation& op =
@@ -120,8 +135,8 @@ void LayerBuilder::attention_backward(OperandId gradient_out, OperandId gradient
     op.bytes = Bytes{op.bytes.count() / columns * (shares_.query + shares_.key_value)};
   }
   if (model.qk_norm) {
-    const OperandId weight = block_.operand("qk_norm.weight", Role::parameter, storage_,
-                                            {1, 2, shares_.head_dim});
+    const OperandId weight =
+        block_.operand("qk_norm.weight", Role::parameter, storage_, {1, 2, shares_.head_dim});
     const OperandId weight_gradient = block_.operand(
         "qk_norm.weight.grad", Role::gradient, inputs_.software.gradient, {1, 2, shares_.head_dim});
     block_.add(OpKind::norm_backward, "qk_norm.backward",

@@ -34,6 +34,9 @@ struct Shares {
   explicit Shares(const BlockInputs& inputs);
 };
 
+/// Do norms add a bias? RMS norms have none.
+bool has_norm_bias(const Model& model);
+
 /// Vocabulary padded to a multiple of 128 x tensor, as Megatron does, so that it cuts evenly.
 std::int64_t padded_vocab(const Model& model, std::int64_t tensor);
 

@@ -1,10 +1,19 @@
 #include "models/operations/builder.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "sim/errors.hpp"
 
 namespace orrery::models {
+
+namespace {
+
+/// Added to the variance under the root.
+/// Source  layer_norm_epsilon of GPT-2, --norm-epsilon of Megatron-LM, rms_norm_eps of Llama 2
+constexpr double norm_epsilon = 1e-5;
+
+}  // namespace
 
 OperandId BlockBuilder::operand(std::string_view name, Role role, DType dtype,
                                 std::array<std::int64_t, 3> shape) {
@@ -22,9 +31,20 @@ Operation& BlockBuilder::add(OpKind kind, std::string_view name, Operands reads,
   op.writes.assign(writes);
   for (const OperandId id : op.reads) op.bytes += at(id).bytes();
   for (const OperandId id : op.writes) op.bytes += at(id).bytes();
+  if (kind == OpKind::norm || kind == OpKind::norm_backward) op.epsilon = norm_epsilon;
   if (!op.writes.empty()) op.dtype = at(op.writes.front()).dtype;
   block_.operations.push_back(std::move(op));
   return block_.operations.back();
+}
+
+void BlockBuilder::read(Operation& op, OperandId id) const {
+  op.reads.push_back(id);
+  op.bytes += at(id).bytes();
+}
+
+void BlockBuilder::write(Operation& op, OperandId id) const {
+  op.writes.push_back(id);
+  op.bytes += at(id).bytes();
 }
 
 Operation& BlockBuilder::gemm(std::string_view name, OperandId a, OperandId b, OperandId out,
@@ -43,15 +63,16 @@ Operation& BlockBuilder::batched_gemm(std::string_view name, OperandId a, Operan
   Operation& op = gemm(name, a, b, out, shape, dtype);
   op.kind = OpKind::batched_gemm;
   op.time_class = TimeClass::attention;
-  op.attention_core = true;
   op.flops = Flops{2 * shape.m * shape.n * shape.k * shape.batch};
   return op;
 }
 
 Flops BlockBuilder::attention_flops(const AttentionShape& shape) {
-  const std::int64_t full =
-      4 * shape.batch * shape.heads * shape.seq * shape.seq * shape.head_dim;
-  return Flops{shape.causal ? full / 2 : full};
+  const std::int64_t per_pair = 4 * shape.batch * shape.heads * shape.head_dim;
+  const std::int64_t s = shape.seq;
+  if (!shape.causal) return Flops{per_pair * s * s};
+  const std::int64_t w = shape.window > 0 ? std::min(shape.window, s) : s;
+  return Flops{per_pair / 2 * (2 * s * w - w * w)};
 }
 
 Block BlockBuilder::finish() {

@@ -22,12 +22,16 @@ class BlockBuilder {
 
   /// An operation with its traffic counted from its operands.
   Operation& add(OpKind kind, std::string_view name, Operands reads, Operands writes);
+  /// One more operand of `op`, with its traffic.
+  void read(Operation& op, OperandId id) const;
+  void write(Operation& op, OperandId id) const;
   /// A GEMM whose FLOPs follow from its shape; `dtype` is the format of the arithmetic.
   Operation& gemm(std::string_view name, OperandId a, OperandId b, OperandId out, GemmShape shape,
                   DType dtype);
   Operation& batched_gemm(std::string_view name, OperandId a, OperandId b, OperandId out,
                           GemmShape shape, DType dtype);
-  /// Fused or not, attention's useful FLOPs: 4 b h s^2 d forward, half of it when causal.
+  /// Attention's useful FLOPs forward: 4 b h s^2 d, half of it when causal; under a sliding
+  /// window w < s the square becomes 2 (s w - w^2 / 2), of which causal attention has half.
   static Flops attention_flops(const AttentionShape& shape);
 
   const Operand& at(OperandId id) const { return block_.operands[id]; }

@@ -24,8 +24,11 @@ Linear LayerBuilder::qkv() const {
           .bias = inputs_.model.qkv_bias};
 }
 Linear LayerBuilder::projection() const {
-  return {.name = "projection", .in = shares_.query, .out = shares_.hidden,
-          .bias = inputs_.model.output_bias, .cut = LinearCut::row};
+  return {.name = "projection",
+          .in = shares_.query,
+          .out = shares_.hidden,
+          .bias = inputs_.model.output_bias,
+          .cut = LinearCut::row};
 }
 Linear LayerBuilder::up() const {
   return {.name = "up",
@@ -34,17 +37,20 @@ Linear LayerBuilder::up() const {
           .bias = inputs_.model.mlp_bias};
 }
 Linear LayerBuilder::down() const {
-  return {.name = "down", .in = shares_.ffn, .out = shares_.hidden,
-          .bias = inputs_.model.mlp_bias, .cut = LinearCut::row};
+  return {.name = "down",
+          .in = shares_.ffn,
+          .out = shares_.hidden,
+          .bias = inputs_.model.mlp_bias,
+          .cut = LinearCut::row};
 }
 
 void LayerBuilder::norm(std::string_view name, OperandId in, OperandId out) {
   const OperandId weight = block_.operand(std::string{name} + ".weight", Role::parameter, storage_,
                                           {1, 1, shares_.hidden});
   Operation& op = block_.add(OpKind::norm, name, {in, weight}, {out});
-  if (inputs_.model.norm_bias) {
-    op.reads.push_back(block_.operand(std::string{name} + ".bias", Role::parameter, storage_,
-                                      {1, 1, shares_.hidden}));
+  if (has_norm_bias(inputs_.model)) {
+    block_.read(op, block_.operand(std::string{name} + ".bias", Role::parameter, storage_,
+                                   {1, 1, shares_.hidden}));
   }
 }
 
@@ -59,9 +65,9 @@ void LayerBuilder::norm_backward(std::string_view name, OperandId gradient, Oper
   Operation& op = block_.add(OpKind::norm_backward, full + ".backward",
                              {gradient, saved_in, weight, residual}, {out, weight_gradient});
   op.dtype = storage_;
-  if (inputs_.model.norm_bias) {
-    op.writes.push_back(block_.operand(full + ".bias.grad", Role::gradient,
-                                       inputs_.software.gradient, {1, 1, shares_.hidden}));
+  if (has_norm_bias(inputs_.model)) {
+    block_.write(op, block_.operand(full + ".bias.grad", Role::gradient, inputs_.software.gradient,
+                                    {1, 1, shares_.hidden}));
   }
 }
 
@@ -71,14 +77,12 @@ void LayerBuilder::add(std::string_view name, OperandId residual, OperandId bran
   const std::string full{name};
   Operation& op = block_.add(OpKind::add, full, {residual, branch}, {out});
   if (bias) {
-    op.reads.push_back(
-        block_.operand(full + ".bias", Role::parameter, storage_, {1, 1, shares_.hidden}));
+    block_.read(op,
+                block_.operand(full + ".bias", Role::parameter, storage_, {1, 1, shares_.hidden}));
   }
   if (inputs_.software.kernels.dropout) {
-    const OperandId mask = block_.operand(full + ".mask", Role::saved, DType::uint8,
-                                          {1, shares_.rows, shares_.hidden});
-    op.writes.push_back(mask);
-    op.bytes += block_.at(mask).bytes();
+    block_.write(op, block_.operand(full + ".mask", Role::saved, DType::uint8,
+                                    {1, shares_.rows, shares_.hidden}));
   }
 }
 
@@ -91,15 +95,13 @@ OperandId LayerBuilder::add_backward(std::string_view name, OperandId gradient, 
   Operation& op = block_.add(OpKind::add_backward, full + ".backward", {gradient}, {});
   op.dtype = storage_;
   if (dropout) {
-    const OperandId mask = block_.operand(full + ".mask", Role::saved, DType::uint8,
-                                          {1, shares_.rows, shares_.hidden});
-    op.reads.push_back(mask);
-    op.writes.push_back(out);
-    op.bytes += block_.at(mask).bytes() + block_.at(out).bytes();
+    block_.read(op, block_.operand(full + ".mask", Role::saved, DType::uint8,
+                                   {1, shares_.rows, shares_.hidden}));
+    block_.write(op, out);
   }
   if (bias) {
-    op.writes.push_back(block_.operand(full + ".bias.grad", Role::gradient,
-                                       inputs_.software.gradient, {1, 1, shares_.hidden}));
+    block_.write(op, block_.operand(full + ".bias.grad", Role::gradient, inputs_.software.gradient,
+                                    {1, 1, shares_.hidden}));
   }
   return out;
 }
@@ -112,8 +114,7 @@ void LayerBuilder::mlp_forward(OperandId in, OperandId out) {
   linear_.forward(down(), active, out);
 }
 
-void LayerBuilder::mlp_backward(OperandId saved_in, OperandId gradient_out,
-                                OperandId gradient_in) {
+void LayerBuilder::mlp_backward(OperandId saved_in, OperandId gradient_out, OperandId gradient_in) {
   const OperandId inner = tokens("up.out", Role::saved, up().out);
   const OperandId active = tokens("activation.out", Role::saved, shares_.ffn);
   const OperandId d_active = tokens("activation.out.grad", Role::temporary, shares_.ffn);
@@ -140,7 +141,11 @@ Block LayerBuilder::forward() {
     linear_.forward(projection(), context, attention_out);
     mlp_forward(n2, mlp_out);
     const OperandId sum = rows("branches", Role::temporary);
-    block_.add(OpKind::add, "branches", {attention_out, mlp_out}, {sum});
+    Operation& both = block_.add(OpKind::add, "branches", {attention_out, mlp_out}, {sum});
+    if (model.output_bias) {
+      block_.read(both, block_.operand("projection.bias", Role::parameter, storage_,
+                                       {1, 1, shares_.hidden}));
+    }
     add("mlp.add", x, sum, y, model.mlp_bias);
     return block_.finish();
   }
@@ -155,32 +160,53 @@ Block LayerBuilder::forward() {
   return block_.finish();
 }
 
-Block LayerBuilder::backward() {
+/// Attention and MLP side by side: both take the gradient of their sum.
+void LayerBuilder::parallel_backward(OperandId d_sum, OperandId dy, OperandId dx) {
   const Model& model = inputs_.model;
-  const OperandId dy = rows("y.grad", Role::input);
-  const OperandId dx = rows("x.grad", Role::output);
   const OperandId x = rows("x", Role::saved);
   const OperandId n1 = rows("norm1.out", Role::saved);
   const OperandId context = tokens("attention.out", Role::saved, shares_.query);
   const OperandId d_context = tokens("attention.out.grad", Role::temporary, shares_.query);
   const OperandId d_qkv = tokens("qkv.out.grad", Role::temporary, qkv().out);
   const OperandId d_n1 = rows("norm1.out.grad", Role::temporary);
-  const OperandId d_mlp = add_backward("mlp.add", dy, model.mlp_bias);
   const OperandId d_n2 = rows("norm2.out.grad", Role::temporary);
+  if (model.output_bias) {
+    Operation& bias = block_.add(OpKind::add_backward, "branches.backward", {d_sum}, {});
+    block_.write(bias, block_.operand("projection.bias.grad", Role::gradient,
+                                      inputs_.software.gradient, {1, 1, shares_.hidden}));
+    bias.dtype = storage_;
+  }
+  mlp_backward(model.shared_norm ? n1 : rows("norm2.out", Role::saved), d_sum, d_n2);
+  linear_.backward(projection(), context, d_sum, d_context);
+  attention_backward(d_context, d_qkv);
+  linear_.backward(qkv(), n1, d_qkv, d_n1);
+  if (model.shared_norm) {
+    const OperandId both = rows("norm1.branches.grad", Role::temporary);
+    block_.add(OpKind::add, "norm1.branches", {d_n1, d_n2}, {both});
+    norm_backward("norm1", both, x, dy, dx);
+    return;
+  }
+  const OperandId partial = rows("norm2.grad", Role::temporary);
+  norm_backward("norm2", d_n2, x, dy, partial);
+  norm_backward("norm1", d_n1, x, partial, dx);
+}
+
+Block LayerBuilder::backward() {
+  const Model& model = inputs_.model;
+  const OperandId dy = rows("y.grad", Role::input);
+  const OperandId dx = rows("x.grad", Role::output);
+  const OperandId x = rows("x", Role::saved);
+  const OperandId d_mlp = add_backward("mlp.add", dy, model.mlp_bias);
   if (model.parallel_block) {
-    mlp_backward(model.shared_norm ? n1 : rows("norm2.out", Role::saved), d_mlp, d_n2);
-    linear_.backward(projection(), context, d_mlp, d_context);
-    attention_backward(d_context, d_qkv);
-    linear_.backward(qkv(), n1, d_qkv, d_n1);
-    const OperandId partial = rows("norm2.grad", Role::temporary);
-    norm_backward(model.shared_norm ? "norm1" : "norm2", d_n2, x, dy, partial);
-    if (model.shared_norm) {
-      block_.add(OpKind::add, "norm1.branches", {d_n1, partial}, {dx});
-    } else {
-      norm_backward("norm1", d_n1, x, partial, dx);
-    }
+    parallel_backward(d_mlp, dy, dx);
     return block_.finish();
   }
+  const OperandId n1 = rows("norm1.out", Role::saved);
+  const OperandId context = tokens("attention.out", Role::saved, shares_.query);
+  const OperandId d_context = tokens("attention.out.grad", Role::temporary, shares_.query);
+  const OperandId d_qkv = tokens("qkv.out.grad", Role::temporary, qkv().out);
+  const OperandId d_n1 = rows("norm1.out.grad", Role::temporary);
+  const OperandId d_n2 = rows("norm2.out.grad", Role::temporary);
   const OperandId middle = rows("middle", Role::saved);
   const OperandId d_middle = rows("middle.grad", Role::temporary);
   mlp_backward(rows("norm2.out", Role::saved), d_mlp, d_n2);

@@ -15,7 +15,7 @@ class LayerBuilder {
 
  private:
   // Operands by the name that both halves use.
-  OperandId rows(std::string_view name, Role role);  // [S, h]
+  OperandId rows(std::string_view name, Role role);                          // [S, h]
   OperandId tokens(std::string_view name, Role role, std::int64_t columns);  // [T, columns]
   OperandId scores(std::string_view name, Role role, DType dtype);  // [heads, s, s] per sequence
   Linear qkv() const;
@@ -25,6 +25,10 @@ class LayerBuilder {
   bool fused_attention() const;
   AttentionShape attention_shape() const;
   GemmShape per_head(std::int64_t m, std::int64_t n, std::int64_t k) const;
+  /// One product per head, unfused: queries (or what has their shape), keys or values, and a
+  /// [s, s] square, whichever of the three is written.
+  Operation& product(std::string_view name, OperandId a, OperandId b, OperandId out,
+                     const GemmShape& shape);
 
   void norm(std::string_view name, OperandId in, OperandId out);
   void norm_backward(std::string_view name, OperandId gradient, OperandId saved_in,
@@ -33,8 +37,10 @@ class LayerBuilder {
   OperandId add_backward(std::string_view name, OperandId gradient, bool bias);
   void attention_forward();
   void attention_backward(OperandId gradient_out, OperandId gradient_in);
+  void unfused_backward(OperandId qkv_out, OperandId gradient_out, OperandId gradient_in);
   void mlp_forward(OperandId in, OperandId out);
   void mlp_backward(OperandId saved_in, OperandId gradient_out, OperandId gradient_in);
+  void parallel_backward(OperandId d_sum, OperandId dy, OperandId dx);
 
   const BlockInputs& inputs_;
   Shares shares_;

@@ -3,10 +3,14 @@
 namespace orrery::models {
 
 DType LinearBuilder::arithmetic(const Linear& layer) const {
-  return layer.low_precision ? compute_dtype(inputs_.plan.precision)
-                             : (inputs_.plan.precision == Precision::fp8
-                                    ? DType::bf16
-                                    : compute_dtype(inputs_.plan.precision));
+  return layer.low_precision
+             ? compute_dtype(inputs_.plan.precision)
+             : (inputs_.plan.precision == Precision::fp8 ? DType::bf16
+                                                         : compute_dtype(inputs_.plan.precision));
+}
+
+std::int64_t LinearBuilder::rows(const Linear& layer) const {
+  return layer.rows > 0 ? layer.rows : shares_.tokens;
 }
 
 /// The fp8 copy of a [T, columns] tensor; the tensor itself in other formats.
@@ -24,17 +28,15 @@ OperandId LinearBuilder::quantised(const Linear& layer, std::string_view suffix,
 void LinearBuilder::forward(const Linear& layer, OperandId input, OperandId output) {
   const DType storage = storage_dtype(inputs_.plan.precision);
   const OperandId a = quantised(layer, ".fp8", input, layer.in);
-  const OperandId weight = block_.operand(layer.name + ".weight", Role::parameter, storage,
-                                          {1, layer.in, layer.out});
+  const OperandId weight =
+      block_.operand(layer.name + ".weight", Role::parameter, storage, {1, layer.in, layer.out});
   Operation& op = block_.gemm(layer.name, a, weight, output,
-                              {.m = shares_.tokens, .n = layer.out, .k = layer.in},
-                              arithmetic(layer));
+                              {.m = rows(layer), .n = layer.out, .k = layer.in}, arithmetic(layer));
   if (layer.cut == LinearCut::column && a == input) op.full_sequence = {input};
   op.partial_sum = layer.cut == LinearCut::row;
-  if (layer.bias && layer.cut == LinearCut::column) {
-    const OperandId bias =
-        block_.operand(layer.name + ".bias", Role::parameter, storage, {1, 1, layer.out});
-    op.reads.push_back(bias);  // added in the epilogue
+  if (layer.bias && layer.cut != LinearCut::row) {  // added in the epilogue
+    block_.read(op,
+                block_.operand(layer.name + ".bias", Role::parameter, storage, {1, 1, layer.out}));
   }
 }
 
@@ -42,12 +44,11 @@ void LinearBuilder::backward(const Linear& layer, OperandId input, OperandId out
                              OperandId input_gradient) {
   const DType storage = storage_dtype(inputs_.plan.precision);
   const OperandId dy = quantised(layer, ".grad8", output_gradient, layer.out);
-  const OperandId weight = block_.operand(layer.name + ".weight", Role::parameter, storage,
-                                          {1, layer.in, layer.out});
+  const OperandId weight =
+      block_.operand(layer.name + ".weight", Role::parameter, storage, {1, layer.in, layer.out});
   Operation& op = block_.gemm(
       layer.name + ".dgrad", dy, weight, input_gradient,
-      {.m = shares_.tokens, .n = layer.in, .k = layer.out, .transpose_b = true},
-      arithmetic(layer));
+      {.m = rows(layer), .n = layer.in, .k = layer.out, .transpose_b = true}, arithmetic(layer));
   // The gather of the saved input starts before this product, so that it hides behind it.
   if (layer.cut == LinearCut::column) op.full_sequence = {input};
   if (layer.cut == LinearCut::row && dy == output_gradient) op.full_sequence = {output_gradient};
@@ -59,28 +60,27 @@ void LinearBuilder::weight_gradient(const Linear& layer, OperandId input,
                                     OperandId output_gradient) {
   const Software& software = inputs_.software;
   const std::array<std::int64_t, 3> shape{1, layer.in, layer.out};
-  const OperandId gradient = block_.operand(layer.name + ".weight.grad", Role::gradient,
-                                            software.gradient, shape);
+  const OperandId gradient =
+      block_.operand(layer.name + ".weight.grad", Role::gradient, software.gradient, shape);
   const bool separate = software.accumulation == Accumulation::separate;
-  const OperandId out =
-      separate ? block_.operand(layer.name + ".weight.fresh", Role::temporary,
-                                storage_dtype(inputs_.plan.precision), shape)
-               : gradient;
+  const OperandId out = separate ? block_.operand(layer.name + ".weight.fresh", Role::temporary,
+                                                  storage_dtype(inputs_.plan.precision), shape)
+                                 : gradient;
   Operation& op = block_.gemm(layer.name + ".wgrad", input, output_gradient, out,
                               {.m = layer.in,
                                .n = layer.out,
-                               .k = shares_.tokens,
+                               .k = rows(layer),
                                .transpose_a = true,
                                .accumulate = !separate},
                               arithmetic(layer));
-  op.full_sequence = {input, output_gradient};
-  if (layer.bias && layer.cut == LinearCut::column) {
-    op.writes.push_back(block_.operand(layer.name + ".bias.grad", Role::gradient,
-                                       software.gradient, {1, 1, layer.out}));
+  if (layer.cut != LinearCut::whole) op.full_sequence = {input, output_gradient};
+  if (layer.bias && layer.cut != LinearCut::row) {
+    block_.write(op, block_.operand(layer.name + ".bias.grad", Role::gradient, software.gradient,
+                                    {1, 1, layer.out}));
   }
   if (separate) {
-    Operation& sum = block_.add(OpKind::accumulate, layer.name + ".accumulate", {out, gradient},
-                                {gradient});
+    Operation& sum =
+        block_.add(OpKind::accumulate, layer.name + ".accumulate", {out, gradient}, {gradient});
     sum.dtype = software.gradient;
   }
 }

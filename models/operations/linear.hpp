@@ -14,13 +14,15 @@ namespace orrery::models {
 enum class LinearCut : std::uint8_t {
   column,  // outputs cut: input needs all rows, input gradient is a partial sum
   row,     // inputs cut: output is a partial sum, output gradient needs all rows
+  whole,   // not cut: every rank has all of it, for the rows that it holds
 };
 
 struct Linear {
-  std::string name;  // "qkv"
+  std::string name;              // "qkv"
   std::int64_t in = 0, out = 0;  // of this rank
   bool bias = false;
   LinearCut cut = LinearCut::column;
+  std::int64_t rows = 0;      // of the product; 0: all tokens
   bool low_precision = true;  // fp8 where the plan says so; the vocabulary head stays in 16 bits
 };
 
@@ -37,6 +39,7 @@ class LinearBuilder {
 
  private:
   DType arithmetic(const Linear& layer) const;
+  std::int64_t rows(const Linear& layer) const;
   OperandId quantised(const Linear& layer, std::string_view suffix, OperandId source,
                       std::int64_t columns);
   void weight_gradient(const Linear& layer, OperandId input, OperandId output_gradient);

@@ -9,6 +9,10 @@ std::int64_t padded_vocab(const Model& model, std::int64_t tensor) {
   return (model.vocab + multiple - 1) / multiple * multiple;
 }
 
+bool has_norm_bias(const Model& model) {
+  return model.norm == Norm::layer_norm && model.norm_bias;
+}
+
 Shares::Shares(const BlockInputs& inputs) {
   const Model& model = inputs.model;
   const Plan& plan = inputs.plan;

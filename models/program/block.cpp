@@ -10,20 +10,26 @@ std::string_view name(Queue queue) {
 }
 
 std::string_view name(OpKind kind) {
-  constexpr std::string_view of[] = {
-      "gemm",       "batched_gemm",        "attention",     "attention_backward",
-      "softmax",    "softmax_backward",    "norm",          "norm_backward",
-      "rotary",     "rotary_backward",     "activation",    "activation_backward",
-      "add",        "add_backward",        "embedding",     "embedding_backward",
-      "cross_entropy", "cross_entropy_backward", "quantise", "accumulate",
-      "squared_norm", "adam",              "cast",          "collective",
-      "copy"};
+  constexpr std::string_view of[] = {"gemm",          "batched_gemm",
+                                     "attention",     "attention_backward",
+                                     "softmax",       "softmax_backward",
+                                     "norm",          "norm_backward",
+                                     "rotary",        "rotary_backward",
+                                     "activation",    "activation_backward",
+                                     "add",           "add_backward",
+                                     "embedding",     "embedding_backward",
+                                     "cross_entropy", "cross_entropy_backward",
+                                     "quantise",      "accumulate",
+                                     "squared_norm",  "adam",
+                                     "cast",          "collective",
+                                     "copy"};
   return of[static_cast<int>(kind)];
 }
 
 std::string_view name(TimeClass part) {
-  constexpr std::string_view of[] = {"gemm", "attention", "memory_bound", "tp",   "dp",   "pp",
-                                     "other_comm", "bubble", "optimizer", "host", "other"};
+  constexpr std::string_view of[] = {"gemm",      "attention", "memory_bound", "tp",
+                                     "dp",        "pp",        "other_comm",   "bubble",
+                                     "optimizer", "host",      "other"};
   return of[static_cast<int>(part)];
 }
 
@@ -94,6 +100,7 @@ void link(Block& block) {
   for (std::size_t i = 0; i < block.operations.size(); ++i) {
     Operation& op = block.operations[i];
     op.after.clear();
+    if (i == 0 && op.pass == Pass::recompute) op.after.push_back(block_input);
     for (const OperandId id : op.reads) {
       const bool from_outside = block.operands[id].role == Role::input && touched[id].writer < 0;
       const auto input = std::find(op.after.begin(), op.after.end(), block_input);

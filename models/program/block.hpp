@@ -35,7 +35,7 @@ enum class OpKind : std::uint8_t {
   rotary_backward,
   activation,  // gelu; silu(gate) * up
   activation_backward,
-  add,         // residual (with bias and dropout where the model has them)
+  add,  // residual (with bias and dropout where the model has them)
   add_backward,
   embedding,
   embedding_backward,
@@ -54,7 +54,17 @@ std::string_view name(OpKind kind);
 
 /// What a step's time is spent on: the parts of a report.
 enum class TimeClass : std::uint8_t {
-  gemm, attention, memory_bound, tp, dp, pp, other_comm, bubble, optimizer, host, other
+  gemm,
+  attention,
+  memory_bound,
+  tp,
+  dp,
+  pp,
+  other_comm,
+  bubble,
+  optimizer,
+  host,
+  other
 };
 inline constexpr int time_class_count = 11;
 std::string_view name(TimeClass part);
@@ -98,6 +108,7 @@ struct GemmShape {
 struct AttentionShape {
   std::int64_t batch = 0, seq = 0, heads = 0, kv_heads = 0, head_dim = 0;
   bool causal = true;
+  std::int64_t window = 0;  // tokens that one attends to at most; 0: all before it
 };
 
 /// Which half of training an operation belongs to; the host pays differently for each.
@@ -111,7 +122,7 @@ struct Operation {
   TimeClass time_class = TimeClass::memory_bound;
   std::string name;  // unique in its block: "qkv", "qkv.dgrad"
   std::vector<OperandId> reads, writes;
-  std::vector<OpId> after;  // ends to wait for besides queue order; filled by `link`
+  std::vector<OpId> after;    // ends to wait for besides queue order; filled by `link`
   DType dtype = DType::bf16;  // format of the arithmetic
   GemmShape gemm{};
   AttentionShape attention{};
@@ -122,10 +133,10 @@ struct Operation {
   std::vector<OperandId> full_sequence;
   bool partial_sum = false;
   bool attention_core = false;  // recomputed by selective recomputation
-  bool host_waits = false;         // the host goes on only after its end
-  double epsilon = 0;              // of norms
-  Flops flops{};                   // multiply-adds count two; causal attention counts half
-  Bytes bytes{};                   // memory traffic, or payload of a collective (nccl-tests size)
+  bool host_waits = false;      // the host goes on only after its end
+  double epsilon = 0;           // of norms
+  Flops flops{};                // multiply-adds count two; causal attention counts half
+  Bytes bytes{};                // memory traffic, or payload of a collective (nccl-tests size)
 };
 
 struct Block {
@@ -143,6 +154,7 @@ struct Block {
 
 /// Fills `after` from reads and writes: an operation waits for the last writer of what it reads
 /// and for the readers and writer of what it overwrites, where they run on another queue.
+/// Recomputation belongs to backward: it begins no earlier than the gradient arrives.
 void link(Block& block);
 
 }  // namespace orrery::models

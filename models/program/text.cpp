@@ -202,6 +202,7 @@ void put_shape(Buffer& text, const Operation& op, const Program& program) {
     const AttentionShape& shape = op.attention;
     put(text, " b={} s={} heads={} kv_heads={} d={}{}", shape.batch, shape.seq, shape.heads,
         shape.kv_heads, shape.head_dim, shape.causal ? " causal" : "");
+    if (shape.window > 0) put(text, " window={}", shape.window);
   }
   if (op.kind == OpKind::collective) {
     put(text, " {} comm={}", name(op.collective), program.communicators[op.communicator].name);

@@ -1,0 +1,40 @@
+#pragma once
+// What the two ends of a model share: operands before the first layer and behind the last.
+
+#include <string_view>
+
+#include "models/operations/linear.hpp"
+
+namespace orrery::models {
+
+struct Ends {
+  const BlockInputs& inputs;
+  Shares shares{inputs};
+  DType storage = storage_dtype(inputs.plan.precision);
+  DType gradient = inputs.software.gradient;
+
+  /// [S, h]
+  OperandId rows(BlockBuilder& block, std::string_view name, Role role) const {
+    return block.operand(name, role, storage, {1, shares.rows, shares.hidden});
+  }
+  /// [h], as a norm's weight or bias, or the gradient of one.
+  OperandId vector(BlockBuilder& block, std::string_view name, Role role) const {
+    return block.operand(name, role, role == Role::gradient ? gradient : storage,
+                         {1, 1, shares.hidden});
+  }
+  /// [count, h]: a table of learned rows, or its gradient.
+  OperandId table(BlockBuilder& block, std::string_view name, Role role, std::int64_t count) const {
+    return block.operand(name, role, role == Role::gradient ? gradient : storage,
+                         {1, count, shares.hidden});
+  }
+  /// One row of h values for every token, on whatever rank it is kept.
+  Bytes all_rows(DType dtype) const {
+    return Bytes{shares.tokens * shares.hidden * bits(dtype) / 8};
+  }
+  /// out = norm(in) with weight and, where the model has them, bias of that name.
+  void norm(BlockBuilder& block, std::string_view name, OperandId in, OperandId out) const;
+  void norm_backward(BlockBuilder& block, std::string_view name, OperandId gradient_out,
+                     OperandId saved_in, OperandId gradient_in) const;
+};
+
+}  // namespace orrery::models

@@ -1,0 +1,230 @@
+#include <catch2/catch.hpp>
+
+#include "models/operations/blocks.hpp"
+#include "tests/models/questions.hpp"
+
+namespace orrery::models {
+namespace {
+
+Flops flops_of(const Block& block, OpKind kind) {
+  Flops sum{};
+  for (const Operation& op : block.operations) {
+    if (op.kind == kind) sum += op.flops;
+  }
+  return sum;
+}
+
+const Operation& operation(const Block& block, const std::string& name) {
+  for (const Operation& op : block.operations) {
+    if (op.name == name) return op;
+  }
+  throw ContractError{"no operation " + name};
+}
+
+struct Built {
+  Model model;
+  Plan plan;
+  Software software;
+  hardware::Generation generation = hardware::Generation::ampere;
+
+  BlockInputs inputs() const { return {model, plan, software, generation}; }
+};
+
+Built built(const std::string& model, std::int64_t seq_len) {
+  Built made{catalogue_model(model), {}, plain_software()};
+  made.plan.seq_len = seq_len;
+  made.software.kernels.attention["default"] = "flash-2";
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("A GPT-3 175B layer multiplies what its matrices say, forward once and backward twice") {
+  // T = 2048, h = 12288. Forward GEMMs 2 T (3 h^2 + h^2 + 4 h^2 + 4 h^2) = 24 T h^2; attention
+  // 4 s^2 h, half of it for causality; its fused backward has five products for forward's two.
+  const Built made = built("gpt3-175b", 2048);
+  const BlockPair layer = layer_blocks(made.inputs());
+  const std::int64_t gemms = 24 * std::int64_t{2048} * 12288 * 12288;
+  const std::int64_t attention = 2 * std::int64_t{2048} * 2048 * 12288;
+  CHECK(flops_of(layer.forward, OpKind::gemm).count() == gemms);
+  CHECK(flops_of(layer.forward, OpKind::attention).count() == attention);
+  CHECK(flops_of(layer.backward, OpKind::gemm).count() == 2 * gemms);
+  CHECK(flops_of(layer.backward, OpKind::attention_backward).count() == attention * 5 / 2);
+}
+
+TEST_CASE("A Llama 3 8B layer multiplies with fewer keys and three matrices in its MLP") {
+  // T = 8192: per token 4096 (4096 + 2 * 1024) + 4096^2 + 3 * 4096 * 14336 = 218,103,808 weights.
+  const Built made = built("llama3-8b", 8192);
+  const BlockPair layer = layer_blocks(made.inputs());
+  CHECK(flops_of(layer.forward, OpKind::gemm).count() == 2 * std::int64_t{8192} * 218'103'808);
+  CHECK(flops_of(layer.forward, OpKind::attention).count() ==
+        2 * std::int64_t{8192} * 8192 * 32 * 128);
+}
+
+TEST_CASE("Blocks count the forward FLOPs that the model's formula counts") {
+  for (const char* name : {"gpt2", "gpt3-175b", "llama3-8b", "llama2-70b", "bloom-176b",
+                           "gpt-neox-20b", "falcon-40b", "qwen3-8b", "mistral-7b", "bert-large"}) {
+    CAPTURE(name);
+    const std::int64_t seq = 512;
+    const Built made = built(name, seq);
+    const Flops layer = layer_blocks(made.inputs()).forward.flops();
+    Flops head{};
+    for (const Operation& op : head_blocks(made.inputs()).forward.operations) {
+      // The pooler works on one token per sequence and is left out of the formula.
+      const bool pooler = op.name == "pooler" || op.name == "relation";
+      if (!pooler) head += op.flops;
+    }
+    const Flops all = layer * made.model.layers + head;
+    CHECK(static_cast<double>(all.count()) ==
+          static_cast<double>(seq) * forward_flops_per_token(made.model, seq));
+  }
+}
+
+TEST_CASE("A sliding window takes its corner out of the attention's square") {
+  // s = 8192, w = 4096: of s^2/2 pairs, w s - w^2/2 = 3/4 of them remain.
+  const Built made = built("mistral-7b", 8192);
+  const Flops windowed = flops_of(layer_blocks(made.inputs()).forward, OpKind::attention);
+  Built full = made;
+  full.model.sliding_window = 0;
+  CHECK(windowed.count() * 4 ==
+        flops_of(layer_blocks(full.inputs()).forward, OpKind::attention).count() * 3);
+}
+
+TEST_CASE("Unfused attention multiplies the whole square, per head, and moves each tensor once") {
+  // GPT-2, s = 1024, 12 heads of 64, bf16: Q, K and V 768 columns each.
+  Built made = built("gpt2", 1024);
+  made.software.kernels.attention["default"] = "unfused";
+  const BlockPair layer = layer_blocks(made.inputs());
+  const std::int64_t square = 12 * 1024 * 1024;
+  for (const char* name : {"scores", "context"}) {
+    const Operation& op = operation(layer.forward, name);
+    CHECK(op.flops.count() == 2 * square * 64);
+    CHECK(op.bytes.count() == 2 * (square + 2 * 1024 * 768));
+  }
+  for (const char* name : {"context.dgrad", "value.grad", "query.grad", "key.grad"}) {
+    const Operation& op = operation(layer.backward, name);
+    CHECK(op.flops.count() == 2 * square * 64);
+    CHECK(op.bytes.count() == 2 * (square + 2 * 1024 * 768));
+  }
+  CHECK(operation(layer.forward, "softmax").bytes.count() == 2 * 2 * square);
+}
+
+TEST_CASE("Keys and values that heads share are read once") {
+  // Llama 3 8B, s = 128: 32 heads of 128 read 8 of keys: (32 * 128^2 + 128 (4096 + 1024)) bf16.
+  Built made = built("llama3-8b", 128);
+  made.software.kernels.attention["default"] = "unfused";
+  const Block forward = layer_blocks(made.inputs()).forward;
+  CHECK(operation(forward, "scores").bytes.count() == 2 * (32 * 128 * 128 + 128 * 5120));
+}
+
+TEST_CASE("A GEMM moves its three matrices, and an accumulator twice") {
+  // GPT-2, T = 1024: up is [1024, 768] x [768, 3072] in bf16 with a bias of 3072; its weight
+  // gradient adds to fp32.
+  const Built made = built("gpt2", 1024);
+  const BlockPair layer = layer_blocks(made.inputs());
+  CHECK(operation(layer.forward, "up").bytes.count() ==
+        2 * (1024 * 768 + 768 * 3072 + 1024 * 3072 + 3072));
+  CHECK(operation(layer.backward, "up.dgrad").bytes.count() ==
+        2 * (1024 * 3072 + 768 * 3072 + 1024 * 768));
+  CHECK(operation(layer.backward, "up.wgrad").bytes.count() ==
+        2 * (1024 * 768 + 1024 * 3072) + 4 * (2 * 768 * 3072 + 3072));
+}
+
+TEST_CASE("Stacks without fused accumulation add a kernel that reads, reads and writes") {
+  Built made = built("gpt2", 1024);
+  made.software.accumulation = Accumulation::separate;
+  const Block backward = layer_blocks(made.inputs()).backward;
+  CHECK(operation(backward, "up.accumulate").bytes.count() == (2 + 4 + 4) * 768 * 3072);
+  CHECK_FALSE(operation(backward, "up.wgrad").gemm.accumulate);
+}
+
+TEST_CASE("Every parameter of a forward block has one gradient, of its size, in backward") {
+  for (const char* name : {"gpt2", "llama3-8b", "bloom-176b", "gpt-neox-20b", "falcon-40b",
+                           "qwen3-8b", "opt-175b", "bert-large"}) {
+    const Built made = built(name, 512);
+    for (const BlockPair& pair : {layer_blocks(made.inputs()), embedding_blocks(made.inputs()),
+                                  head_blocks(made.inputs())}) {
+      for (const Operand& each : pair.forward.operands) {
+        if (each.role != Role::parameter) continue;
+        CAPTURE(name, pair.forward.name, each.name);
+        const auto gradient = pair.backward.find(each.name + ".grad");
+        REQUIRE(gradient);
+        CHECK(pair.backward.operands[*gradient].elements() == each.elements());
+        std::size_t writers = 0;
+        for (const Operation& op : pair.backward.operations) {
+          for (const OperandId id : op.writes) writers += id == *gradient ? 1 : 0;
+        }
+        CHECK(writers == 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("Blocks hold the parameters of the model") {
+  for (const char* name : {"gpt2", "gpt3-175b", "llama3-8b", "llama2-70b", "llama3.1-405b",
+                           "bloom-176b", "gpt-neox-20b", "falcon-40b", "qwen3-8b", "opt-175b",
+                           "mistral-7b", "bert-base", "bert-large"}) {
+    CAPTURE(name);
+    const Built made = built(name, 512);
+    const BlockInputs inputs = made.inputs();
+    std::int64_t sum = parameters_of(embedding_blocks(inputs).forward) +
+                       made.model.layers * parameters_of(layer_blocks(inputs).forward) +
+                       parameters_of(head_blocks(inputs).forward);
+    if (made.model.tied_embeddings) sum -= made.model.vocab * made.model.hidden;
+    CHECK(sum == made.model.parameters);
+  }
+}
+
+TEST_CASE("A tensor group holds each matrix once and each norm on every rank") {
+  // GPT-3 175B over 8: a layer's matrices 12 h^2 and column biases 3 h + 4 h are cut; row biases
+  // 2 h and two norms of 2 h are on every rank.
+  Built made = built("gpt3-175b", 2048);
+  made.plan.tensor = 8;
+  const std::int64_t h = 12288;
+  CHECK(parameters_of(layer_blocks(made.inputs()).forward) == (12 * h * h + 7 * h) / 8 + 6 * h);
+}
+
+TEST_CASE("More ranks than key-value heads repeat them") {
+  // Llama 3 8B over 16: 2 of 32 heads each; 8 key-value heads stand twice, one per rank.
+  Built made = built("llama3-8b", 8192);
+  made.plan.tensor = 16;
+  const Block forward = layer_blocks(made.inputs()).forward;
+  CHECK(operation(forward, "qkv").gemm.n == 2 * 128 + 2 * 128);
+}
+
+TEST_CASE("A padded vocabulary is a multiple of 128 for each tensor rank") {
+  const Model gpt2 = catalogue_model("gpt2");
+  CHECK(padded_vocab(gpt2, 1) == 50257);
+  CHECK(padded_vocab(gpt2, 2) == 50432);  // 197 * 256
+  CHECK(padded_vocab(gpt2, 8) == 51200);  // 50 * 1024
+}
+
+TEST_CASE("Eight-bit training quantises what its products read and keeps the head in 16 bits") {
+  Built made = built("llama3-8b", 1024);
+  made.plan.precision = Precision::fp8;
+  const Block forward = layer_blocks(made.inputs()).forward;
+  CHECK(operation(forward, "qkv").dtype == DType::fp8);
+  CHECK(operation(forward, "qkv.fp8").kind == OpKind::quantise);
+  // bf16 read, fp8 written.
+  CHECK(operation(forward, "qkv.fp8").bytes.count() == 3 * 1024 * 4096);
+  CHECK(operation(head_blocks(made.inputs()).forward, "head").dtype == DType::bf16);
+}
+
+TEST_CASE("A shared norm of a parallel block is undone once") {
+  Built made = built("falcon-40b", 512);
+  made.model.shared_norm = true;
+  std::size_t norms = 0;
+  for (const Operation& op : layer_blocks(made.inputs()).backward.operations) {
+    norms += op.kind == OpKind::norm_backward ? 1 : 0;
+  }
+  CHECK(norms == 1);
+}
+
+TEST_CASE("AdamW reads gradient and state and writes state, gradient and working weights") {
+  // Reads 4 + 3 * 4 bytes, writes 3 * 4 + 4 and 2 of bf16: 34 per parameter.
+  const Built made = built("gpt2", 1024);
+  CHECK(adam_block(made.inputs(), 1000).operations[0].bytes.count() == 34'000);
+  CHECK(gradient_norm_block(made.inputs(), 1000).operations[0].bytes.count() == 4 * 1000 + 4);
+}
+
+}  // namespace orrery::models
