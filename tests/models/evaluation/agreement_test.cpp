@@ -23,21 +23,6 @@ void require_agreement(std::uint64_t first, std::uint64_t seeds) {
   }
 }
 
-/// What the folded run says, once for every replica.
-StepTimes unfolded(const StepTimes& folded, std::int64_t replicas) {
-  StepTimes all;
-  all.step = folded.step;
-  const auto copies = static_cast<std::size_t>(replicas);
-  for (const QueueTimes& each : folded.ranks) all.ranks.insert(all.ranks.end(), copies, each);
-  for (const auto& each : folded.transfers) {
-    all.transfers.insert(all.transfers.end(), copies, each);
-  }
-  for (const Time each : folded.collective_starts) {
-    all.collective_starts.insert(all.collective_starts.end(), copies, each);
-  }
-  return all;
-}
-
 void require_exact_folding(std::uint64_t first, std::uint64_t seeds) {
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
     const Case made = random_program(seed);

@@ -119,4 +119,18 @@ std::string difference(const StepTimes& a, const StepTimes& b) {
   return unequal("start of collective", a.collective_starts, b.collective_starts);
 }
 
+StepTimes unfolded(const StepTimes& folded, std::int64_t replicas) {
+  StepTimes all;
+  all.step = folded.step;
+  const auto copies = static_cast<std::size_t>(replicas);
+  for (const QueueTimes& each : folded.ranks) all.ranks.insert(all.ranks.end(), copies, each);
+  for (const auto& each : folded.transfers) {
+    all.transfers.insert(all.transfers.end(), copies, each);
+  }
+  for (const Time each : folded.collective_starts) {
+    all.collective_starts.insert(all.collective_starts.end(), copies, each);
+  }
+  return all;
+}
+
 }  // namespace orrery::models

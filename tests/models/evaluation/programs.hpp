@@ -41,4 +41,7 @@ void append_joint(Case& made, Opcode op, JointCollective joint, Time launch, Tim
 /// The first difference in words; empty if the two agree in everything to the picosecond.
 std::string difference(const StepTimes& a, const StepTimes& b);
 
+/// What a folded run says, once for every replica: the order of evaluate_all_ranks.
+StepTimes unfolded(const StepTimes& folded, std::int64_t replicas);
+
 }  // namespace orrery::models

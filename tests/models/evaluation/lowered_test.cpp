@@ -1,0 +1,46 @@
+// The evaluations on Programs as plans are lowered to, with the catalogue's prices.
+
+#include <catch2/catch.hpp>
+
+#include "models/pricing/price.hpp"
+#include "tests/models/evaluation/programs.hpp"
+#include "tests/models/questions.hpp"
+
+namespace orrery::models {
+namespace {
+
+/// A lowered Program on two DGX A100 (16 GPUs), priced.
+Case lowered(const std::string& plan, const std::string& software) {
+  const Question asked = question("gpt2", "dgx-a100-80gb x 2", plan, software);
+  Case made;
+  *made.program =
+      lower(BlockInputs{asked.model, asked.plan, asked.software, asked.cluster.gpu().generation});
+  std::vector<std::string> assumptions;
+  made.priced = price_program(*made.program, asked.cluster, asked.software, assumptions);
+  return made;
+}
+
+TEST_CASE("Lowered plans mean the same to maps, operations, events and every rank on its own") {
+  for (const char* software : {"megatron-lm", "pytorch-eager", "orrery-cpu"}) {
+    for (const char* plan :
+         {"tensor=1,pipeline=1,global_batch=32,seq_len=512",
+          "tensor=1,pipeline=1,zero=1,global_batch=32,seq_len=512,bucket=25 MB",
+          "tensor=2,pipeline=2,global_batch=32,seq_len=512",
+          "tensor=2,pipeline=4,zero=1,schedule=gpipe,global_batch=16,seq_len=512",
+          "tensor=4,pipeline=4,sequence=true,recompute=full,global_batch=16,seq_len=512",
+          "tensor=2,pipeline=4,virtual_stages=3,recompute=selective,global_batch=32,seq_len=512"}) {
+      const Case made = lowered(plan, software);
+      const StepTimes events = evaluate_events(made.priced);
+      INFO(software << " " << plan);
+      CHECK(events.step > Time{});
+      CHECK(difference(events, evaluate_operations(made.priced)) == "");
+      CHECK(difference(events, evaluate_maps(made.priced)) == "");
+      const Mesh& mesh = made.program->mesh;
+      CHECK(difference(unfolded(events, mesh.tensor * mesh.data),
+                       evaluate_all_ranks(made.priced)) == "");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace orrery::models
