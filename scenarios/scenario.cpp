@@ -13,7 +13,7 @@ namespace orrery::scenarios {
 
 namespace {
 
-constexpr std::string_view usual_software = "megatron-lm";
+constexpr std::string_view usual_software = "generic";
 constexpr std::string_view no_file = "command line";
 
 std::string stem(std::string_view path) {

@@ -49,11 +49,11 @@ void name_after(Json& model, const std::string& path) {
 
 }  // namespace
 
-bool is_path(const std::string& text) {
+bool is_path(const std::string& text, const std::string& folder) {
   const bool suffix = text.size() > 5 && text.compare(text.size() - 5, 5, ".json") == 0;
   std::error_code unreadable;
   return suffix || text.find('/') != std::string::npos ||
-         std::filesystem::is_regular_file(text, unreadable);
+         std::filesystem::is_regular_file(from_folder(folder, text), unreadable);
 }
 
 std::string from_folder(const std::string& folder, const std::string& path) {
@@ -65,7 +65,7 @@ Expansion expanded(Section section, const Node& value, const std::string& folder
   if (value.is_string()) {
     const std::string text = value.as<std::string>();
     const bool assignments = section == Section::plan && text.find('=') != std::string::npos;
-    if (!assignments && is_path(from_folder(folder, text))) {
+    if (!assignments && is_path(text, folder)) {
       const Document document = Document::load(from_folder(folder, text));
       if (!document.root().is_object()) document.root().fail_expected("an object");
       Expansion read{expanded(section, document.root(), "").json, document.name()};

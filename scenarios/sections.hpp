@@ -29,8 +29,8 @@ struct Expansion {
 /// Errors  an unknown name, a file that cannot be read, neither text nor object: InputError
 Expansion expanded(Section section, const Node& value, const std::string& folder);
 
-/// Whether a text means a file rather than a name.
-bool is_path(const std::string& text);
+/// Whether a text means a file rather than a name: by its look, or because it is there.
+bool is_path(const std::string& text, const std::string& folder = {});
 /// `path` from `folder`, unless it is absolute.
 std::string from_folder(const std::string& folder, const std::string& path);
 

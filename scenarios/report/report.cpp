@@ -57,12 +57,13 @@ std::string title(const ReportInputs& in) {
   text += fmt::format("\n{} parameters · {} x {} · {}\n",
                       count_of(static_cast<double>(asked.model.parameters)), plan.gpus(),
                       asked.cluster.gpu().name, asked.software.name);
-  text += fmt::format("TP {}{} · PP {}{} · DP {}{} · {} x {} x {} tokens · {} · recompute {}\n",
-                      plan.tensor, plan.sequence_parallel ? " + SP" : "", plan.pipeline,
-                      plan.virtual_stages > 1 ? fmt::format(" x {}", plan.virtual_stages) : "",
-                      plan.data, plan.zero == models::Zero::one ? " ZeRO-1" : "",
-                      plan.global_batch / plan.micro_batch, plan.micro_batch, plan.seq_len,
-                      models::name(plan.precision), models::name(plan.recompute));
+  text += fmt::format(
+      "TP {}{} · PP {}{} · DP {}{} · {} micro-batches of {} x {} tokens · {} · "
+      "recompute {}\n",
+      plan.tensor, plan.sequence_parallel ? " + SP" : "", plan.pipeline,
+      plan.virtual_stages > 1 ? fmt::format(" x {}", plan.virtual_stages) : "", plan.data,
+      plan.zero == models::Zero::one ? " ZeRO-1" : "", plan.micro_batches(), plan.micro_batch,
+      plan.seq_len, models::name(plan.precision), models::name(plan.recompute));
   return text;
 }
 
@@ -78,7 +79,7 @@ std::string published_line(const ReportInputs& in) {
   std::string figure = "see the source";
   std::string error;
   if (published->step) {
-    figure = format(*published->step);
+    figure = step_part(*published->step, in.prediction.step);
     error =
         fmt::format("predicted {:+.1f} %", 100 * (ratio(in.prediction.step, *published->step) - 1));
   }
@@ -150,7 +151,7 @@ std::string summary(const ReportInputs& in) {
   const auto gpus = static_cast<double>(p.ranks);
   const double step = seconds(p.step);
   std::string text = "\n";
-  text += line("Step time", toned(step_part(p.step, p.step), Tone::plain, false),
+  text += line("Step time", step_part(p.step, p.step),
                fmt::format("slowest stage {}, {} of {} ranks simulated",
                            p.program->classes[p.slowest].stage, p.ranks_simulated, p.ranks));
   text += published_line(in);

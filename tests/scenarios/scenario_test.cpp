@@ -1,0 +1,183 @@
+#include "scenarios/scenario.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "models/model.hpp"
+#include "tests/scenarios/command.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+/// What an action is refused with.
+template <class Action>
+std::string refused(Action action) {
+  try {
+    action();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+Json small() {
+  return Json::parse(R"({"model": "gpt2", "cluster": "dgx-a100-80gb", "software": "megatron-lm",
+                         "plan": {"data": 8, "global_batch": 64}})");
+}
+
+}  // namespace
+
+TEST_CASE("Names in a scenario become what they stand for") {
+  const Scenario scenario = Scenario::parse(small(), "small.json");
+  const Json& json = scenario.json();
+  CHECK(json.at("model").at("layers") == 12);
+  CHECK(json.at("cluster").at("node").at("gpu").at("name") == "a100-sxm-80gb");
+  CHECK(json.at("cluster").at("fabric").at("bandwidth") == "200 Gb/s");
+  CHECK(json.at("software").at("host").contains("forward_launch"));
+}
+
+TEST_CASE("Every shipped scenario reads, and its expansion asks the same question") {
+  for (const std::string& name : scenario_names()) {
+    INFO(name);
+    const Scenario scenario = Scenario::load(name);
+    const models::Question question = scenario.question();
+    CHECK(scenario.name() == name);
+    CHECK(question.plan.gpus() == question.cluster.gpus());
+    const Scenario again = Scenario::parse(scenario.json(), name);
+    CHECK(again.json() == scenario.json());
+    CHECK(models::to_json(again.question().plan) == models::to_json(question.plan));
+  }
+}
+
+TEST_CASE("The GPT-3 scenario is 96 micro-batches over 1024 GPUs") {
+  // 1536 sequences over 8 replicas, two at a time: 1536 / 8 / 2.
+  const models::Question question = Scenario::load("gpt3-175b-1024-a100").question();
+  CHECK(question.plan.gpus() == 1024);
+  CHECK(question.plan.micro_batches() == 96);
+  CHECK(question.model.parameters == 174'615'846'912);
+}
+
+TEST_CASE("Llama 3 405B has 126 layers on 16 stages with a slot each for embedding and head") {
+  const models::Question question = Scenario::load("llama3-405b-16384-h100").question();
+  // 128 slots on 64 chunks are two each; the first and the last give one away.
+  const std::vector<std::int64_t> layers = models::layers_per_chunk(question.plan, question.model);
+  REQUIRE(layers.size() == 64);
+  CHECK(layers.front() == 1);
+  CHECK(layers[1] == 2);
+  CHECK(layers.back() == 1);
+}
+
+TEST_CASE("A missing software is the usual one, and said") {
+  Json json = small();
+  json.erase("software");
+  const models::Question question = Scenario::parse(json, "small.json").question();
+  CHECK(question.software.name == "generic");
+  CHECK(question.assumptions.front() == "/software: generic taken as default");
+}
+
+TEST_CASE("A cluster written as node times count has that many nodes") {
+  Json json = small();
+  json["cluster"] = "dgx-a100-80gb x 4";
+  json["plan"]["data"] = 32;
+  CHECK(Scenario::parse(json, "small.json").question().cluster.gpus() == 32);
+}
+
+TEST_CASE("Paths in a scenario start at its own folder") {
+  const Scratch scratch;
+  scratch.write("model.json", models::model_config("gpt2").dump());
+  scratch.write("plan.json", R"({"data": 8})");
+  Json json = small();
+  json["model"] = "model.json";
+  json["plan"] = "plan.json";
+  const Scenario scenario = Scenario::load(scratch.write("scenario.json", json.dump()));
+  CHECK(scenario.question().model.parameters ==
+        Scenario::parse(small(), "small.json").question().model.parameters);
+  CHECK(scenario.question().plan.data == 8);
+}
+
+TEST_CASE("A plan may be written as on the command line") {
+  Json json = small();
+  json["plan"] = "tensor=2,data=4,global_batch=64";
+  CHECK(Scenario::parse(json, "small.json").question().plan.tensor == 2);
+}
+
+TEST_CASE("A replaced value is read as if the file had said so, and the original stays") {
+  const Scenario scenario = Scenario::parse(small(), "small.json");
+  const Scenario changed = scenario.replace({{"/cluster/fabric/bandwidth", "800 Gb/s"}});
+  CHECK(changed.question().cluster.fabric.bandwidth == 100_GBps);
+  CHECK(scenario.question().cluster.fabric.bandwidth == 25_GBps);
+}
+
+TEST_CASE("Nodes may be replaced, and a plan that leaves data open follows") {
+  Json json = small();
+  json["plan"] = {{"tensor", 4}};
+  const Scenario scenario = Scenario::parse(json, "small.json");
+  CHECK(scenario.question().plan.data == 2);
+  CHECK(scenario.replace({{"/cluster/nodes", 4}}).question().plan.data == 8);
+}
+
+TEST_CASE("A replaced name is expanded too") {
+  const Scenario scenario = Scenario::parse(small(), "small.json");
+  const Scenario changed = scenario.replace({{"/model", "gpt2-medium"}, {"/cluster", "dgx-h100"}});
+  CHECK(changed.question().model.layers == 24);
+  CHECK(changed.question().cluster.gpu().name == "h100-sxm-80gb");
+}
+
+TEST_CASE("An optional member of a plan may be set for the first time") {
+  const Scenario scenario = Scenario::parse(small(), "small.json");
+  const Scenario changed = scenario.replace({{"/plan/recompute", "full"}});
+  CHECK(changed.question().plan.recompute == models::Recompute::full);
+}
+
+TEST_CASE("A published figure goes when what was published changes") {
+  const Scenario scenario = Scenario::load("gpt-1t-512-a100");
+  REQUIRE(scenario.published().has_value());
+  CHECK(seconds(*scenario.published()->step) == Approx(71.49));
+  CHECK_FALSE(scenario.replace({{"/plan/recompute", "full"}}).published().has_value());
+}
+
+TEST_CASE("Tokens are read with their suffix") {
+  CHECK(Scenario::load("gpt3-175b-1024-a100").tokens() == 300e9);
+  Json json = small();
+  json["tokens"] = "many";
+  CHECK(refused([&] { Scenario::parse(json, "small.json").tokens(); }) ==
+        "small.json:/tokens: expected a number of tokens such as \"300B\", found \"many\"");
+}
+
+TEST_CASE("A pointer to nothing is refused with what is there") {
+  const Scenario scenario = Scenario::parse(small(), "small.json");
+  CHECK(refused([&] {
+          scenario.replace({{"/plan/tensor/x", 2}});
+        }) == "--set /plan/tensor/x: no such value; /plan has: data global_batch");
+  CHECK(refused([&] {
+          scenario.replace({{"plan", 2}});
+        }) == "--set plan: expected a JSON pointer such as /plan/tensor");
+  CHECK(refused([&] {
+          scenario.replace({{"/plan/tensr", 2}}).question();
+        }).rfind("small.json:/plan/tensr: unknown key; did you mean 'tensor'?", 0) == 0);
+}
+
+TEST_CASE("A typo in a new member of a model's config is refused") {
+  Json json = small();
+  json["model"] = Json::parse(R"({"model_type": "llama", "num_hidden_layers": 2,
+      "hidden_size": 256, "num_attention_heads": 8, "intermediate_size": 512, "vocab_size": 1000,
+      "max_position_embeddings": 512})");
+  const Scenario scenario = Scenario::parse(json, "small.json");
+  CHECK(scenario.replace({{"/model/num_key_value_heads", 4}}).question().model.kv_heads == 4);
+  CHECK(refused([&] {
+          scenario.replace({{"/model/num_key_value_head", 4}});
+        }) ==
+        "--set /model/num_key_value_head: no such value; /model has: model_type num_hidden_layers "
+        "hidden_size num_attention_heads intermediate_size vocab_size max_position_embeddings");
+}
+
+TEST_CASE("Text of a change is JSON where it parses as such") {
+  CHECK(parse_change("/plan/tensor=8") == std::pair<std::string, Json>{"/plan/tensor", 8});
+  CHECK(parse_change("/a=800 Gb/s").second == "800 Gb/s");
+  CHECK(parse_change("/a=true").second == true);
+  CHECK(parse_change("/a=[1, 2]").second == Json::array({1, 2}));
+  CHECK(refused([] { parse_change("tensor=8"); }) ==
+        "--set: expected POINTER=VALUE, found 'tensor=8'");
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,146 @@
+#include <set>
+
+#include "models/prediction/prediction.hpp"
+#include "scenarios/result.hpp"
+#include "tests/scenarios/command.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+Json simulated(const std::string& arguments) {
+  const Ran ran = orrery("simulate " + arguments + " --json");
+  INFO(ran.error);
+  REQUIRE(ran.exit_code == 0);
+  CHECK(ran.error.empty());
+  return parsed(ran.out);
+}
+
+}  // namespace
+
+TEST_CASE("The JSON of a simulation has every member promised") {
+  const Json json = simulated("gpt3-175b-1024-a100");
+  for (const char* key :
+       {"step_time_s", "tokens_per_s", "tokens_per_s_per_gpu", "model_tflops_per_gpu", "mfu", "hfu",
+        "peak_memory_bytes", "memory", "fits", "breakdown", "bubble_fraction", "bottleneck",
+        "cost_usd_per_step", "energy_j_per_step", "uncertainty", "assumptions", "wall_time_s",
+        "ranks", "ranks_simulated"}) {
+    INFO(key);
+    CHECK(json.contains(key));
+  }
+  for (const char* part : {"gemm", "attention", "memory_bound", "tp", "dp", "pp", "other_comm",
+                           "bubble", "optimizer", "host", "other"}) {
+    INFO(part);
+    CHECK(json["breakdown"].contains(part));
+  }
+  CHECK(json["breakdown"].size() == 11);
+  CHECK(json["ranks"] == 1024);
+  CHECK(json["ranks_simulated"] == 16);  // one class per stage
+  CHECK(json["uncertainty"].at("p50").is_null());
+}
+
+TEST_CASE("The breakdown adds up to the step, and memory to its peak") {
+  for (const std::string& name : scenario_names()) {
+    INFO(name);
+    const Ran ran = orrery("simulate " + name + " --json");
+    const Json json = parsed(ran.out);
+    double sum = 0;
+    for (const auto& [part, time] : json["breakdown"].items()) {
+      INFO(part);
+      CHECK(time.get<double>() >= 0);
+      sum += time.get<double>();
+    }
+    // Eleven roundings of a double below 1000 s.
+    CHECK(sum == Approx(json["step_time_s"].get<double>()).epsilon(1e-13));
+    std::int64_t bytes = 0;
+    for (const auto& [kind, count] : json["memory"].items()) bytes += count.get<std::int64_t>();
+    CHECK(bytes == json["peak_memory_bytes"].get<std::int64_t>());
+  }
+}
+
+TEST_CASE("Rates follow from the step by their definitions") {
+  const Json json = simulated("gpt3-175b-1024-a100");
+  const double step = json["step_time_s"];
+  CHECK(json["tokens_per_s"].get<double>() == Approx(1536 * 2048 / step));
+  CHECK(json["tokens_per_s_per_gpu"].get<double>() == Approx(1536 * 2048 / step / 1024));
+  // Dense fp16 peak of an A100: 312 TFLOP/s.
+  CHECK(json["mfu"].get<double>() ==
+        Approx(json["model_tflops_per_gpu"].get<double>() / 312).epsilon(1e-9));
+  CHECK(json["hfu"].get<double>() > json["mfu"].get<double>());
+}
+
+TEST_CASE("Two runs print the same bytes but for wall time") {
+  Json first = simulated("gpt3-175b-1024-a100"), second = simulated("gpt3-175b-1024-a100");
+  CHECK(first["wall_time_s"]["simulate"].get<double>() > 0);
+  first.erase("wall_time_s");
+  second.erase("wall_time_s");
+  CHECK(first.dump() == second.dump());
+}
+
+TEST_CASE("A plan that does not fit is an answer: exit code 1 and the bytes that lack") {
+  // 175 billion parameters on 8 GPUs: 2 bytes each of weights alone are 40 GiB a GPU, and fp32
+  // gradients, master weights and moments another 16 each.
+  const Ran ran = orrery(
+      "simulate --model gpt3-175b --cluster dgx-a100-80gb --plan "
+      "tensor=8,micro_batch=1,global_batch=8 --json");
+  CHECK(ran.exit_code == 1);
+  const Json json = parsed(ran.out);
+  CHECK(json["fits"] == false);
+  CHECK(json["out_of_memory"]["rank"] == 0);
+  CHECK(json["out_of_memory"]["needed_bytes"] == json["peak_memory_bytes"]);
+  CHECK(json["out_of_memory"]["available_bytes"].get<std::int64_t>() <
+        json["out_of_memory"]["needed_bytes"].get<std::int64_t>());
+  // 18 bytes for each of 174.6e9 / 8 parameters is the least that it can be.
+  CHECK(json["peak_memory_bytes"].get<double>() > 18 * 174.6e9 / 8);
+
+  const Ran text = orrery(
+      "simulate --model gpt3-175b --cluster dgx-a100-80gb --plan "
+      "tensor=8,micro_batch=1,global_batch=8");
+  CHECK(text.exit_code == 1);
+  CHECK(text.out.find("Does not fit: rank 0 needs ") != std::string::npos);
+}
+
+TEST_CASE("A number changed on the command line changes the answer") {
+  const double slow =
+      simulated("gpt3-175b-1024-a100 --set '/cluster/fabric/bandwidth=\"50 Gb/s\"'")["step_time_s"];
+  const double fast =
+      simulated("gpt3-175b-1024-a100 --set '/cluster/fabric/bandwidth=800 Gb/s'")["step_time_s"];
+  CHECK(slow > fast);
+}
+
+TEST_CASE("Defaults that were filled in are named") {
+  const Json json = simulated("--model gpt2 --cluster dgx-a100-80gb");
+  const Json& told = json["assumptions"];
+  std::set<std::string> all;
+  for (const Json& each : told) all.insert(each.get<std::string>());
+  CHECK(all.count("/software: generic taken as default") == 1);
+  CHECK(all.count("/plan/micro_batch: 1 taken as default") == 1);
+}
+
+TEST_CASE("The report shows step, published figure, days and the way from the ideal") {
+  const Ran ran = orrery("simulate gpt-1t-512-a100 --tokens 300B");
+  CHECK(ran.exit_code == 0);
+  for (const char* part : {"Step time", "Published     71.49 s", "300B tokens", "days",
+                           "From the ideal machine to this step", "predicted step"}) {
+    INFO(part);
+    CHECK(ran.out.find(part) != std::string::npos);
+  }
+  CHECK(ran.out.find('\x1b') == std::string::npos);  // no colour where there is no terminal
+}
+
+TEST_CASE("With --explain the report has kernels, collectives and stages") {
+  const Ran ran = orrery("simulate gpt3-175b-1024-a100 --explain");
+  for (const char* part : {"Operations of the slowest rank", "Collectives and transfers",
+                           "limited by", "Memory by stage at its peak"}) {
+    INFO(part);
+    CHECK(ran.out.find(part) != std::string::npos);
+  }
+}
+
+TEST_CASE("The version and the help are printed") {
+  CHECK(orrery("--version").out == "orrery 0.1.0\n");
+  CHECK(orrery("--help").exit_code == 0);
+  CHECK(orrery("simulate --help").out.find("--trace-detail") != std::string::npos);
+}
+
+}  // namespace orrery::scenarios
