@@ -1,0 +1,144 @@
+// orrery._core: scenarios in, predictions out, as JSON text. What people use is python/orrery,
+// which gives the text types and names; nothing is computed here or there that `orrery` does not
+// compute. Everything below runs without the interpreter's lock and shares nothing, so threads are
+// parallel.
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <chrono>
+#include <exception>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hardware/catalogue.hpp"
+#include "models/model.hpp"
+#include "models/prediction/prediction.hpp"
+#include "models/software/software.hpp"
+#include "scenarios/result.hpp"
+#include "scenarios/scenario.hpp"
+#include "sim/errors.hpp"
+#include "sim/input/document.hpp"
+
+namespace py = pybind11;
+
+namespace orrery::scenarios {
+
+namespace {
+
+using Names = std::vector<std::string>;
+using Unlocked = py::call_guard<py::gil_scoped_release>;
+
+/// A prediction beside what it answers.
+struct Answer {
+  models::Question question;
+  models::Prediction prediction;
+  std::optional<Published> published;
+  std::optional<double> tokens;
+  double load_seconds = 0;
+};
+
+Scenario load(const std::optional<std::string>& path_or_name,
+              const std::optional<std::string>& model, const std::optional<std::string>& cluster,
+              const std::optional<std::string>& plan, const std::optional<std::string>& software) {
+  return Scenario::load(path_or_name, {model, cluster, plan, software});
+}
+
+Scenario parse(const std::string& text, const std::string& name) {
+  return Scenario::parse(Document::parse(text, name).json(), name);
+}
+
+/// The values are JSON texts. Here no flag was given, so errors begin with the pointer.
+Scenario replace(const Scenario& scenario,
+                 const std::vector<std::pair<std::string, std::string>>& changes) {
+  std::vector<std::pair<std::string, Json>> parsed;
+  for (const auto& [pointer, text] : changes) {
+    parsed.emplace_back(pointer, Document::parse(text, pointer).json());
+  }
+  try {
+    return scenario.replace(parsed);
+  } catch (const InputError& error) {
+    const std::string message = error.what();
+    for (const std::string flag : {"--set ", "--set:"}) {
+      if (message.rfind(flag, 0) == 0) throw InputError{message.substr(flag.size())};
+    }
+    throw;
+  }
+}
+
+Answer predict(const Scenario& scenario) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  models::Question question = scenario.question();
+  const double load = std::chrono::duration<double>(Clock::now() - begin).count();
+  models::Prediction prediction = models::predict(question);
+  return {std::move(question), std::move(prediction), scenario.published(), scenario.tokens(),
+          load};
+}
+
+std::string answer_json(const Answer& answer) {
+  return to_json(answer.question, answer.prediction, answer.load_seconds).dump();
+}
+
+std::string answer_report(const Answer& answer, bool explain, int width) {
+  return report(answer.question, answer.prediction,
+                {.explain = explain,
+                 .tokens = answer.tokens,
+                 .published = answer.published,
+                 .width = width,
+                 .colour = false});
+}
+
+void save_trace(const Answer& answer, const std::string& path, bool operations) {
+  write_trace(answer.prediction, operations ? TraceDetail::operations : TraceDetail::instructions,
+              path);
+}
+
+Names catalogue(const std::string& kind) {
+  if (kind == "gpus") return hardware::Catalogue::gpus();
+  if (kind == "nodes") return hardware::Catalogue::nodes();
+  if (kind == "clusters") return hardware::Catalogue::clusters();
+  if (kind == "models") return models::model_names();
+  if (kind == "software") return models::software_names();
+  if (kind == "scenarios") return scenario_names();
+  throw ContractError{"catalogue: a kind that orrery.catalogue does not name"};
+}
+
+/// InputError becomes orrery.InputError, a ValueError; ContractError is a RuntimeError already.
+void translate(std::exception_ptr thrown) {
+  try {
+    if (thrown) std::rethrow_exception(thrown);
+  } catch (const InputError& error) {
+    const py::object type = py::module_::import("orrery.errors").attr("InputError");
+    PyErr_SetObject(type.ptr(), py::str(error.what()).ptr());
+  }
+}
+
+}  // namespace
+
+}  // namespace orrery::scenarios
+
+PYBIND11_MODULE(_core, module) {
+  using namespace orrery::scenarios;
+  using py::arg;
+  py::register_local_exception_translator(translate);
+
+  py::class_<Scenario>(module, "Scenario")
+      .def_property_readonly("json", [](const Scenario& self) { return self.json().dump(); })
+      .def_property_readonly("name", &Scenario::name)
+      .def_property_readonly("file", &Scenario::file)
+      .def("replace", &replace, Unlocked(), arg("changes"))
+      .def("predict", &predict, Unlocked());
+
+  py::class_<Answer>(module, "Prediction")
+      .def("json", &answer_json, Unlocked())
+      .def("report", &answer_report, Unlocked(), py::kw_only(), arg("explain"), arg("width"))
+      .def("save_trace", &save_trace, Unlocked(), arg("path"), py::kw_only(), arg("operations"));
+
+  module.def("load", &load, Unlocked(), arg("path_or_name"), py::kw_only(), arg("model"),
+             arg("cluster"), arg("plan"), arg("software"));
+  module.def("parse", &parse, Unlocked(), arg("text"), arg("name"));
+  module.def("catalogue", &catalogue, arg("kind"));
+}

@@ -1,0 +1,57 @@
+"""Runs as rows of tables; pandas is loaded when the first table is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas
+
+    from orrery.run import Run
+
+_FIGURES = (
+    "fits",
+    "step_time_s",
+    "tokens_per_s",
+    "tokens_per_s_per_gpu",
+    "model_tflops_per_gpu",
+    "mfu",
+    "hfu",
+    "peak_memory_bytes",
+    "cost_usd_per_step",
+    "energy_j_per_step",
+    "bottleneck",
+    "bubble_fraction",
+    "ranks",
+)
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError("tables need pandas: pip install 'orrery-sim[notebook]'") from error
+    return pandas
+
+
+def row(run: Run) -> dict[str, Any]:
+    """Scenario, what was changed, the figures, then `breakdown.CLASS_s` and `memory.KIND_bytes`."""
+    values = run.json
+    cells: dict[str, Any] = {"scenario": run.scenario.name, **run.scenario.changes}
+    cells |= {figure: values[figure] for figure in _FIGURES}
+    cells |= {f"breakdown.{part}_s": time for part, time in values["breakdown"].items()}
+    cells |= {f"memory.{kind}_bytes": size for kind, size in values["memory"].items()}
+    return cells
+
+
+def series(run: Run) -> pandas.Series[Any]:
+    """One run."""
+    made: pandas.Series[Any] = _pandas().Series(row(run), dtype=object, name=run.scenario.name)
+    return made
+
+
+def frame(rows: Iterable[Mapping[str, Any]]) -> pandas.DataFrame:
+    """Many of them, in the order given."""
+    made: pandas.DataFrame = _pandas().DataFrame(list(rows))
+    return made

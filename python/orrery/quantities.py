@@ -1,0 +1,47 @@
+"""Numbers that print with their unit and otherwise are plain numbers."""
+
+from __future__ import annotations
+
+
+def _fitting(value: float, units: tuple[tuple[str, float], ...]) -> str:
+    """Four digits in the largest unit in which the value does not start with a zero."""
+    symbol, factor = units[0]
+    for each, size in units:
+        if abs(value) >= 0.9995 * size:
+            symbol, factor = each, size
+    return f"{value / factor:.4g} {symbol}"
+
+
+class Seconds(float):
+    """Seconds, a float; `str` tells them in the unit that fits: "31.5 s", "84.2 ms"."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return _fitting(
+            self,
+            (("ps", 1e-12), ("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1), ("min", 60))
+            + (("h", 3600), ("d", 86400)),
+        )
+
+
+class Bytes(int):
+    """Bytes, an int; `str` tells them in GiB (2^30) and its kin: "54.2 GiB"."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        names = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+        return _fitting(self, tuple((name, 1024.0**i) for i, name in enumerate(names)))
+
+    def __format__(self, spec: str) -> str:
+        return str(self) if not spec else int.__format__(self, spec)
+
+
+class Text(str):
+    """Lines that show as they are, at a prompt and in a notebook too."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)

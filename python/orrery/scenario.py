@@ -1,0 +1,125 @@
+"""A question: which model, on which cluster, by which plan, with which software."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, final
+
+from orrery import _core, pointer
+from orrery.run import Run
+
+Part = str | os.PathLike[str] | Mapping[str, Any]
+
+
+@final
+class Scenario:
+    """A question, complete: every name in it is expanded, so every number has an address.
+
+    Made by `orrery.load` and changed by `replace`, which leaves the original as it is.
+    """
+
+    __slots__ = ("_changes", "_core")
+
+    def __init__(self, core: _core.Scenario, changes: Mapping[str, Any] = MappingProxyType({})):
+        self._core = core
+        self._changes = MappingProxyType(dict(changes))
+
+    @property
+    def name(self) -> str:
+        """What the scenario calls itself, or else its file."""
+        return self._core.name
+
+    @property
+    def changes(self) -> Mapping[str, Any]:
+        """What `replace` has put in since it was loaded, by pointer."""
+        return self._changes
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The expanded scenario as `orrery show scenario` prints it; the copy is yours."""
+        document: dict[str, Any] = json.loads(self._core.json)
+        return document
+
+    def __getitem__(self, address: str) -> Any:
+        """The value at a JSON pointer: `scenario["/plan/tensor"]`. Errors: KeyError."""
+        return pointer.get(self.json, address)
+
+    def replace(self, changes: Mapping[str, Any]) -> Scenario:
+        """What if: a copy with the values at some JSON pointers replaced.
+
+        Quantities carry their unit ("800 Gb/s"); names ("/cluster": "dgx-h100 x 8") are expanded.
+        A member of an existing object may be new. Errors: InputError where there is no such place.
+        """
+        texts = [(address, pointer.to_json(value)) for address, value in changes.items()]
+        return Scenario(self._core.replace(texts), {**self._changes, **changes})
+
+    def simulate(self) -> Run:
+        """One training step, predicted. Other Python threads run meanwhile.
+
+        A plan that does not fit in memory is an answer (`Run.fits`).
+        Errors: InputError with the pointer of what is wrong.
+        """
+        return Run(self, json.loads(self._core.predict().json()))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the scenario as a file that `orrery simulate` and `orrery.load` take."""
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(self.json, file, indent=2, ensure_ascii=False)
+            file.write("\n")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scenario) and self._core.json == other._core.json
+
+    def __hash__(self) -> int:
+        return hash(self._core.json)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self._core.json, self._core.file, dict(self._changes))
+
+    def __repr__(self) -> str:
+        changes = f", {dict(self._changes)!r}" if self._changes else ""
+        return f"Scenario({self.name!r}{changes})"
+
+
+def _restore(text: str, file: str, changes: dict[str, Any]) -> Scenario:
+    return Scenario(_core.parse(text, file), changes)
+
+
+def load(
+    scenario: Part | None = None,
+    *,
+    model: Part | None = None,
+    cluster: Part | None = None,
+    plan: Part | None = None,
+    software: Part | None = None,
+) -> Scenario:
+    """A scenario by path, by name (`orrery.catalogue.scenarios()`) or from its parts.
+
+    scenario   a path, a name, or the document itself; may be left out with model and cluster given
+    model      a Hugging Face config.json, a name, or the document; so are the other parts
+    cluster    also "dgx-h100 x 64"
+    plan       also "tensor=8,pipeline=16"; what can be derived may be left out
+    Parts stand before those of the scenario. Errors: InputError with file and pointer.
+    """
+    parts = {"model": model, "cluster": cluster, "plan": plan, "software": software}
+    given = {key: part for key, part in parts.items() if part is not None}
+    if scenario is None or isinstance(scenario, Mapping):
+        return Scenario(_core.parse(pointer.to_json({**(scenario or {}), **given}), "scenario"))
+    texts = {
+        key: None if part is None or isinstance(part, Mapping) else os.fspath(part)
+        for key, part in parts.items()
+    }
+    loaded = _core.load(
+        os.fspath(scenario),
+        model=texts["model"],
+        cluster=texts["cluster"],
+        plan=texts["plan"],
+        software=texts["software"],
+    )
+    documents = [
+        (f"/{key}", pointer.to_json(part)) for key, part in given.items() if texts[key] is None
+    ]
+    return Scenario(loaded.replace(documents) if documents else loaded)

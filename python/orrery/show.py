@@ -1,0 +1,80 @@
+"""How a run shows itself: one line at a prompt, some lines when printed, a card in a notebook."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from orrery.palette import FAINT, FONT, INK, look
+
+if TYPE_CHECKING:
+    from orrery.run import Run
+
+
+def line(run: Run) -> str:
+    """For `repr`."""
+    changes = "".join(f", {at}={value!r}" for at, value in run.scenario.changes.items())
+    doubt = "" if run.fits else ", does not fit"
+    return f"Run({run.scenario.name}{changes}: {run.step_time}, {run.mfu:.1%} MFU{doubt})"
+
+
+def figures(run: Run) -> list[tuple[str, str]]:
+    """What one asks first."""
+    rows = [
+        ("step time", str(run.step_time)),
+        ("tokens/s", f"{run.tokens_per_s:,.0f} on {run.gpus:,} GPUs"),
+        ("MFU, HFU", f"{run.mfu:.1%}, {run.hfu:.1%}"),
+        ("peak memory", f"{run.peak_memory}{'' if run.fits else ', does not fit'}"),
+        ("waiting on", look(run.bottleneck).label),
+    ]
+    if run.cost is not None:
+        rows.append(("cost of a step", f"${run.cost:,.2f}"))
+    return rows
+
+
+def text(run: Run) -> str:
+    """For `str`."""
+    rows = figures(run)
+    width = max(len(label) for label, _ in rows)
+    head = run.scenario.name + "".join(f"\n{at} = {v}" for at, v in run.scenario.changes.items())
+    return "\n".join([head, *(f"  {label:<{width}}  {figure}" for label, figure in rows)])
+
+
+def html(run: Run) -> str:
+    """For a notebook: the figures above a bar of where the step went."""
+    changes = "".join(
+        f"<div style='color:{FAINT};font-size:12px'><code>{escape(at)}</code> = "
+        f"{escape(str(value))}</div>"
+        for at, value in run.scenario.changes.items()
+    )
+    cells = "".join(
+        f"<div style='margin:10px 28px 0 0'><div style='color:{FAINT};font-size:11px'>"
+        f"{escape(label)}</div><div style='font-size:15px'>{escape(figure)}</div></div>"
+        for label, figure in figures(run)
+    )
+    return (
+        f"<div style='font-family:{FONT};color:{INK};background:#fff;padding:12px 16px;"
+        f"border:1px solid #e1e5ea;border-radius:6px;max-width:860px'>"
+        f"<div style='font-weight:600;font-size:16px'>{escape(run.scenario.name)}</div>{changes}"
+        f"<div style='display:flex;flex-wrap:wrap'>{cells}</div>{_bar(run)}</div>"
+    )
+
+
+def _bar(run: Run) -> str:
+    """The step as one bar, a legend under it."""
+    shown = [(look(kind), time) for kind, time in run.breakdown.items() if time > 0]
+    blocks = "".join(
+        f"<div title='{escape(f'{each.label}: {time}')}' style='background:{each.colour};"
+        f"width:{100 * time / run.step_time:.3f}%'></div>"
+        for each, time in shown
+    )
+    legend = "".join(
+        f"<span style='margin-right:16px;white-space:nowrap'><span style='display:inline-block;"
+        f"width:10px;height:10px;border-radius:2px;background:{each.colour};margin-right:5px'>"
+        f"</span>{escape(each.label)} {time / run.step_time:.1%}</span>"
+        for each, time in shown
+    )
+    return (
+        f"<div style='display:flex;height:20px;margin:12px 0 8px;border-radius:3px;"
+        f"overflow:hidden'>{blocks}</div><div style='font-size:12px;line-height:1.7'>{legend}</div>"
+    )

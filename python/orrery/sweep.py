@@ -1,0 +1,193 @@
+"""Many what-ifs at once, on all cores."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, final
+
+from orrery import frames
+from orrery.errors import InputError
+from orrery.run import Run
+from orrery.scenario import Scenario
+
+if TYPE_CHECKING:
+    import pandas
+
+Progress = Callable[[int, int], None]
+
+
+class Point(NamedTuple):
+    """One variant: what was changed, and the run, or why there is none."""
+
+    changes: Mapping[str, Any]
+    run: Run | None
+    refused: str | None
+
+
+@final
+class Sweep(Sequence[Run]):
+    """The runs of a sweep, in the order of its grid. Made by `orrery.sweep`."""
+
+    __slots__ = ("_complete", "_points", "_runs")
+
+    def __init__(self, points: Iterable[Point], *, complete: bool = True):
+        self._points = tuple(points)
+        self._runs = tuple(point.run for point in self._points if point.run is not None)
+        self._complete = complete
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """All variants, those that cannot run too."""
+        return self._points
+
+    @property
+    def refused(self) -> tuple[Point, ...]:
+        """Variants that contradict themselves (more ranks than GPUs): their `refused` says why."""
+        return tuple(point for point in self._points if point.run is None)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all variants are here: an interrupted sweep keeps what was done."""
+        return self._complete
+
+    def where(self, keep: Callable[[Run], bool]) -> Sweep:
+        """The runs for which `keep` says yes."""
+        kept = [point for point in self._points if point.run is not None and keep(point.run)]
+        return Sweep(kept, complete=self._complete)
+
+    def fits_memory(self) -> Sweep:
+        """The runs that fit on their GPUs."""
+        return self.where(lambda run: run.fits)
+
+    def fastest(self) -> Run:
+        """The run with the most tokens per second. Errors: ValueError when there is none."""
+        return self._best(lambda run: -run.tokens_per_s)
+
+    def cheapest(self) -> Run:
+        """The run with the fewest dollars per token. Errors: ValueError when none has a price."""
+        priced = self.where(lambda run: run.cost is not None)
+        return priced._best(lambda run: (run.cost or 0) / (run.tokens_per_s * run.step_time))
+
+    def _best(self, measure: Callable[[Run], float]) -> Run:
+        if not self._runs:
+            raise ValueError(f"no run to choose from{_first_reason(self.refused)}")
+        return min(self._runs, key=measure)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """One row per variant in the order of the grid: what was changed, then the figures.
+
+        A refused variant has its reason in column "refused" and no figures.
+        """
+        rows = []
+        for point in self._points:
+            cells = frames.row(point.run) if point.run else dict(point.changes)
+            rows.append({**point.changes, **cells, "refused": point.refused})
+        return frames.frame(rows)
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._runs[index]
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self._runs)
+
+    def __repr__(self) -> str:
+        refused = f", {len(self.refused)} refused" if self.refused else ""
+        partial = "" if self._complete else ", interrupted"
+        return f"Sweep({len(self._runs)} runs{refused}{partial})"
+
+    def _repr_html_(self) -> str:
+        varying = list(dict.fromkeys(at for point in self._points for at in point.changes))
+        shown = ["fits", "step_time_s", "tokens_per_s", "mfu", "peak_memory_bytes", "bottleneck"]
+        frame = self.to_frame().reindex(columns=[*varying, *shown, "refused"])
+        table: str = frame.dropna(axis="columns", how="all").to_html(max_rows=40)
+        return table
+
+
+def sweep(
+    base: Scenario,
+    vary: Mapping[str, Sequence[Any]] | Iterable[Mapping[str, Any]],
+    *,
+    workers: int | None = None,
+    progress: bool | Progress | None = None,
+) -> Sweep:
+    """Simulates many variants of a scenario on threads.
+
+    vary      {pointer: values}: every combination, the last pointer varying fastest; or the
+              variants themselves, each as `Scenario.replace` takes it
+    workers   threads; as many as there are cores by default
+    progress  called with (done, of); True or False: a line on stderr or silence; by default
+              the line where stderr is a terminal
+    A variant that contradicts itself is listed in `Sweep.refused`, and one that does not fit in
+    memory is a run. On Ctrl-C what was done so far is returned, with a warning.
+    Errors    InputError if every variant is refused: the first one's
+    """
+    variants = _variants(vary)
+    tell = _teller(progress)
+    points: dict[int, Point] = {}
+    complete = True
+    with ThreadPoolExecutor(max_workers=workers or os.cpu_count()) as pool:
+        futures = {pool.submit(_answer, base, changes): i for i, changes in enumerate(variants)}
+        try:
+            for future in as_completed(futures):
+                points[futures[future]] = future.result()
+                tell(len(points), len(variants))
+        except KeyboardInterrupt:
+            complete = False
+            pool.shutdown(wait=True, cancel_futures=True)
+            points |= {i: future.result() for future, i in futures.items() if _is_done(future)}
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+    if not complete:
+        warnings.warn(f"interrupted: {len(points)} of {len(variants)} variants done", stacklevel=2)
+    done = Sweep((points[i] for i in sorted(points)), complete=complete)
+    if done.points and not len(done):
+        raise InputError(done.points[0].refused)
+    return done
+
+
+def _variants(vary: Mapping[str, Sequence[Any]] | Iterable[Mapping[str, Any]]) -> list[Any]:
+    if not isinstance(vary, Mapping):
+        return [MappingProxyType(dict(changes)) for changes in vary]
+    for address, values in vary.items():
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise InputError(f"{address}: expected a list of values, found {values!r}")
+    combinations = itertools.product(*vary.values())
+    return [MappingProxyType(dict(zip(vary, values))) for values in combinations]
+
+
+def _answer(base: Scenario, changes: Mapping[str, Any]) -> Point:
+    try:
+        return Point(changes, base.replace(changes).simulate(), None)
+    except InputError as error:
+        return Point(changes, None, str(error))
+
+
+def _is_done(future: Future[Point]) -> bool:
+    return future.done() and not future.cancelled() and future.exception() is None
+
+
+def _first_reason(refused: Sequence[Point]) -> str:
+    return f"; the first refusal: {refused[0].refused}" if refused else ""
+
+
+def _teller(progress: bool | Progress | None) -> Progress:
+    if callable(progress):
+        return progress
+    if progress is None:
+        progress = sys.stderr.isatty()
+    return _line if progress else lambda done, of: None
+
+
+def _line(done: int, of: int) -> None:
+    end = "\n" if done == of else ""
+    print(f"\r{done} of {of} variants", end=end, file=sys.stderr, flush=True)

@@ -1,0 +1,147 @@
+"""The picture of a trace: one row per queue per pipeline stage, a bar per piece of work."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from orrery.figure import dressed, graph_objects, time_axis
+from orrery.palette import LOOKS, look
+
+if TYPE_CHECKING:
+    from orrery.run import Run
+    from orrery.trace import Event
+
+_STAGE = re.compile(r"stage (\d+)")
+_MICRO_BATCH = re.compile(r"mb (\d+)$")
+_COMPUTE_ROW, _OTHER_ROW, _GAP = 1.0, 0.55, 0.4  # heights of rows, and between stages
+_PIXELS = 26  # per unit of height
+_LABELLED = 0.007  # shortest bar with its micro-batch written in it, as a share of the step
+
+
+class _Rows:
+    """Where each queue of each stage stands, from the top down."""
+
+    def __init__(self, events: list[Event]):
+        self.place: dict[tuple[int, str], tuple[float, float]] = {}  # centre, height
+        self.bands: list[tuple[float, float]] = []  # top, bottom of each stage
+        self.ticks: list[tuple[float, str]] = []
+        queues: dict[int, list[str]] = {}
+        for each in events:
+            known = queues.setdefault(_stage(each), [])
+            if each.queue not in known:
+                known.append(each.queue)
+        top = 0.0
+        for stage in sorted(queues):
+            begin = top
+            for queue in sorted(queues[stage], key=_rank_of_queue):
+                height = _COMPUTE_ROW if queue == "compute" else _OTHER_ROW
+                self.place[stage, queue] = (top + height / 2, height)
+                label = queue.removeprefix("comm:")
+                if queue == "compute":
+                    label = f"<b>stage {stage}</b>"
+                self.ticks.append((top + height / 2, label))
+                top += height
+            self.bands.append((begin, top))
+            top += _GAP
+        self.bottom = top - _GAP
+
+
+def _stage(event: Event) -> int:
+    found = _STAGE.search(event.rank)
+    return int(found.group(1)) if found else 0
+
+
+def _rank_of_queue(queue: str) -> tuple[int, str]:
+    return ({"host": 0, "compute": 1}.get(queue, 2), queue)
+
+
+def plot(run: Run, *, stages: list[int] | None, host: bool, detail: str) -> Any:
+    """See `Run.plot_timeline`."""
+    go = graph_objects()
+    events = [
+        each
+        for each in run.trace.events(detail=detail)
+        if (host or each.queue != "host") and (stages is None or _stage(each) in stages)
+    ]
+    if not events:
+        raise ValueError(f"stages: none of {stages} is a stage of this run")
+    factor, unit = time_axis(run.step_time)
+    rows = _Rows(events)
+    figure = go.Figure()
+    for kind in sorted({each.kind for each in events}, key=_legend_order):
+        figure.add_trace(_bars(go, kind, [e for e in events if e.kind == kind], rows, factor, unit))
+    for top, bottom in rows.bands:
+        figure.add_shape(
+            type="rect",
+            xref="paper",
+            x0=0,
+            x1=1,
+            y0=top,
+            y1=bottom,
+            fillcolor="#f3f5f8",
+            line={"width": 0},
+            layer="below",
+        )
+    figure.update_layout(
+        barmode="overlay",
+        bargap=0,
+        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "itemsizing": "constant"},
+        margin={"l": 84, "r": 24, "t": 104, "b": 44},
+        dragmode="zoom",
+    )
+    figure.update_yaxes(
+        tickvals=[at for at, _ in rows.ticks],
+        ticktext=[label for _, label in rows.ticks],
+        tickfont={"size": 10.5},
+        range=[rows.bottom + 0.1, -0.1],
+        showgrid=False,
+        fixedrange=True,
+    )
+    figure.update_xaxes(
+        ticksuffix=f" {unit}", range=[0, run.step_time * factor], layer="above traces"
+    )
+    subtitle = f"One step of {run.step_time} · {run.gpus:,} GPUs · one rank of each stage"
+    height = max(260, int(170 + _PIXELS * rows.bottom))
+    return dressed(figure, title=run.scenario.name, subtitle=subtitle, height=height)
+
+
+def _legend_order(kind: str) -> tuple[int, str]:
+    order = [*LOOKS]
+    compute_first = {"forward": -2, "backward": -1}
+    place = order.index(kind) if kind in order else len(order)
+    return compute_first.get(kind, place), kind
+
+
+def _bars(go: Any, kind: str, events: list[Event], rows: _Rows, factor: float, unit: str) -> Any:
+    """All bars of one class."""
+    places = [rows.place[_stage(each), each.queue] for each in events]
+    label, colour = look(kind)
+    return go.Bar(
+        name=label,
+        orientation="h",
+        y=[centre for centre, _ in places],
+        width=[height * 0.9 for _, height in places],
+        base=[each.start * factor for each in events],
+        x=[each.duration * factor for each in events],
+        text=_labels(events),
+        textposition="inside",
+        insidetextanchor="middle",
+        textangle=0,
+        textfont={"color": "white", "size": 9},
+        marker={"color": colour, "line": {"color": "white", "width": 0.4}},
+        customdata=[(each.name, each.rank, each.queue, each.start * factor) for each in events],
+        hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}, %{customdata[2]}<br>"
+        + f"%{{x:.4g}} {unit} from %{{customdata[3]:.6g}} {unit}<extra></extra>",
+    )
+
+
+def _labels(events: list[Event]) -> list[str]:
+    """The number of the micro-batch where there is room for it."""
+    end = max(each.start + each.duration for each in events)
+    labels = []
+    for each in events:
+        found = _MICRO_BATCH.search(each.name)
+        roomy = each.queue == "compute" and each.duration > _LABELLED * end
+        labels.append(found.group(1) if found and roomy else "")
+    return labels

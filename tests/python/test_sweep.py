@@ -1,0 +1,132 @@
+"""Many what-ifs: in order, in parallel, and whatever happens to one of them."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import orrery as orr
+import pytest
+
+
+@pytest.fixture(scope="module")
+def grid(small):
+    free = small.replace({"/plan/data": None})
+    return orr.sweep(
+        free, {"/plan/tensor": [1, 2, 4], "/plan/micro_batch": [1, 2]}, workers=3, progress=False
+    )
+
+
+def test_a_grid_is_every_combination_with_the_last_pointer_fastest(grid):
+    varied = [tuple(point.changes.values()) for point in grid.points]
+    assert varied == [(1, 1), (1, 2), (2, 1), (2, 2), (4, 1), (4, 2)]
+    assert grid.complete
+
+
+def test_a_sweep_is_what_its_scenarios_answer_one_by_one(small, grid):
+    free = small.replace({"/plan/data": None})
+    for point in grid.points:
+        alone = free.replace(point.changes).simulate().json
+        swept = point.run.json
+        del alone["wall_time_s"], swept["wall_time_s"]
+        assert swept == alone
+
+
+def test_the_fastest_has_the_most_tokens_per_second(grid):
+    assert grid.fastest().tokens_per_s == max(run.tokens_per_s for run in grid)
+
+
+def test_only_what_fits_is_left(grid):
+    assert [run for run in grid if run.fits] == list(grid.fits_memory())
+    nothing = grid.where(lambda run: False)
+    assert len(nothing) == 0
+    with pytest.raises(ValueError, match="^no run to choose from"):
+        nothing.fastest()
+
+
+def test_a_variant_that_contradicts_itself_is_listed_and_the_rest_goes_on(small):
+    swept = orr.sweep(small.replace({"/plan/data": None}), {"/plan/tensor": [2, 3]}, progress=False)
+    assert len(swept) == 1
+    assert swept.refused[0].changes == {"/plan/tensor": 3}
+    assert "/plan" in swept.refused[0].refused
+    frame = swept.to_frame()
+    assert list(frame["/plan/tensor"]) == [2, 3]
+    assert frame["refused"].isna().tolist() == [True, False]
+    assert frame["step_time_s"].isna().tolist() == [False, True]
+
+
+def test_a_sweep_in_which_nothing_can_run_is_an_error(small):
+    with pytest.raises(orr.InputError, match="^/plan_/tensor: no such value"):
+        orr.sweep(small, {"/plan_/tensor": [1, 2]}, progress=False)
+
+
+def test_variants_may_be_listed(small):
+    variants = [{"/plan/micro_batch": 1}, {"/plan/micro_batch": 2, "/plan/recompute": "full"}]
+    swept = orr.sweep(small, variants, progress=False)
+    assert [dict(point.changes) for point in swept.points] == variants
+
+
+def test_a_single_value_is_no_list_of_values(small):
+    with pytest.raises(
+        orr.InputError, match="^/plan/schedule: expected a list of values, found '1f1b'"
+    ):
+        orr.sweep(small, {"/plan/schedule": "1f1b"})
+
+
+def test_an_interrupted_sweep_keeps_what_was_done(small):
+    def interrupt(done: int, of: int) -> None:
+        assert of == 40
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.warns(UserWarning, match="^interrupted: [0-9]+ of 40 variants done$"):
+        swept = orr.sweep(
+            small, {"/plan/seq_len": [1024 + 8 * i for i in range(40)]}, workers=1,
+            progress=interrupt,
+        )  # fmt: skip
+    assert not swept.complete
+    assert 3 <= len(swept) < 40
+    lengths = [point.changes["/plan/seq_len"] for point in swept.points]
+    assert lengths == sorted(lengths)
+
+
+def test_progress_counts_every_variant(small):
+    told: list[tuple[int, int]] = []
+    orr.sweep(
+        small, {"/plan/micro_batch": [1, 2]}, progress=lambda done, of: told.append((done, of))
+    )
+    assert told == [(1, 2), (2, 2)]
+
+
+def test_progress_is_one_line_on_stderr(small, capsys):
+    orr.sweep(small, {"/plan/micro_batch": [1]}, progress=True)
+    assert capsys.readouterr().err == "\r1 of 1 variants\n"
+
+
+def test_a_sweep_shows_itself(grid):
+    assert repr(grid) == "Sweep(6 runs)"
+    html = grid._repr_html_()
+    assert html.count("<tr") == html.count("</tr>") == 1 + 6
+    assert "/plan/micro_batch" in html
+
+
+def test_python_goes_on_while_a_step_is_simulated(small):
+    # With a switch interval of an hour a thread runs only when another gives up the lock, so the
+    # main thread gets its turn before the last simulation has ended only if simulating gives it up.
+    before = sys.getswitchinterval()
+    order: list[str] = []
+
+    def simulate() -> None:
+        for _ in range(20):
+            small.simulate()
+        order.append("simulated")
+
+    thread = threading.Thread(target=simulate)
+    try:
+        sys.setswitchinterval(3600)
+        thread.start()
+        order.append("main")
+        thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert order == ["main", "simulated"]
