@@ -49,7 +49,8 @@ Program insert_recompute(Program program);
 /// 2. Collectives of the tensor group inside blocks; with sequence parallelism gathers and
 /// scatters. `overlap`: the weight gradient does not wait for the input gradient's sum.
 Program insert_tensor_collectives(Program program, bool overlap);
-/// 2b. Where the stack's tensor collectives bring hosts together: each host goes on behind them.
+/// 2b. Where the stack's tensor collectives bring hosts together, each host goes on behind those of
+/// forward and recomputation; backward is launched from another thread, far ahead.
 Program insert_host_waits(Program program, const Software& software);
 /// 3. Sends and receives between stages: a receive stands right before the slot that it feeds, a
 /// send right behind the slot whose output it takes.

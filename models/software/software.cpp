@@ -77,7 +77,7 @@ Overlap read_overlap(const Node& node) {
              "bucket", "broadcast_per_rank", "broadcast_group"});
   const auto group = node.find("broadcast_group");
   return {.tensor_backward = node.value_or("tensor_backward", false),
-          .tensor_exposed = number(node, "tensor_exposed", 1, 0, 1),
+          .tensor_exposed = number(node, "tensor_exposed", 1, 0, 4),
           .gradients = node.value_or("gradients", true),
           .data_efficiency = number(node, "data_efficiency", 1, 0.01, 1.5),
           .data_exposed = number(node, "data_exposed", 1, 0, 1),
