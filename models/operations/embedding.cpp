@@ -30,6 +30,43 @@ void Ends::norm_backward(BlockBuilder& block, std::string_view name, OperandId g
 
 namespace {
 
+/// Are positions or segments added to what the tokens' table gives?
+bool adds_rows(const Model& model) {
+  return position_rows(model) > 0 || model.token_types > 0;
+}
+
+/// Bytes of the positions that a rank adds, each once for all its sequences.
+Bytes rows_of_positions(const Ends& ends, DType dtype) {
+  return Bytes{ends.shares.rows / ends.shares.sequences * ends.shares.hidden * bits(dtype) / 8};
+}
+
+/// Every rank adds to its own rows, behind the sum over the vocabulary's shards.
+void add_rows(const Ends& ends, BlockBuilder& block, OperandId words, OperandId out) {
+  const Model& model = ends.inputs.model;
+  Operation& op = block.add(OpKind::add, "positions", {words}, {out});
+  if (const std::int64_t rows = position_rows(model); rows > 0) {
+    op.reads.push_back(ends.table(block, "positions.weight", Role::parameter, rows));
+    op.bytes += rows_of_positions(ends, ends.storage);
+  }
+  if (model.token_types > 0) {
+    block.read(op, ends.table(block, "token_types.weight", Role::parameter, model.token_types));
+  }
+}
+
+void gradients_of_rows(const Ends& ends, BlockBuilder& block, OperandId dy) {
+  const Model& model = ends.inputs.model;
+  Operation& op = block.add(OpKind::add_backward, "positions.backward", {dy}, {});
+  op.dtype = ends.storage;
+  if (const std::int64_t rows = position_rows(model); rows > 0) {
+    op.writes.push_back(ends.table(block, "positions.weight.grad", Role::gradient, rows));
+    op.bytes += rows_of_positions(ends, ends.gradient) * 2;
+  }
+  if (model.token_types > 0) {
+    block.write(op,
+                ends.table(block, "token_types.weight.grad", Role::gradient, model.token_types));
+  }
+}
+
 Block embedding_of_tokens(const Ends& ends) {
   const Model& model = ends.inputs.model;
   BlockBuilder block{"embedding.forward", Pass::forward};
@@ -38,16 +75,12 @@ Block embedding_of_tokens(const Ends& ends) {
   const OperandId words = ends.table(block, "embedding.weight", Role::parameter, ends.shares.vocab);
   const OperandId y = ends.rows(block, "y", Role::output);
   const OperandId out = model.embedding_norm ? ends.rows(block, "embedding.out", Role::saved) : y;
-  Operation& op = block.add(OpKind::embedding, "embedding", {batch, words}, {out});
+  const OperandId rows = adds_rows(model) ? ends.rows(block, "words", Role::temporary) : out;
+  Operation& op = block.add(OpKind::embedding, "embedding", {batch, words}, {rows});
   op.partial_sum = true;
-  // One row of the table is read for each row written; positions and segments are added on the way.
-  op.bytes = ends.all_rows(ends.storage) + block.at(out).bytes() + block.at(batch).bytes();
-  if (const std::int64_t rows = position_rows(model); rows > 0) {
-    op.reads.push_back(ends.table(block, "positions.weight", Role::parameter, rows));
-  }
-  if (model.token_types > 0) {
-    op.reads.push_back(ends.table(block, "token_types.weight", Role::parameter, model.token_types));
-  }
+  // One row of the table is read for each row written.
+  op.bytes = ends.all_rows(ends.storage) + block.at(rows).bytes() + block.at(batch).bytes();
+  if (adds_rows(model)) add_rows(ends, block, rows, out);
   if (model.embedding_norm) ends.norm(block, "embedding_norm", out, y);
   return block.finish();
 }
@@ -75,13 +108,7 @@ Block gradients_of_tables(const Ends& ends) {
   op.full_sequence = {dy};
   // The rows that occur are read and written; a separate accumulation walks the dense gradient.
   op.bytes = block.at(dy).bytes() + ends.all_rows(block.at(fresh).dtype) * 2;
-  if (const std::int64_t rows = position_rows(model); rows > 0) {
-    op.writes.push_back(ends.table(block, "positions.weight.grad", Role::gradient, rows));
-  }
-  if (model.token_types > 0) {
-    op.writes.push_back(
-        ends.table(block, "token_types.weight.grad", Role::gradient, model.token_types));
-  }
+  if (adds_rows(model)) gradients_of_rows(ends, block, dy);
   if (separate) {
     block.add(OpKind::accumulate, "embedding.accumulate", {fresh, words}, {words});
   }

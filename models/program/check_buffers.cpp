@@ -23,6 +23,8 @@ class BufferCheck {
         ranks_{program.classes[c]},
         class_{c},
         stages_{static_cast<std::uint32_t>(program.plan.pipeline)},
+        chunks_{static_cast<std::uint32_t>(program.plan.chunks())},
+        micro_batches_{static_cast<std::uint32_t>(program.plan.micro_batches())},
         held_(ranks_.types.size()) {}
 
   void run() {
@@ -63,7 +65,7 @@ class BufferCheck {
         break;
       case Opcode::backward:
         use(types.saved, each, slot_saved);
-        if (each.chunk + 1 < program_.plan.chunks()) use(types.gradient_in, each, slot_in);
+        if (each.chunk + 1U < chunks_) use(types.gradient_in, each, slot_in);
         if (leaves(each)) bind_first(out, each);
         break;
       default:
@@ -78,12 +80,12 @@ class BufferCheck {
 
   /// Does the chunk have a neighbour that takes what it puts out?
   bool leaves(const Instruction& each) const {
-    return each.op == Opcode::forward ? each.chunk + 1 < program_.plan.chunks() : each.chunk > 0;
+    return each.op == Opcode::forward ? each.chunk + 1U < chunks_ : each.chunk > 0;
   }
 
   Held& at(std::uint16_t type, const Instruction& each, Slot slot) {
     const std::uint32_t index = each.bindings[slot];
-    if (index >= static_cast<std::uint32_t>(program_.plan.micro_batches())) {
+    if (index >= micro_batches_) {
       throw ContractError{
           fmt::format("{}: binds no {}", place(program_, class_, index_), ranks_.types[type].name)};
     }
@@ -124,7 +126,7 @@ class BufferCheck {
   const Program& program_;
   const RankClass& ranks_;
   std::uint32_t class_;
-  std::uint32_t stages_;
+  std::uint32_t stages_, chunks_, micro_batches_;
   std::vector<std::vector<Held>> held_;  // by type and index
   std::size_t index_ = 0;
 };

@@ -2,40 +2,19 @@
 // a plan, a schedule or a pass moved. Dependencies between instructions are written out as the
 // evaluation means them.
 
-#include <fmt/format.h>
+#include "models/program/text.hpp"
 
-#include <iterator>
 #include <limits>
 #include <optional>
-
-#include "models/program/program.hpp"
 
 namespace orrery::models {
 
 namespace {
 
-using Buffer = fmt::memory_buffer;
-
-template <class... Arguments>
-void put(Buffer& text, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-  fmt::format_to(std::back_inserter(text), format, std::forward<Arguments>(arguments)...);
-}
-
 std::string_view mnemonic(Opcode op) {
   constexpr std::string_view of[] = {"FWD", "BWD",  "SEND", "RECV",  "REDUCE_GRAD",
                                      "TIE", "NORM", "OPT",  "GATHER"};
   return of[static_cast<int>(op)];
-}
-
-std::string_view word(Role role) {
-  constexpr std::string_view of[] = {"input",     "output", "parameter", "gradient",
-                                     "optimizer", "saved",  "temporary", "batch"};
-  return of[static_cast<int>(role)];
-}
-
-std::string_view word(Pass pass) {
-  constexpr std::string_view of[] = {"forward", "backward", "recompute", "step"};
-  return of[static_cast<int>(pass)];
 }
 
 std::string_view word(MeshAxis axis) {
@@ -47,7 +26,7 @@ std::string_view word(MeshAxis axis) {
 class ListWriter {
  public:
   ListWriter(const Program& program, const RankClass& ranks, std::optional<std::int64_t> rank,
-             Buffer& text)
+             TextBuffer& text)
       : program_{program},
         ranks_{ranks},
         rank_{rank},
@@ -174,99 +153,13 @@ class ListWriter {
   const Program& program_;
   const RankClass& ranks_;
   std::optional<std::int64_t> rank_;
-  Buffer& text_;
+  TextBuffer& text_;
   std::vector<std::size_t> tags_;  // transfers so far, by channel
   std::size_t index_ = 0;
   std::size_t received_ = nothing, computed_ = nothing, joined_ = nothing;
 };
 
-void put_operands(Buffer& text, std::string_view what, const std::vector<OperandId>& ids,
-                  const Block& block) {
-  if (ids.empty()) return;
-  put(text, " {}=", what);
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    put(text, "{}{}", i > 0 ? "," : "", block.operands[ids[i]].name);
-  }
-}
-
-void put_shape(Buffer& text, const Operation& op, const Program& program) {
-  if (op.gemm.m > 0) {
-    const GemmShape& shape = op.gemm;
-    put(text, " m={} n={} k={}", shape.m, shape.n, shape.k);
-    if (shape.batch > 1) put(text, " batch={}", shape.batch);
-    if (shape.transpose_a) put(text, " transpose_a");
-    if (shape.transpose_b) put(text, " transpose_b");
-    if (shape.accumulate) put(text, " accumulate");
-  }
-  if (op.attention.seq > 0) {
-    const AttentionShape& shape = op.attention;
-    put(text, " b={} s={} heads={} kv_heads={} d={}{}", shape.batch, shape.seq, shape.heads,
-        shape.kv_heads, shape.head_dim, shape.causal ? " causal" : "");
-    if (shape.window > 0) put(text, " window={}", shape.window);
-  }
-  if (op.kind == OpKind::collective) {
-    put(text, " {} comm={}", name(op.collective), program.communicators[op.communicator].name);
-  }
-  if (op.epsilon > 0) put(text, " epsilon={}", op.epsilon);
-}
-
-void put_operation(Buffer& text, std::size_t index, const Operation& op, const Block& block,
-                   const Program& program) {
-  put(text, "  o{} {} {} q={} pass={} class={} dtype={}", index, op.name, name(op.kind),
-      name(op.queue), word(op.pass), name(op.time_class), hardware::name(op.dtype));
-  put_operands(text, "reads", op.reads, block);
-  put_operands(text, "writes", op.writes, block);
-  put_operands(text, "full_sequence", op.full_sequence, block);
-  put_shape(text, op, program);
-  if (op.partial_sum) put(text, " partial_sum");
-  if (op.attention_core) put(text, " attention_core");
-  if (op.host_waits) put(text, " host_waits");
-  for (std::size_t i = 0; i < op.after.size(); ++i) {
-    text.append(std::string_view{i > 0 ? "," : " after="});
-    if (op.after[i] == block_input) {
-      put(text, "input");
-    } else {
-      put(text, "o{}", op.after[i]);
-    }
-  }
-  put(text, " flops={} bytes={}\n", op.flops.count(), op.bytes.count());
-}
-
-void put_block(Buffer& text, const Block& block, const Program& program) {
-  put(text, "block {}\n", block.name);
-  for (const Operand& each : block.operands) {
-    put(text, "  operand {} {} {} {}x{}x{}\n", each.name, word(each.role),
-        hardware::name(each.dtype), each.shape[0], each.shape[1], each.shape[2]);
-  }
-  for (std::size_t i = 0; i < block.operations.size(); ++i) {
-    put_operation(text, i, block.operations[i], block, program);
-  }
-}
-
-void put_phase(Buffer& text, const Phase& phase, const Program& program) {
-  put(text, "phase {}:", phase.name);
-  for (const Invocation& run : phase.invocations) {
-    put(text, " {}", program.blocks[run.block].name);
-    if (run.first_layer >= 0) put(text, "[layer {}, {} of them]", run.first_layer, run.count);
-  }
-  text.push_back('\n');
-}
-
-void put_model(Buffer& text, const Model& model) {
-  put(text,
-      "model {} layers={} hidden={} heads={} kv_heads={} head_dim={} ffn={} vocab={} positions={} "
-      "parameters={}",
-      model.name, model.layers, model.hidden, model.heads, model.kv_heads, model.head_dim,
-      model.ffn_hidden, model.vocab, model.max_positions, model.parameters);
-  constexpr std::string_view norms[] = {"layer_norm", "rms_norm"};
-  constexpr std::string_view positions[] = {"none", "learned", "rotary", "alibi"};
-  constexpr std::string_view activations[] = {"gelu", "silu", "relu"};
-  put(text, " norm={} position={} activation={}{}{}\n", norms[static_cast<int>(model.norm)],
-      positions[static_cast<int>(model.positions)], activations[static_cast<int>(model.activation)],
-      model.gated_mlp ? " gated" : "", model.tied_embeddings ? " tied" : "");
-}
-
-void put_mesh(Buffer& text, const Program& program) {
+void put_mesh(TextBuffer& text, const Program& program) {
   put_model(text, program.model);
   put(text, "plan {}\n", to_json(program.plan).dump());
   put(text, "mesh tensor={} data={} pipeline={}\n", program.mesh.tensor, program.mesh.data,
@@ -274,7 +167,7 @@ void put_mesh(Buffer& text, const Program& program) {
 }
 
 /// "tensor=0 data=* pipeline=1": the ranks that agree with `rank` on the axes not spanned.
-void put_members(Buffer& text, const Communicator& communicator, const Mesh& mesh,
+void put_members(TextBuffer& text, const Communicator& communicator, const Mesh& mesh,
                  std::int64_t rank) {
   const std::int64_t at[] = {mesh.tensor_of(rank), mesh.data_of(rank), mesh.stage_of(rank)};
   for (const MeshAxis axis : {MeshAxis::tensor, MeshAxis::data, MeshAxis::pipeline}) {
@@ -295,7 +188,7 @@ void put_members(Buffer& text, const Communicator& communicator, const Mesh& mes
 std::string text_of_rank(const Program& program, std::int64_t rank) {
   const Mesh& mesh = program.mesh;
   const std::int64_t stage = mesh.stage_of(rank);
-  Buffer text;
+  TextBuffer text;
   put(text, "rank {} tensor={} data={} stage={}\n", rank, mesh.tensor_of(rank), mesh.data_of(rank),
       stage);
   for (const Communicator& each : program.communicators) {
@@ -308,7 +201,7 @@ std::string text_of_rank(const Program& program, std::int64_t rank) {
 }
 
 std::string text_of(const Program& program) {
-  Buffer text;
+  TextBuffer text;
   put_mesh(text, program);
   for (const Communicator& each : program.communicators) {
     put(text, "communicator {} spans=", each.name);

@@ -210,6 +210,26 @@ TEST_CASE("Eight-bit training quantises what its products read and keeps the hea
   CHECK(operation(head_blocks(made.inputs()).forward, "head").dtype == DType::bf16);
 }
 
+TEST_CASE("An embedding reads one row per token, and adds positions behind the tokens' sum") {
+  // GPT-2, two sequences of 512: 1024 rows of 768 in bf16 and int64 tokens; positions are read once
+  // for both. Their fp32 gradient is read and written.
+  Built made = built("gpt2", 512);
+  made.plan.micro_batch = 2;
+  const BlockPair embedding = embedding_blocks(made.inputs());
+  const Operation& words = operation(embedding.forward, "embedding");
+  CHECK(words.partial_sum);
+  CHECK(words.bytes.count() == 2 * 2 * 1024 * 768 + 8 * 1024);
+  const Operation& positions = operation(embedding.forward, "positions");
+  CHECK_FALSE(positions.partial_sum);
+  CHECK(positions.bytes.count() == 2 * (2 * 1024 + 512) * 768);
+  CHECK(operation(embedding.backward, "embedding.backward").bytes.count() ==
+        2 * 1024 * 768 + 2 * 4 * 1024 * 768);
+  CHECK(operation(embedding.backward, "positions.backward").bytes.count() ==
+        2 * 1024 * 768 + 2 * 4 * 512 * 768);
+  // Llama turns queries and keys instead.
+  CHECK(embedding_blocks(built("llama3-8b", 512).inputs()).forward.operations.size() == 1);
+}
+
 TEST_CASE("A shared norm of a parallel block is undone once") {
   Built made = built("falcon-40b", 512);
   made.model.shared_norm = true;

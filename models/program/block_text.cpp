@@ -1,0 +1,108 @@
+// Blocks, phases and the model as text.
+
+#include "models/program/text.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+std::string_view word(Role role) {
+  constexpr std::string_view of[] = {"input",     "output", "parameter", "gradient",
+                                     "optimizer", "saved",  "temporary", "batch"};
+  return of[static_cast<int>(role)];
+}
+
+std::string_view word(Pass pass) {
+  constexpr std::string_view of[] = {"forward", "backward", "recompute", "step"};
+  return of[static_cast<int>(pass)];
+}
+
+void put_operands(TextBuffer& text, std::string_view what, const std::vector<OperandId>& ids,
+                  const Block& block) {
+  if (ids.empty()) return;
+  put(text, " {}=", what);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    put(text, "{}{}", i > 0 ? "," : "", block.operands[ids[i]].name);
+  }
+}
+
+void put_shape(TextBuffer& text, const Operation& op, const Program& program) {
+  if (op.gemm.m > 0) {
+    const GemmShape& shape = op.gemm;
+    put(text, " m={} n={} k={}", shape.m, shape.n, shape.k);
+    if (shape.batch > 1) put(text, " batch={}", shape.batch);
+    if (shape.transpose_a) put(text, " transpose_a");
+    if (shape.transpose_b) put(text, " transpose_b");
+    if (shape.accumulate) put(text, " accumulate");
+  }
+  if (op.attention.seq > 0) {
+    const AttentionShape& shape = op.attention;
+    put(text, " b={} s={} heads={} kv_heads={} d={}{}", shape.batch, shape.seq, shape.heads,
+        shape.kv_heads, shape.head_dim, shape.causal ? " causal" : "");
+    if (shape.window > 0) put(text, " window={}", shape.window);
+  }
+  if (op.kind == OpKind::collective) {
+    put(text, " {} comm={}", name(op.collective), program.communicators[op.communicator].name);
+  }
+  if (op.epsilon > 0) put(text, " epsilon={}", op.epsilon);
+}
+
+void put_operation(TextBuffer& text, std::size_t index, const Operation& op, const Block& block,
+                   const Program& program) {
+  put(text, "  o{} {} {} q={} pass={} class={} dtype={}", index, op.name, name(op.kind),
+      name(op.queue), word(op.pass), name(op.time_class), hardware::name(op.dtype));
+  put_operands(text, "reads", op.reads, block);
+  put_operands(text, "writes", op.writes, block);
+  put_operands(text, "full_sequence", op.full_sequence, block);
+  put_shape(text, op, program);
+  if (op.partial_sum) put(text, " partial_sum");
+  if (op.attention_core) put(text, " attention_core");
+  if (op.host_waits) put(text, " host_waits");
+  for (std::size_t i = 0; i < op.after.size(); ++i) {
+    text.append(std::string_view{i > 0 ? "," : " after="});
+    if (op.after[i] == block_input) {
+      put(text, "input");
+    } else {
+      put(text, "o{}", op.after[i]);
+    }
+  }
+  put(text, " flops={} bytes={}\n", op.flops.count(), op.bytes.count());
+}
+
+}  // namespace
+
+void put_block(TextBuffer& text, const Block& block, const Program& program) {
+  put(text, "block {}\n", block.name);
+  for (const Operand& each : block.operands) {
+    put(text, "  operand {} {} {} {}x{}x{}\n", each.name, word(each.role),
+        hardware::name(each.dtype), each.shape[0], each.shape[1], each.shape[2]);
+  }
+  for (std::size_t i = 0; i < block.operations.size(); ++i) {
+    put_operation(text, i, block.operations[i], block, program);
+  }
+}
+
+void put_phase(TextBuffer& text, const Phase& phase, const Program& program) {
+  put(text, "phase {}:", phase.name);
+  for (const Invocation& run : phase.invocations) {
+    put(text, " {}", program.blocks[run.block].name);
+    if (run.first_layer >= 0) put(text, "[layer {}, {} of them]", run.first_layer, run.count);
+  }
+  text.push_back('\n');
+}
+
+void put_model(TextBuffer& text, const Model& model) {
+  put(text,
+      "model {} layers={} hidden={} heads={} kv_heads={} head_dim={} ffn={} vocab={} positions={} "
+      "parameters={}",
+      model.name, model.layers, model.hidden, model.heads, model.kv_heads, model.head_dim,
+      model.ffn_hidden, model.vocab, model.max_positions, model.parameters);
+  constexpr std::string_view norms[] = {"layer_norm", "rms_norm"};
+  constexpr std::string_view positions[] = {"none", "learned", "rotary", "alibi"};
+  constexpr std::string_view activations[] = {"gelu", "silu", "relu"};
+  put(text, " norm={} position={} activation={}{}{}\n", norms[static_cast<int>(model.norm)],
+      positions[static_cast<int>(model.positions)], activations[static_cast<int>(model.activation)],
+      model.gated_mlp ? " gated" : "", model.tied_embeddings ? " tied" : "");
+}
+
+}  // namespace orrery::models
