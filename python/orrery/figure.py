@@ -30,11 +30,17 @@ def dressed(figure: Any, *, title: str, subtitle: str, height: int) -> Any:
         paper_bgcolor="white",
         plot_bgcolor="white",
         height=height,
+        modebar={"bgcolor": "white", "color": "#b5bdc8", "remove": ["select2d", "lasso2d"]},
         hoverlabel={"bgcolor": "white", "bordercolor": GRID, "font": {"color": INK}},
     )
     figure.update_xaxes(gridcolor=GRID, zeroline=False, tickcolor=GRID, ticks="outside")
     figure.update_yaxes(gridcolor=GRID, zeroline=False)
     return figure
+
+
+def told(value: float, longest: float, unit: str) -> str:
+    """A time on an axis that goes to `longest`, as many decimals for all of them."""
+    return f"{value:.{2 if longest >= 10 else 3}f} {unit}"
 
 
 def time_axis(longest: float) -> tuple[float, str]:

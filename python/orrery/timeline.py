@@ -16,6 +16,7 @@ _STAGE = re.compile(r"stage (\d+)")
 _MICRO_BATCH = re.compile(r"mb (\d+)$")
 _COMPUTE_ROW, _OTHER_ROW, _GAP = 1.0, 0.55, 0.4  # heights of rows, and between stages
 _PIXELS = 26  # per unit of height
+_OUTLINED = 4000  # most bars that have an outline: more of them would be all outline
 _LABELLED = 0.007  # shortest bar with its micro-batch written in it, as a share of the step
 
 
@@ -71,6 +72,7 @@ def plot(run: Run, *, stages: list[int] | None, host: bool, detail: str) -> Any:
     figure = go.Figure()
     for kind in sorted({each.kind for each in events}, key=_legend_order):
         figure.add_trace(_bars(go, kind, [e for e in events if e.kind == kind], rows, factor, unit))
+    figure.update_traces(marker_line_width=0.5 if len(events) <= _OUTLINED else 0)
     for top, bottom in rows.bands:
         figure.add_shape(
             type="rect",
@@ -87,7 +89,7 @@ def plot(run: Run, *, stages: list[int] | None, host: bool, detail: str) -> Any:
         barmode="overlay",
         bargap=0,
         legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "itemsizing": "constant"},
-        margin={"l": 84, "r": 24, "t": 104, "b": 44},
+        margin={"l": 84, "r": 24, "t": 96, "b": 44},
         dragmode="zoom",
     )
     figure.update_yaxes(
@@ -129,7 +131,7 @@ def _bars(go: Any, kind: str, events: list[Event], rows: _Rows, factor: float, u
         insidetextanchor="middle",
         textangle=0,
         textfont={"color": "white", "size": 9},
-        marker={"color": colour, "line": {"color": "white", "width": 0.4}},
+        marker={"color": colour, "line": {"color": "white"}},
         customdata=[(each.name, each.rank, each.queue, each.start * factor) for each in events],
         hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}, %{customdata[2]}<br>"
         + f"%{{x:.4g}} {unit} from %{{customdata[3]:.6g}} {unit}<extra></extra>",

@@ -101,9 +101,9 @@ def test_a_run_versus_itself_differs_in_nothing(small_run):
 
 
 def test_a_run_becomes_a_row(small):
-    changed = small.replace({"/plan/micro_batch": 1}).simulate()
+    changed = small.replace({"/plan/micro_batch": 2}).simulate()
     row = changed.to_series()
-    assert row["/plan/micro_batch"] == 1
+    assert row["/plan/micro_batch"] == 2
     assert row["step_time_s"] == changed.step_time
     frame = changed.to_frame()
     assert frame.shape[0] == 1
@@ -145,9 +145,9 @@ def test_a_trace_is_chrome_json(small_run, tmp_path):
     for each in events:
         assert each.start >= 0
         assert each.start + each.duration <= small_run.step_time * (1 + 1e-9)
-    # The slowest rank's last piece of work ends the step; traces are exact to a picosecond.
-    ends = max(each.start + each.duration for each in events if each.queue == "compute")
-    assert ends == pytest.approx(small_run.step_time, rel=1e-6)
+    # After the last piece of work only the host ends the step.
+    end = max(each.start + each.duration for each in events)
+    assert small_run.step_time - end <= small_run.breakdown["host"] + 1e-9
 
 
 def test_a_detail_that_is_none_is_refused(small_run):

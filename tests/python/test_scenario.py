@@ -29,8 +29,8 @@ def test_replace_leaves_the_original_as_it_is(small):
 
 
 def test_changes_add_up(small):
-    changed = small.replace({"/plan/micro_batch": 1}).replace({"/plan/seq_len": 4096})
-    assert changed.changes == {"/plan/micro_batch": 1, "/plan/seq_len": 4096}
+    changed = small.replace({"/plan/micro_batch": 2}).replace({"/plan/seq_len": 4096})
+    assert changed.changes == {"/plan/micro_batch": 2, "/plan/seq_len": 4096}
 
 
 def test_a_scenario_cannot_be_changed_in_place(small):
@@ -66,8 +66,8 @@ def test_parts_stand_before_those_of_the_scenario(small):
     assert orr.load(small.name, cluster="dgx-a100-80gb x 1")["/cluster/node/gpu/name"].startswith(
         "a100"
     )
-    plan = {**small["/plan"], "micro_batch": 1}
-    assert orr.load(small.name, plan=plan)["/plan/micro_batch"] == 1
+    plan = {**small["/plan"], "micro_batch": 2}
+    assert orr.load(small.name, plan=plan)["/plan/micro_batch"] == 2
 
 
 def test_a_saved_scenario_asks_the_same(small, tmp_path):
@@ -78,7 +78,7 @@ def test_a_saved_scenario_asks_the_same(small, tmp_path):
 
 
 def test_a_pickled_scenario_is_equal(small):
-    changed = small.replace({"/plan/micro_batch": 1})
+    changed = small.replace({"/plan/micro_batch": 2})
     copy = pickle.loads(pickle.dumps(changed))
     assert copy == changed
     assert hash(copy) == hash(changed)
@@ -88,8 +88,8 @@ def test_a_pickled_scenario_is_equal(small):
 
 def test_a_scenario_shows_its_name_and_changes(small):
     assert repr(small) == "Scenario('llama3-8b-8-h100')"
-    changed = small.replace({"/plan/micro_batch": 1})
-    assert repr(changed) == "Scenario('llama3-8b-8-h100', {'/plan/micro_batch': 1})"
+    changed = small.replace({"/plan/micro_batch": 2})
+    assert repr(changed) == "Scenario('llama3-8b-8-h100', {'/plan/micro_batch': 2})"
 
 
 @pytest.mark.parametrize(
