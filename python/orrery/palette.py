@@ -40,7 +40,7 @@ INK = "#1f2733"
 FAINT = "#6b7684"
 GRID = "#e8ebef"
 GOOD = "#3a8f5c"
-FONT = "Inter, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
+FONT = "Inter, Segoe UI, Helvetica Neue, Arial, sans-serif"
 
 
 def look(kind: str) -> Look:

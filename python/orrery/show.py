@@ -10,6 +10,8 @@ from orrery.palette import FAINT, FONT, INK, look
 if TYPE_CHECKING:
     from orrery.run import Run
 
+_SEEN = 0.0005  # share of the step from which a class is shown
+
 
 def line(run: Run) -> str:
     """For `repr`."""
@@ -28,8 +30,12 @@ def figures(run: Run) -> list[tuple[str, str]]:
         ("waiting on", look(run.bottleneck).label),
     ]
     if run.cost is not None:
-        rows.append(("cost of a step", f"${run.cost:,.2f}"))
+        rows.append(("cost of a step", _dollars(run.cost)))
     return rows
+
+
+def _dollars(amount: float) -> str:
+    return f"${amount:,.2f}" if amount >= 1 else f"${amount:.3g}"
 
 
 def text(run: Run) -> str:
@@ -62,7 +68,9 @@ def html(run: Run) -> str:
 
 def _bar(run: Run) -> str:
     """The step as one bar, a legend under it."""
-    shown = [(look(kind), time) for kind, time in run.breakdown.items() if time > 0]
+    shown = [
+        (look(kind), time) for kind, time in run.breakdown.items() if time >= _SEEN * run.step_time
+    ]
     blocks = "".join(
         f"<div title='{escape(f'{each.label}: {time}')}' style='background:{each.colour};"
         f"width:{100 * time / run.step_time:.3f}%'></div>"

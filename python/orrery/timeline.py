@@ -16,8 +16,8 @@ _STAGE = re.compile(r"stage (\d+)")
 _MICRO_BATCH = re.compile(r"mb (\d+)$")
 _COMPUTE_ROW, _OTHER_ROW, _GAP = 1.0, 0.55, 0.4  # heights of rows, and between stages
 _PIXELS = 26  # per unit of height
-_OUTLINED = 4000  # most bars that have an outline: more of them would be all outline
-_LABELLED = 0.007  # shortest bar with its micro-batch written in it, as a share of the step
+_OUTLINED = 0.002  # shortest bar with an outline; a shorter one would be all outline
+_LABELLED = 0.007  # shortest bar with its micro-batch written in it; shares of the step
 
 
 class _Rows:
@@ -63,7 +63,9 @@ def plot(run: Run, *, stages: list[int] | None, host: bool, detail: str) -> Any:
     events = [
         each
         for each in run.trace.events(detail=detail)
-        if (host or each.queue != "host") and (stages is None or _stage(each) in stages)
+        if each.duration > 0
+        and (host or each.queue != "host")
+        and (stages is None or _stage(each) in stages)
     ]
     if not events:
         raise ValueError(f"stages: none of {stages} is a stage of this run")
@@ -71,8 +73,8 @@ def plot(run: Run, *, stages: list[int] | None, host: bool, detail: str) -> Any:
     rows = _Rows(events)
     figure = go.Figure()
     for kind in sorted({each.kind for each in events}, key=_legend_order):
-        figure.add_trace(_bars(go, kind, [e for e in events if e.kind == kind], rows, factor, unit))
-    figure.update_traces(marker_line_width=0.5 if len(events) <= _OUTLINED else 0)
+        of_kind = [each for each in events if each.kind == kind]
+        figure.add_trace(_bars(go, kind, of_kind, rows, run.step_time, factor, unit))
     for top, bottom in rows.bands:
         figure.add_shape(
             type="rect",
@@ -89,8 +91,9 @@ def plot(run: Run, *, stages: list[int] | None, host: bool, detail: str) -> Any:
         barmode="overlay",
         bargap=0,
         legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "itemsizing": "constant"},
-        margin={"l": 84, "r": 24, "t": 96, "b": 44},
+        margin={"l": 84, "r": 24, "t": 86, "b": 44},
         dragmode="zoom",
+        uniformtext={"minsize": 8, "mode": "hide"},
     )
     figure.update_yaxes(
         tickvals=[at for at, _ in rows.ticks],
@@ -115,7 +118,9 @@ def _legend_order(kind: str) -> tuple[int, str]:
     return compute_first.get(kind, place), kind
 
 
-def _bars(go: Any, kind: str, events: list[Event], rows: _Rows, factor: float, unit: str) -> Any:
+def _bars(
+    go: Any, kind: str, events: list[Event], rows: _Rows, step: float, factor: float, unit: str
+) -> Any:
     """All bars of one class."""
     places = [rows.place[_stage(each), each.queue] for each in events]
     label, colour = look(kind)
@@ -126,24 +131,29 @@ def _bars(go: Any, kind: str, events: list[Event], rows: _Rows, factor: float, u
         width=[height * 0.9 for _, height in places],
         base=[each.start * factor for each in events],
         x=[each.duration * factor for each in events],
-        text=_labels(events),
+        text=_labels(events, step),
         textposition="inside",
         insidetextanchor="middle",
         textangle=0,
         textfont={"color": "white", "size": 9},
-        marker={"color": colour, "line": {"color": "white"}},
+        marker={
+            "color": colour,
+            "line": {
+                "color": "white",
+                "width": [0.5 if each.duration > _OUTLINED * step else 0 for each in events],
+            },
+        },
         customdata=[(each.name, each.rank, each.queue, each.start * factor) for each in events],
         hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}, %{customdata[2]}<br>"
         + f"%{{x:.4g}} {unit} from %{{customdata[3]:.6g}} {unit}<extra></extra>",
     )
 
 
-def _labels(events: list[Event]) -> list[str]:
+def _labels(events: list[Event], step: float) -> list[str]:
     """The number of the micro-batch where there is room for it."""
-    end = max(each.start + each.duration for each in events)
     labels = []
     for each in events:
         found = _MICRO_BATCH.search(each.name)
-        roomy = each.queue == "compute" and each.duration > _LABELLED * end
+        roomy = each.queue == "compute" and each.duration > _LABELLED * step
         labels.append(found.group(1) if found and roomy else "")
     return labels

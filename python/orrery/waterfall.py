@@ -26,13 +26,14 @@ _COLOURS = {
 }
 _ROW_HEIGHT = 34
 _BAR = 0.62
+_SMALLEST = 0.0005  # share of the step that has a row of its own
 
 
 def plot(run: Run) -> Any:
     """Bars from left to right, top to bottom; a part that gives time back goes to the left."""
     go = graph_objects()
     factor, unit = time_axis(run.step_time)
-    parts = [(name, time) for name, time in run.waterfall if time]
+    parts = _worth_a_row(run)
     names = [name for name, _ in parts] + ["predicted step"]
     lengths = [time * factor for _, time in parts] + [run.step_time * factor]
     bases = [sum(lengths[:i]) for i in range(len(parts))] + [0.0]
@@ -87,3 +88,11 @@ def plot(run: Run) -> Any:
     subtitle = f"Ideal machine to predicted step on {run.gpus:,} GPUs · MFU {run.mfu:.1%}"
     height = 140 + _ROW_HEIGHT * len(names)
     return dressed(figure, title=run.scenario.name, subtitle=subtitle, height=height)
+
+
+def _worth_a_row(run: Run) -> list[tuple[str, float]]:
+    """The parts, those too small to see summed up in a last one."""
+    seen = [part for part in run.waterfall if abs(part[1]) >= _SMALLEST * run.step_time]
+    rest = run.step_time - sum(time for _, time in seen)
+    small = [part for part in run.waterfall if part[1] and part not in seen]
+    return [*seen, ("all smaller parts", rest)] if small else list(seen)
