@@ -20,10 +20,11 @@ std::int64_t communicators_of(const Plan& plan) {
 void add_memory(const Question& question, Prediction& prediction) {
   const MemoryAllowances& allowed = question.software.memory;
   const Program& program = *prediction.program;
+  const std::vector<MemoryPeak> peaks = memory_peaks(program);
   for (std::uint32_t c = 0; c < program.classes.size(); ++c) {
     StageMemory stage;
     stage.stage = program.classes[c].stage;
-    stage.program = memory_peak(program, c).by_kind;
+    stage.program = peaks[c].by_kind;
     stage.context = allowed.context + allowed.workspace +
                     allowed.per_communicator * communicators_of(question.plan);
     const auto of = [&](BufferKind kind) { return stage.program[static_cast<std::size_t>(kind)]; };

@@ -30,17 +30,23 @@ Bytes workspace_of(const Program& program, const Phase& phase,
   return peak;
 }
 
+/// Of every phase.
+std::vector<Bytes> workspaces_of(const Program& program) {
+  std::vector<Bytes> blocks, phases;
+  for (const Block& block : program.blocks) blocks.push_back(block.temporary_peak());
+  for (const Phase& phase : program.phases) {
+    phases.push_back(workspace_of(program, phase, blocks));
+  }
+  return phases;
+}
+
 /// Follows one class's list.
 class MemoryWalk {
  public:
-  MemoryWalk(const Program& program, const RankClass& ranks) : program_{program}, ranks_{ranks} {
+  MemoryWalk(const Program& program, const RankClass& ranks, const std::vector<Bytes>& workspace)
+      : program_{program}, ranks_{ranks}, workspace_{workspace} {
     for (const PersistentBuffer& each : ranks.persistent) now_[at(each.kind)] += each.bytes;
     held_ = total(now_);
-    std::vector<Bytes> blocks;
-    for (const Block& block : program.blocks) blocks.push_back(block.temporary_peak());
-    for (const Phase& phase : program.phases) {
-      workspace_.push_back(workspace_of(program, phase, blocks));
-    }
   }
 
   MemoryPeak run() {
@@ -98,7 +104,7 @@ class MemoryWalk {
 
   const Program& program_;
   const RankClass& ranks_;
-  std::vector<Bytes> workspace_;  // by phase
+  const std::vector<Bytes>& workspace_;  // by phase
   MemoryByKind now_{};  // without workspace
   Bytes held_{};        // their sum
   MemoryPeak peak_{};
@@ -108,7 +114,16 @@ class MemoryWalk {
 }  // namespace
 
 MemoryPeak memory_peak(const Program& program, std::uint32_t rank_class) {
-  return MemoryWalk{program, program.classes[rank_class]}.run();
+  return MemoryWalk{program, program.classes[rank_class], workspaces_of(program)}.run();
+}
+
+std::vector<MemoryPeak> memory_peaks(const Program& program) {
+  const std::vector<Bytes> workspaces = workspaces_of(program);
+  std::vector<MemoryPeak> peaks;
+  for (const RankClass& ranks : program.classes) {
+    peaks.push_back(MemoryWalk{program, ranks, workspaces}.run());
+  }
+  return peaks;
 }
 
 }  // namespace orrery::models

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "models/program/program.hpp"
 
@@ -21,5 +22,7 @@ struct MemoryPeak {
 /// The highest sum of live buffers of one rank: what it holds for the whole step, what is bound,
 /// and the temporaries of the running phase.
 MemoryPeak memory_peak(const Program& program, std::uint32_t rank_class);
+/// Of every class, by its index.
+std::vector<MemoryPeak> memory_peaks(const Program& program);
 
 }  // namespace orrery::models
