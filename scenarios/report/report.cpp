@@ -69,7 +69,7 @@ std::string title(const ReportInputs& in) {
 
 /// One line of the summary.
 std::string line(std::string_view label, std::string_view value, std::string_view rest = "") {
-  return fmt::format("  {:<14}{:<18}{}\n", label, value, rest);
+  return fmt::format("  {:<14}{:<18}  {}\n", label, value, rest);
 }
 
 std::string published_line(const ReportInputs& in) {
