@@ -36,10 +36,17 @@ Ledger ledger_of(const Program& program, std::uint32_t rank_class) {
     switch (each.op) {
       case Opcode::forward:
       case Opcode::backward:
-      case Opcode::optimizer: add(sum, phases[each.target], 1); break;
-      case Opcode::send: sum.transfer_bytes += program.channels[each.target].bytes; break;
-      case Opcode::receive: break;
-      default: sum.collective_bytes += program.collectives[each.target].bytes; break;
+      case Opcode::optimizer:
+        add(sum, phases[each.target], 1);
+        break;
+      case Opcode::send:
+        sum.transfer_bytes += program.channels[each.target].bytes;
+        break;
+      case Opcode::receive:
+        break;
+      default:
+        sum.collective_bytes += program.collectives[each.target].bytes;
+        break;
     }
   }
   return sum;

@@ -12,7 +12,9 @@ Bytes total(const MemoryByKind& memory) {
 
 namespace {
 
-constexpr std::size_t at(BufferKind kind) { return static_cast<std::size_t>(kind); }
+constexpr std::size_t at(BufferKind kind) {
+  return static_cast<std::size_t>(kind);
+}
 
 /// Temporaries of a phase: its largest block, and where layers follow each other in backward a
 /// second gradient to pass between them.
@@ -22,8 +24,8 @@ Bytes workspace_of(const Program& program, const Phase& phase,
   for (const Invocation& run : phase.invocations) {
     const Block& block = program.blocks[run.block];
     Bytes each = block_peaks[run.block];
-    const bool passes_gradient = block.find("x.grad").has_value() && phase.invocations.size() +
-        static_cast<std::size_t>(run.count) > 2;
+    const bool passes_gradient = block.find("x.grad").has_value() &&
+                                 phase.invocations.size() + static_cast<std::size_t>(run.count) > 2;
     if (passes_gradient) each += block.operands[*block.find("x.grad")].bytes() * 2;
     peak = std::max(peak, each);
   }
@@ -66,8 +68,8 @@ class MemoryWalk {
   }
 
   void step(std::size_t i, const Instruction& each) {
-    const bool runs = each.op == Opcode::forward || each.op == Opcode::backward ||
-                      each.op == Opcode::optimizer;
+    const bool runs =
+        each.op == Opcode::forward || each.op == Opcode::backward || each.op == Opcode::optimizer;
     if (each.op == Opcode::receive) {
       hold(each.target % 2 == 0 ? buffers(each).saved : buffers(each).gradient_in, 1);
     } else if (each.op == Opcode::forward) {
@@ -105,8 +107,8 @@ class MemoryWalk {
   const Program& program_;
   const RankClass& ranks_;
   const std::vector<Bytes>& workspace_;  // by phase
-  MemoryByKind now_{};  // without workspace
-  Bytes held_{};        // their sum
+  MemoryByKind now_{};                   // without workspace
+  Bytes held_{};                         // their sum
   MemoryPeak peak_{};
   Bytes highest_{-1};
 };

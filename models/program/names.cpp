@@ -3,14 +3,15 @@
 namespace orrery::models {
 
 std::string_view name(BufferKind kind) {
-  constexpr std::string_view of[] = {"parameter", "gradient", "optimizer",
-                                     "activation", "staging", "workspace"};
+  constexpr std::string_view of[] = {"parameter",  "gradient", "optimizer",
+                                     "activation", "staging",  "workspace"};
   return of[static_cast<int>(kind)];
 }
 
 std::string_view name(Opcode op) {
-  constexpr std::string_view of[] = {"forward", "backward", "send", "receive", "reduce_gradient",
-                                     "tie", "norm", "optimizer", "gather"};
+  constexpr std::string_view of[] = {"forward", "backward",        "send",
+                                     "receive", "reduce_gradient", "tie",
+                                     "norm",    "optimizer",       "gather"};
   return of[static_cast<int>(op)];
 }
 
