@@ -99,6 +99,10 @@ class Sweep(Sequence[Run]):
     def __iter__(self) -> Iterator[Run]:
         return iter(self._runs)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        points = [(dict(point.changes), point.run, point.refused) for point in self._points]
+        return _restore, (points, self._complete)
+
     def __repr__(self) -> str:
         refused = f", {len(self.refused)} refused" if self.refused else ""
         partial = "" if self._complete else ", interrupted"
@@ -110,6 +114,11 @@ class Sweep(Sequence[Run]):
         frame = self.to_frame().reindex(columns=[*varying, *shown, "refused"])
         table: str = frame.dropna(axis="columns", how="all").to_html(max_rows=40)
         return table
+
+
+def _restore(points: list[tuple[dict[str, Any], Run | None, str | None]], complete: bool) -> Sweep:
+    made = [Point(MappingProxyType(changes), run, refused) for changes, run, refused in points]
+    return Sweep(made, complete=complete)
 
 
 def sweep(

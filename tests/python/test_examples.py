@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,12 @@ EXAMPLES = sorted((ROOT / "python" / "examples").glob("*.py"))
 
 def test_there_are_examples():
     assert EXAMPLES
+
+
+def test_python_in_the_readme_is_an_example_as_it_stands():
+    examples = [each.read_text() for each in EXAMPLES]
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL):
+        assert block in examples
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)

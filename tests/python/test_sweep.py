@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 import threading
 
@@ -108,6 +109,12 @@ def test_a_sweep_shows_itself(grid):
     html = grid._repr_html_()
     assert html.count("<tr") == html.count("</tr>") == 1 + 6
     assert "/plan/micro_batch" in html
+
+
+def test_a_pickled_sweep_is_the_same_table(grid):
+    copy = pickle.loads(pickle.dumps(grid))
+    assert copy.to_frame().equals(grid.to_frame())
+    assert copy.complete
 
 
 def test_python_goes_on_while_a_step_is_simulated(small):
