@@ -7,6 +7,7 @@
 #include <string>
 
 #include "scenarios/command/commands.hpp"
+#include "scenarios/command/heap.hpp"
 #include "sim/errors.hpp"
 #include "sim/input/text.hpp"
 
@@ -55,6 +56,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace orrery;
+  scenarios::prepare_heap();
   try {
     return scenarios::run(argc, argv);
   } catch (const InputError& error) {
