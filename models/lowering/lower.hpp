@@ -9,13 +9,24 @@ namespace orrery::models {
 
 /// Block indices that every Program starts with.
 enum BlockIndex : std::uint32_t {
-  layer_forward, layer_backward, embedding_forward, embedding_backward, head_forward,
-  head_backward, first_step_block,
+  layer_forward,
+  layer_backward,
+  embedding_forward,
+  embedding_backward,
+  head_forward,
+  head_backward,
+  first_step_block,
 };
 
 /// Communicator indices that every Program starts with.
 enum CommunicatorIndex : std::uint16_t {
-  tensor_group, data_group, forward_pipe, backward_pipe, model_group, world_group, tie_group,
+  tensor_group,
+  data_group,
+  forward_pipe,
+  backward_pipe,
+  model_group,
+  world_group,
+  tie_group,
 };
 
 /// The phase of a chunk's forward, and of its backward.
@@ -48,7 +59,9 @@ Program schedule_slots(const BlockInputs& inputs);
 Program insert_recompute(Program program);
 /// 2. Collectives of the tensor group inside blocks; with sequence parallelism gathers and
 /// scatters. `overlap`: the weight gradient does not wait for the input gradient's sum.
-Program insert_tensor_collectives(Program program, bool overlap);
+/// `gathered`: are inputs gathered under sequence parallelism kept for backward, or gathered again?
+Program insert_tensor_collectives(Program program, bool overlap,
+                                  Gathered gathered = Gathered::again);
 /// 2b. Where the stack's tensor collectives bring hosts together, each host goes on behind those of
 /// forward and recomputation; backward is launched from another thread, far ahead.
 Program insert_host_waits(Program program, const Software& software);

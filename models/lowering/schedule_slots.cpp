@@ -79,7 +79,8 @@ Program schedule_slots(const BlockInputs& inputs) {
 Program lower(const BlockInputs& inputs) {
   Program program = schedule_slots(inputs);
   program = insert_recompute(std::move(program));
-  program = insert_tensor_collectives(std::move(program), inputs.software.overlap.tensor_backward);
+  program = insert_tensor_collectives(std::move(program), inputs.software.overlap.tensor_backward,
+                                      inputs.software.gathered);
   program = insert_host_waits(std::move(program), inputs.software);
   program = insert_transfers(std::move(program));
   program = insert_gradient_reduction(std::move(program), inputs.software);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -10,8 +11,8 @@ namespace {
 /// Rewrites one block, operation by operation.
 class TensorCutter {
  public:
-  TensorCutter(Block& block, const Plan& plan, bool overlap)
-      : block_{block}, plan_{plan}, overlap_{overlap} {}
+  TensorCutter(Block& block, const Plan& plan, bool overlap, Gathered gathered)
+      : block_{block}, plan_{plan}, overlap_{overlap}, kept_{gathered == Gathered::kept} {}
 
   void run() {
     std::vector<Operation> source = std::move(block_.operations);
@@ -27,6 +28,7 @@ class TensorCutter {
         if (block_.operations.back().kind == OpKind::cross_entropy) agree_on_loss();
       }
     }
+    drop_replaced_shards();
     link(block_);
     for (const auto& [waiter, awaited] : serial_) {
       block_.operations[waiter].after.push_back(static_cast<OpId>(awaited));
@@ -69,12 +71,17 @@ class TensorCutter {
   /// Gathers what `op` must find whole and points its reads at the gathered copies.
   void gather_inputs(Operation& op) {
     // Backward gathers again what recomputation had gathered: forward keeps only shards.
-    if (op.pass != pass_) gathered_.clear();
+    if (op.pass != pass_ && !kept_) gathered_.clear();
     pass_ = op.pass;
     for (const OperandId id : op.full_sequence) {
       if (!is_shard(id) || gathered_.count(id) > 0) continue;
       const OperandId full = whole(id, ".full");
       gathered_[id] = full;
+      if (keeps(id)) {
+        block_.operands[full].role = Role::saved;
+        replaced_.push_back(id);
+        if (op.pass == Pass::backward) continue;  // forward left it there
+      }
       const std::string again = op.pass == Pass::recompute ? ".gather.again" : ".gather";
       block_.operations.push_back(collective(block_.operands[id].name + again,
                                              Collective::all_gather, id, full, op.pass,
@@ -89,6 +96,21 @@ class TensorCutter {
       id = full->second;
     }
     for (const OperandId id : op.writes) gathered_.erase(id);  // a stale copy is never read
+  }
+
+  /// Is it the gathered tensor that forward leaves for backward, instead of the shard?
+  bool keeps(OperandId shard) const { return kept_ && block_.operands[shard].role == Role::saved; }
+
+  /// A saved shard that only its gathered copy is read of lives no longer than a temporary.
+  void drop_replaced_shards() {
+    for (const OperandId id : replaced_) {
+      bool read = false;
+      for (const Operation& op : block_.operations) {
+        if (op.kind == OpKind::collective) continue;
+        read = read || std::find(op.reads.begin(), op.reads.end(), id) != op.reads.end();
+      }
+      if (!read) block_.operands[id].role = Role::temporary;
+    }
   }
 
   /// The operation writes an addend; the group's sum goes where it wrote before.
@@ -128,7 +150,9 @@ class TensorCutter {
   Block& block_;
   const Plan& plan_;
   bool overlap_;
+  bool kept_;
   std::map<OperandId, OperandId> gathered_;
+  std::vector<OperandId> replaced_;  // shards whose gathered copies are kept
   Pass pass_ = Pass::forward;
   std::vector<std::pair<std::size_t, std::size_t>> serial_;
   std::size_t last_sum_ = 0;
@@ -136,9 +160,9 @@ class TensorCutter {
 
 }  // namespace
 
-Program insert_tensor_collectives(Program program, bool overlap) {
+Program insert_tensor_collectives(Program program, bool overlap, Gathered gathered) {
   if (program.plan.tensor == 1) return program;
-  for (Block& block : program.blocks) TensorCutter{block, program.plan, overlap}.run();
+  for (Block& block : program.blocks) TensorCutter{block, program.plan, overlap, gathered}.run();
   return program;
 }
 

@@ -1,6 +1,7 @@
 // What stands behind the last layer: final norm, BERT's transform and pooler, the vocabulary
 // projection and the loss.
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -26,6 +27,7 @@ class HeadBuilder {
       in = out;
     }
     if (model.pooler) pool(in);
+    if (picks()) in = pick(in);
     if (model.head_transform) in = transform(in);
     linear_.forward(vocabulary(), in, logits("logits", Role::temporary, ends_.storage));
     Operation& loss = block_.add(OpKind::cross_entropy, "loss",
@@ -47,11 +49,14 @@ class HeadBuilder {
     const OperandId in = model.final_norm ? ends_.rows(block_, "final_norm.out", Role::saved) : x;
     const OperandId d_in =
         model.final_norm ? ends_.rows(block_, "final_norm.out.grad", Role::temporary) : dx;
+    const OperandId picked = picks() ? rows("picked", Role::saved) : in;
+    const OperandId d_picked = picks() ? rows("picked.grad", Role::temporary) : d_in;
     if (model.head_transform) {
-      transform_backward(in, d_logits, d_in);
+      transform_backward(picked, d_logits, d_picked);
     } else {
-      linear_.backward(vocabulary(), in, d_logits, d_in);
+      linear_.backward(vocabulary(), picked, d_logits, d_picked);
     }
+    if (picks()) put_back(d_picked, d_in);
     if (model.pooler) pool_backward(d_in);
     if (model.final_norm) ends_.norm_backward(block_, "final_norm", d_in, x, dx);
     return block_.finish();
@@ -63,6 +68,7 @@ class HeadBuilder {
             .in = ends_.shares.hidden,
             .out = ends_.shares.vocab,
             .bias = ends_.inputs.model.head_bias,
+            .rows = picks() ? predicted() : 0,
             .low_precision = false};
   }
   /// A dense layer that every rank of the tensor group has whole.
@@ -75,27 +81,56 @@ class HeadBuilder {
             .rows = rows,
             .low_precision = false};
   }
-  Linear dense() const { return whole("transform", ends_.shares.hidden, ends_.shares.rows); }
+  Linear dense() const {
+    return whole("transform", ends_.shares.hidden, picks() ? predicted() : ends_.shares.rows);
+  }
   Linear pooler() const { return whole("pooler", ends_.shares.hidden, ends_.shares.sequences); }
   /// Does the second sentence follow the first?
   Linear relation() const { return whole("relation", 2, ends_.shares.sequences); }
 
   OperandId logits(std::string_view name, Role role, DType dtype) {
-    return block_.operand(name, role, dtype, {1, ends_.shares.tokens, ends_.shares.vocab});
+    return block_.operand(name, role, dtype, {1, predicted(), ends_.shares.vocab});
   }
   OperandId labels() {
-    return block_.operand("labels", Role::batch, DType::int64, {1, 1, ends_.shares.tokens});
+    return block_.operand("labels", Role::batch, DType::int64, {1, 1, predicted()});
   }
   /// [b, columns]: of the first token of each sequence.
   OperandId firsts(std::string_view name, Role role, std::int64_t columns) {
     return block_.operand(name, role, ends_.storage, {1, ends_.shares.sequences, columns});
   }
-  OperandId rows(std::string_view name, Role role) { return ends_.rows(block_, name, role); }
+  /// Rows that go through the head.
+  OperandId rows(std::string_view name, Role role) {
+    if (!picks()) return ends_.rows(block_, name, role);
+    return block_.operand(name, role, ends_.storage, {1, predicted(), ends_.shares.hidden});
+  }
+
+  /// Tokens that the model must predict: all, or the masked ones where the stack picks them out.
+  std::int64_t predicted() const {
+    const BlockInputs& inputs = ends_.inputs;
+    const double share = inputs.software.kernels.predicted_share;
+    const std::int64_t tokens = ends_.shares.tokens;
+    if (inputs.model.causal || inputs.plan.sequence_parallel) return tokens;
+    return std::clamp<std::int64_t>(std::llround(static_cast<double>(tokens) * share), 1, tokens);
+  }
+  bool picks() const { return predicted() < ends_.shares.tokens; }
 
   /// Bytes that the loss moves for every logit, as the stack's kernels do.
   Bytes loss_bytes(double per_logit) const {
-    const auto count = static_cast<double>(ends_.shares.tokens * ends_.shares.vocab);
+    const auto count = static_cast<double>(predicted() * ends_.shares.vocab);
     return Bytes{std::llround(count * per_logit)};
+  }
+
+  /// Copies the rows to predict, which are all that it moves.
+  OperandId pick(OperandId in) {
+    const OperandId out = rows("picked", Role::saved);
+    block_.add(OpKind::cast, "pick", {in}, {out}).bytes = block_.at(out).bytes() * 2;
+    return out;
+  }
+
+  /// Zeros for all rows, then the picked ones over them.
+  void put_back(OperandId picked, OperandId all) {
+    block_.add(OpKind::cast, "put_back", {picked}, {all}).bytes =
+        block_.at(all).bytes() + block_.at(picked).bytes() * 2;
   }
 
   OperandId transform(OperandId in) {

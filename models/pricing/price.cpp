@@ -58,18 +58,20 @@ Time without_hidden_start(Time alone, Time start) {
 
 /// Memory-bound time over the operands' traffic.
 double memory_derate(const Operation& op, const Software& software) {
-  const double usual = software.kernels.memory_derate;
+  const bool mixed = hardware::bits(op.dtype) == 16;
+  const double usual =
+      software.kernels.memory_derate * (mixed ? software.kernels.mixed_derate : 1.0);
   if (op.kind == OpKind::accumulate) return usual * software.kernels.accumulate_derate;
   return falls_apart(op, software) ? usual * softmax_pieces_traffic : usual;
 }
 
 hardware::AttentionCall call_of(const Operation& op) {
-  return {.work = op.flops,
-          .seq = op.attention.seq,
-          .head_dim = static_cast<int>(op.attention.head_dim),
-          .causal = op.attention.causal,
-          .pass = op.kind == OpKind::attention ? hardware::Pass::forward
-                                               : hardware::Pass::backward};
+  return {
+      .work = op.flops,
+      .seq = op.attention.seq,
+      .head_dim = static_cast<int>(op.attention.head_dim),
+      .causal = op.attention.causal,
+      .pass = op.kind == OpKind::attention ? hardware::Pass::forward : hardware::Pass::backward};
 }
 
 /// Prices one Program's parts.
@@ -173,8 +175,7 @@ Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& 
     case OpKind::batched_gemm:
       return scaled(without_hidden_start(gpu.gemm_time(op.dtype, op.flops, op.bytes),
                                          gpu.gemm.at(op.dtype).overhead),
-                    software.gemm_derate(generation) * alignment_derate(op) /
-                        gpu.sustained_share) +
+                    software.gemm_derate(generation) * alignment_derate(op) / gpu.sustained_share) +
              accumulation_time(op, gpu, software);
     case OpKind::attention:
     case OpKind::attention_backward:

@@ -9,8 +9,8 @@
 namespace orrery::models {
 
 std::string_view name(hardware::Generation generation) {
-  constexpr std::string_view of[] = {"volta",     "ampere", "ada",   "hopper", "blackwell",
-                                     "cdna2",     "cdna3",  "cpu",   "other"};
+  constexpr std::string_view of[] = {"volta", "ampere", "ada", "hopper", "blackwell",
+                                     "cdna2", "cdna3",  "cpu", "other"};
   return of[static_cast<int>(generation)];
 }
 
@@ -48,7 +48,7 @@ HostCosts read_host(const Node& node) {
 }
 
 KernelChoices read_kernels(const Node& node) {
-  node.only({"gemm_derate", "memory_derate", "attention", "attention_derate",
+  node.only({"gemm_derate", "memory_derate", "mixed_derate", "attention", "attention_derate",
              "loss_forward_bytes", "loss_backward_bytes", "predicted_share", "dropout",
              "accumulate_derate", "accumulate_exposed", "softmax_in_fours"});
   KernelChoices kernels;
@@ -61,6 +61,7 @@ KernelChoices read_kernels(const Node& node) {
   if (kernels.gemm_derate.count("default") == 0) node["gemm_derate"].fail("'default' is missing");
   if (kernels.attention.count("default") == 0) node["attention"].fail("'default' is missing");
   kernels.memory_derate = number(node, "memory_derate", 1, 0.2, 20);
+  kernels.mixed_derate = number(node, "mixed_derate", 1, 0.2, 20);
   kernels.attention_derate = number(node, "attention_derate", 1, 0.2, 20);
   kernels.loss_forward_bytes = number(node, "loss_forward_bytes", 32, 0, 1000);
   kernels.loss_backward_bytes = number(node, "loss_backward_bytes", 24, 0, 1000);
@@ -148,8 +149,8 @@ std::string_view Software::attention(hardware::Generation generation) const {
 }
 
 Software read_software(const Node& node) {
-  node.only({"name", "year", "source", "defaults", "stands_for", "host", "kernels", "overlap", "accumulation",
-             "gradient", "zero_gather", "embedding_counts", "memory"});
+  node.only({"name", "year", "source", "defaults", "stands_for", "host", "kernels", "overlap",
+             "accumulation", "gradient", "zero_gather", "gathered", "embedding_counts", "memory"});
   Software software;
   software.name = node["name"].as<std::string>();
   software.year = static_cast<int>(node.has("year") ? node["year"].integer(2012, 2100) : 0);
@@ -157,13 +158,16 @@ Software read_software(const Node& node) {
   software.host = read_host(node["host"]);
   software.kernels = read_kernels(node["kernels"]);
   software.overlap = read_overlap(node["overlap"]);
-  software.accumulation = static_cast<Accumulation>(
-      node["accumulation"].one_of({"fused", "separate", "in_place"}));
+  software.accumulation =
+      static_cast<Accumulation>(node["accumulation"].one_of({"fused", "separate", "in_place"}));
   software.gradient = node["gradient"].one_of({"fp32", "bf16", "fp16"}) == 0
                           ? hardware::DType::fp32
                           : hardware::DType::bf16;
   if (const auto gather = node.find("zero_gather")) {
     software.zero_gather = static_cast<ZeroGather>(gather->one_of({"all_gather", "broadcast"}));
+  }
+  if (const auto gathered = node.find("gathered")) {
+    software.gathered = static_cast<Gathered>(gathered->one_of({"again", "kept"}));
   }
   software.embedding_counts = node.value_or("embedding_counts", false);
   software.memory = read_memory(node["memory"]);
@@ -183,7 +187,9 @@ std::string stem(std::string_view path) {
   return std::string{path.substr(0, path.size() - std::string_view{".json"}.size())};
 }
 
-bool is_profile(const EmbeddedFile& file) { return file.path.substr(0, folder.size()) == folder; }
+bool is_profile(const EmbeddedFile& file) {
+  return file.path.substr(0, folder.size()) == folder;
+}
 
 Json parsed(const EmbeddedFile& file) {
   return Document::parse(file.text, std::string{file.path}).json();
@@ -239,8 +245,7 @@ const std::vector<Software>& shipped() {
 }  // namespace
 
 Software software_for_run(std::string_view stack, int year, std::int64_t nodes,
-                          const std::vector<Software>& own,
-                          std::vector<std::string>& assumptions) {
+                          const std::vector<Software>& own, std::vector<std::string>& assumptions) {
   if (const Software* found = standing_for(own, stack, year, nodes)) return *found;
   if (const Software* found = standing_for(shipped(), stack, year, nodes)) return *found;
   assumptions.push_back(fmt::format("/software: no profile of '{}'; generic taken", stack));

@@ -24,6 +24,9 @@ enum class Accumulation : std::uint8_t {
 /// How ZeRO-1 hands out updated parameters.
 enum class ZeroGather : std::uint8_t { all_gather, broadcast };
 
+/// What becomes of inputs gathered under sequence parallelism between forward and backward.
+enum class Gathered : std::uint8_t { again, kept };
+
 struct HostCosts {
   Time forward_launch{};        // one operation, forward and recomputation
   Time backward_launch{};       // one operation, backward and optimizer
@@ -40,6 +43,9 @@ struct KernelChoices {
   std::map<std::string, double> gemm_derate;
   /// Memory-bound time over the fused kernel's ideal traffic.
   double memory_derate = 1.0;
+  /// The same once more for kernels on 16-bit tensors: automatic mixed precision leaves norms,
+  /// softmax and losses in fp32 and casts around them.
+  double mixed_derate = 1.0;
   /// Attention kernel by generation ("flash-2", "unfused", ...); "default" otherwise.
   std::map<std::string, std::string> attention;
   /// Attention time over that kernel's curve.
@@ -59,13 +65,13 @@ struct KernelChoices {
 };
 
 struct Overlap {
-  bool tensor_backward = false;    // input-gradient all-reduce beside the weight gradient
-  double tensor_exposed = 1.0;     // share of tensor-parallel time that other means leave visible
-  bool gradients = true;           // data-parallel buckets beside backward
-  double data_efficiency = 1.0;    // share of the collective law's bandwidth that is reached
-  double data_exposed = 1.0;       // share of data-parallel time that other means leave visible
-  Bytes bucket{};                  // gradient bucket
-  Time broadcast_per_rank{};       // of ZeRO-1's broadcasts, one owner after another
+  bool tensor_backward = false;      // input-gradient all-reduce beside the weight gradient
+  double tensor_exposed = 1.0;       // share of tensor-parallel time that other means leave visible
+  bool gradients = true;             // data-parallel buckets beside backward
+  double data_efficiency = 1.0;      // share of the collective law's bandwidth that is reached
+  double data_exposed = 1.0;         // share of data-parallel time that other means leave visible
+  Bytes bucket{};                    // gradient bucket
+  Time broadcast_per_rank{};         // of ZeRO-1's broadcasts, one owner after another
   std::int64_t broadcast_group = 0;  // most owners that share; 0: all data-parallel ranks
 };
 
@@ -106,6 +112,7 @@ struct Software {
   Accumulation accumulation = Accumulation::fused;
   hardware::DType gradient = hardware::DType::fp32;  // accumulators and reduction
   ZeroGather zero_gather = ZeroGather::all_gather;
+  Gathered gathered = Gathered::again;
   bool embedding_counts = false;  // default stage rule
   MemoryAllowances memory;
   RunDefaults defaults;
@@ -124,8 +131,7 @@ std::vector<std::string> software_names();
 /// The profile for a run of a stack named in a CSV file: of `own` and then of the shipped ones the
 /// first that stands for it, else the one of its name, else `generic` and an assumption.
 Software software_for_run(std::string_view stack, int year, std::int64_t nodes,
-                          const std::vector<Software>& own,
-                          std::vector<std::string>& assumptions);
+                          const std::vector<Software>& own, std::vector<std::string>& assumptions);
 Software read_software(const Node& node);
 
 }  // namespace orrery::models

@@ -35,7 +35,9 @@ std::optional<double> positive(const Row& row, const char* column) {
   return value;
 }
 
-std::string text(const Row& row, const char* column) { return std::string{row.text(column)}; }
+std::string text(const Row& row, const char* column) {
+  return std::string{row.text(column)};
+}
 
 MeasuredRun read_run(const Row& row, bool by_id) {
   MeasuredRun run;

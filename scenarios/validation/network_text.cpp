@@ -15,7 +15,9 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 /// The count of "8x NAME 400gb/s": the last "8x" before the rate, in the same clause.
 int count_before(std::string_view clause, std::size_t rate_at) {
@@ -43,8 +45,8 @@ std::optional<Rate> next_rate(std::string_view text, std::size_t from) {
     std::size_t unit = end;
     while (unit < text.size() && text[unit] == ' ') ++unit;
     const std::string_view rest = text.substr(unit);
-    const bool gigabits = rest.rfind("gb/s", 0) == 0 || rest.rfind("gbps", 0) == 0 ||
-                          rest.rfind("gbe", 0) == 0;
+    const bool gigabits =
+        rest.rfind("gb/s", 0) == 0 || rest.rfind("gbps", 0) == 0 || rest.rfind("gbe", 0) == 0;
     if (gigabits) return Rate{i, unit + 4, std::atof(std::string{text.substr(i, end - i)}.c_str())};
   }
   return std::nullopt;
@@ -59,9 +61,15 @@ bool in_bytes(std::string_view original, const Rate& rate) {
 
 std::string latency_class_of(std::string_view text) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 9> words{{
-      {"efa", "efa"},           {"omni-path", "omni-path"}, {"slingshot", "slingshot"},
-      {"roce", "roce"},         {"infiniband", "infiniband"}, {"ib ndr", "infiniband"},
-      {"hdr", "infiniband"},    {"ndr", "infiniband"},      {"ethernet", "ethernet"},
+      {"efa", "efa"},
+      {"omni-path", "omni-path"},
+      {"slingshot", "slingshot"},
+      {"roce", "roce"},
+      {"infiniband", "infiniband"},
+      {"ib ndr", "infiniband"},
+      {"hdr", "infiniband"},
+      {"ndr", "infiniband"},
+      {"ethernet", "ethernet"},
   }};
   const std::string lower = lower_case(text);
   for (const auto& [word, known_as] : words) {

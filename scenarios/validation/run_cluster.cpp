@@ -20,7 +20,9 @@ bool contains(std::string_view text, std::string_view word) {
   return text.find(word) != std::string_view::npos;
 }
 
-bool is_rack(const MeasuredRun& run) { return contains(run.intra_node, "NVL72"); }
+bool is_rack(const MeasuredRun& run) {
+  return contains(run.intra_node, "NVL72");
+}
 
 /// GPUs that reach each other without the network.
 int domain_of(const MeasuredRun& run, std::vector<std::string>& assumptions) {
@@ -149,8 +151,8 @@ Json cluster_json(const MeasuredRun& run, int domain, std::vector<std::string>& 
 hardware::Cluster RunClusters::of(const MeasuredRun& run, std::vector<std::string>& assumptions) {
   const int domain = domain_of(run, assumptions);
   const auto nodes = static_cast<int>(*run.gpus / domain);
-  const std::string key = fmt::format("{}|{}|{}|{}|{}", run.gpu, domain, run.intra_node,
-                                      run.network, nodes > 1);
+  const std::string key =
+      fmt::format("{}|{}|{}|{}|{}", run.gpu, domain, run.intra_node, run.network, nodes > 1);
   auto found = known_.find(key);
   if (found == known_.end()) {
     Known fresh;

@@ -198,7 +198,7 @@ Plan plan_of(const MeasuredRun& run, const Model& model, const RunDefaults& defa
         fill.value(run.virtual_stages, usual_virtual_stages(plan, model, defaults.layers_per_chunk),
                    "/plan/virtual_stages", default_of_stack);
   }
-  plan.schedule = plan.virtual_stages > 1      ? "interleaved-1f1b"
+  plan.schedule = plan.virtual_stages > 1   ? "interleaved-1f1b"
                   : run.schedule == "gpipe" ? "gpipe"
                                             : "1f1b";
   plan.precision = fill.word(run.precision, {"fp32", "tf32", "fp16", "bf16", "fp8"},
@@ -222,9 +222,8 @@ Plan plan_of(const MeasuredRun& run, const Model& model, const RunDefaults& defa
 models::Question Questions::question_of(const MeasuredRun& run) {
   std::vector<std::string> assumptions;
   hardware::Cluster cluster = clusters_.of(run, assumptions);
-  models::Software software =
-      models::software_for_run(run.software, static_cast<int>(run.year.value_or(0)), cluster.nodes,
-                               profiles_, assumptions);
+  models::Software software = models::software_for_run(
+      run.software, static_cast<int>(run.year.value_or(0)), cluster.nodes, profiles_, assumptions);
   Model model = model_of(run, software.defaults, assumptions);
   Plan plan = plan_of(run, model, software.defaults, assumptions);
   return {.model = std::move(model),

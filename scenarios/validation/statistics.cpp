@@ -40,7 +40,9 @@ constexpr double least_gap = 1.05;     // slower over faster of a pair
 
 bool spreads(const std::vector<Contender>& group) {
   if (group.size() < least_contenders) return false;
-  const auto faster = [](const Contender& a, const Contender& b) { return a.measured < b.measured; };
+  const auto faster = [](const Contender& a, const Contender& b) {
+    return a.measured < b.measured;
+  };
   const auto [fastest, slowest] = std::minmax_element(group.begin(), group.end(), faster);
   return slowest->measured > least_spread * fastest->measured;
 }

@@ -15,7 +15,9 @@ namespace orrery::scenarios {
 namespace {
 
 /// Tools print GiB.
-Bytes from_gibibytes(double value) { return Bytes{std::llround(value * 1024 * 1024 * 1024)}; }
+Bytes from_gibibytes(double value) {
+  return Bytes{std::llround(value * 1024 * 1024 * 1024)};
+}
 
 void predict_run(const MeasuredRun& run, const models::Question& question, RunResult& result) {
   const models::Prediction prediction = predict(question);
@@ -112,9 +114,9 @@ std::map<std::string, ErrorSummary> summaries_by(const std::vector<RunResult>& r
 
 std::string group_of(const MeasuredRun& run) {
   std::string group;
-  for (const std::string& part : {run.source, run.model, run.gpu, std::to_string(*run.gpus),
-                                  std::to_string(*run.seq_len), std::to_string(*run.global_batch),
-                                  run.precision}) {
+  for (const std::string& part :
+       {run.source, run.model, run.gpu, std::to_string(*run.gpus), std::to_string(*run.seq_len),
+        std::to_string(*run.global_batch), run.precision}) {
     group += part + '\n';
   }
   return group;

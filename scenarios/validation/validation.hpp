@@ -17,11 +17,11 @@ namespace orrery::scenarios {
 
 /// What became of one run.
 struct RunResult {
-  std::size_t row = 0;                 // in the list of runs
-  std::string skipped_because;         // empty: simulated
-  std::string not_scored_because;      // empty: scored
-  std::optional<double> predicted;     // step time, seconds
-  std::optional<double> error_pct;     // 100 (predicted / measured - 1)
+  std::size_t row = 0;              // in the list of runs
+  std::string skipped_because;      // empty: simulated
+  std::string not_scored_because;   // empty: scored
+  std::optional<double> predicted;  // step time, seconds
+  std::optional<double> error_pct;  // 100 (predicted / measured - 1)
   std::optional<Bytes> predicted_memory, measured_memory;
   bool fits = true;
   std::vector<std::string> assumptions;
@@ -31,8 +31,8 @@ struct RunResult {
 };
 
 struct ValidationOptions {
-  std::vector<models::Software> profiles;  // before the shipped ones
-  unsigned threads = 0;                    // 0: as many as the machine has
+  std::vector<models::Software> profiles;                          // before the shipped ones
+  unsigned threads = 0;                                            // 0: as many as the machine has
   std::function<void(std::size_t done, std::size_t of)> progress;  // may be called by any thread
 };
 

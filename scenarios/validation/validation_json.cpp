@@ -41,9 +41,8 @@ Json by_json(const Scores& scores) {
 Json run_json(const MeasuredRun& run, const RunResult& result) {
   return {{"run", run.run},
           {"scored", result.scored()},
-          {"not_scored_because", result.not_scored_because.empty()
-                                     ? Json(nullptr)
-                                     : Json(result.not_scored_because)},
+          {"not_scored_because",
+           result.not_scored_because.empty() ? Json(nullptr) : Json(result.not_scored_because)},
           {"measured_step_time_s", or_null(run.step_time)},
           {"predicted_step_time_s", or_null(result.predicted)},
           {"error_pct", or_null(result.error_pct)},

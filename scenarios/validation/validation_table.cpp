@@ -16,12 +16,13 @@ std::string totals(const Scores& scores) {
                                  scores.simulated, scores.scored);
   if (!scores.errors) return text;
   const ErrorSummary& errors = *scores.errors;
-  text += fmt::format("step time: median error {:.1f} %, mean {:.1f} %, 90th percentile {:.1f} %, "
-                      "bias {:+.1f} %\n",
-                      errors.median, errors.mean, errors.p90, errors.bias);
+  text += fmt::format(
+      "step time: median error {:.1f} %, mean {:.1f} %, 90th percentile {:.1f} %, "
+      "bias {:+.1f} %\n",
+      errors.median, errors.mean, errors.p90, errors.bias);
   if (scores.mean_over_stacks) {
-    text += fmt::format("mean over stacks of 10 runs or more: {:.1f} %\n",
-                        *scores.mean_over_stacks);
+    text +=
+        fmt::format("mean over stacks of 10 runs or more: {:.1f} %\n", *scores.mean_over_stacks);
   }
   if (scores.ranking.groups > 0) {
     text += fmt::format("ranking: {} groups, mean regret {:.1f} %, {:.1f} % of pairs in order\n",
@@ -47,8 +48,8 @@ std::string grouping_table(const std::string& column,
   return text;
 }
 
-std::string worst_table(const std::vector<MeasuredRun>& runs,
-                        const std::vector<RunResult>& results, std::size_t worst) {
+std::string worst_table(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
+                        std::size_t worst) {
   std::vector<const RunResult*> scored;
   for (const RunResult& each : results) {
     if (each.scored()) scored.push_back(&each);
@@ -62,9 +63,9 @@ std::string worst_table(const std::vector<MeasuredRun>& runs,
                                  "model", "measured", "predicted", "error");
   for (const RunResult* each : scored) {
     const MeasuredRun& run = runs[each->row];
-    text += fmt::format("{:<20} {:<22.22} {:<26.26} {:>9.4g} s {:>9.4g} s {:>+7.1f} %\n", run.run,
-                        run.software, run.model, *run.step_time, *each->predicted,
-                        *each->error_pct);
+    text +=
+        fmt::format("{:<20} {:<22.22} {:<26.26} {:>9.4g} s {:>9.4g} s {:>+7.1f} %\n", run.run,
+                    run.software, run.model, *run.step_time, *each->predicted, *each->error_pct);
   }
   return text;
 }

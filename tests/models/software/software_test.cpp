@@ -31,7 +31,8 @@ TEST_CASE("Every shipped profile loads under its own name and says where it come
 }
 
 TEST_CASE("An unknown profile is answered with those that exist") {
-  CHECK_THROWS_WITH(software_profile("mega"), Catch::StartsWith("unknown software 'mega'; known: "));
+  CHECK_THROWS_WITH(software_profile("mega"),
+                    Catch::StartsWith("unknown software 'mega'; known: "));
 }
 
 TEST_CASE("A scope holds a stack in its years and on its number of nodes") {

@@ -40,8 +40,8 @@ TEST_CASE("Of several kinds of port the fastest carry the training") {
   REQUIRE(listed);
   CHECK(listed->nics == 8);
   CHECK(listed->gigabits == 400);
-  const auto mixed = read_network(
-      "1x Ethernet 100Gb/Sec, 8x NVIDIA Quantum-2 CX7 InfiniBand (400Gb/s)", 8);
+  const auto mixed =
+      read_network("1x Ethernet 100Gb/Sec, 8x NVIDIA Quantum-2 CX7 InfiniBand (400Gb/s)", 8);
   REQUIRE(mixed);
   CHECK(mixed->nics == 8);
   CHECK(mixed->gigabits == 400);

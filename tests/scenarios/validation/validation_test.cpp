@@ -30,7 +30,9 @@ std::vector<MeasuredRun> runs_of(const std::string& text) {
   return read_runs(Table::parse(text, "runs.csv"));
 }
 
-MeasuredRun first_run() { return runs_of(published).front(); }
+MeasuredRun first_run() {
+  return runs_of(published).front();
+}
 
 TEST_CASE("Published steps are predicted within a fifth, and the error is what it says") {
   const std::vector<MeasuredRun> runs = runs_of(published);
@@ -133,8 +135,7 @@ TEST_CASE("A plan that cannot run, and GPUs that fill no nodes, are skipped in w
   CHECK(std::get<Skip>(questions.of(run)).reason == "65 GPUs fill no whole number of nodes of 8");
   run = first_run();
   run.gpu = "abacus";
-  CHECK(std::get<Skip>(questions.of(run)).reason.find("unknown GPU 'abacus'") !=
-        std::string::npos);
+  CHECK(std::get<Skip>(questions.of(run)).reason.find("unknown GPU 'abacus'") != std::string::npos);
 }
 
 TEST_CASE("Empty cells become the stack's defaults, each told") {
@@ -153,9 +154,10 @@ TEST_CASE("Empty cells become the stack's defaults, each told") {
   };
   CHECK(told("/model/vocab: 51200 taken, the stack's default"));
   CHECK(told("/plan/micro_batch: 1 taken, the stack's default"));
-  CHECK(told("/plan/recompute: full taken, the stack's default"));
-  CHECK(told("/cluster/fabric: infiniband-hdr-fat-tree-2 as in hgx-a100-80gb taken, rate not "
-             "stated"));
+  CHECK(told("/plan/recompute: selective taken, the stack's default"));
+  CHECK(
+      told("/cluster/fabric: infiniband-hdr-fat-tree-2 as in hgx-a100-80gb taken, rate not "
+           "stated"));
 }
 
 TEST_CASE("Layers that only divide with embedding and head counted are divided so") {

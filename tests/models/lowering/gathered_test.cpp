@@ -1,0 +1,63 @@
+#include <catch2/catch.hpp>
+
+#include "models/lowering/lower.hpp"
+#include "tests/models/questions.hpp"
+
+namespace orrery::models {
+namespace {
+
+Program lowered(Gathered gathered) {
+  Question asked = question("gpt3-175b", "dgx-a100-80gb x 1",
+                            "tensor=8,sequence=true,pipeline=1,data=1,micro_batch=1,"
+                            "global_batch=1,seq_len=2048,recompute=none");
+  asked.software.gathered = gathered;
+  return lower(asked);
+}
+
+int gathers(const Block& block) {
+  int count = 0;
+  for (const Operation& op : block.operations) {
+    count += op.kind == OpKind::collective && op.collective == Collective::all_gather ? 1 : 0;
+  }
+  return count;
+}
+
+TEST_CASE("Inputs that are kept whole are not gathered again, and take their memory") {
+  // Two linears of a layer read gathered inputs, [2048, 12288] in two bytes; a shard is an eighth.
+  const Program again = lowered(Gathered::again);
+  const Program kept = lowered(Gathered::kept);
+  const Block& one = again.blocks[layer_backward];
+  const Block& other = kept.blocks[layer_backward];
+  CHECK(gathers(again.blocks[layer_forward]) == 2);
+  CHECK(gathers(kept.blocks[layer_forward]) == 2);
+  CHECK(gathers(one) - gathers(other) == 2);
+  const std::int64_t whole = std::int64_t{2048} * 12288 * 2;
+  for (const BlockIndex index : {layer_forward, layer_backward}) {
+    const Bytes more = kept.blocks[index].bytes(Role::saved);
+    const Bytes fewer = again.blocks[index].bytes(Role::saved);
+    CHECK((more - fewer).count() == 2 * (whole - whole / 8));
+  }
+}
+
+TEST_CASE("Hosts that meet at tensor collectives wait in forward and recomputation only") {
+  Question asked = question("gpt3-175b", "dgx-a100-80gb x 1",
+                            "tensor=8,pipeline=1,data=1,micro_batch=1,global_batch=1,"
+                            "seq_len=2048,recompute=full");
+  const auto waits = [](const Program& program) {
+    std::vector<Pass> passes;
+    for (const BlockIndex index : {layer_forward, layer_backward}) {
+      for (const Operation& op : program.blocks[index].operations) {
+        if (op.host_waits) passes.push_back(op.pass);
+      }
+    }
+    return passes;
+  };
+  asked.software.host.waits_for_tensor = false;
+  CHECK(waits(lower(asked)).empty());
+  asked.software.host.waits_for_tensor = true;
+  CHECK(waits(lower(asked)) ==
+        std::vector<Pass>{Pass::forward, Pass::forward, Pass::recompute, Pass::recompute});
+}
+
+}  // namespace
+}  // namespace orrery::models

@@ -1,0 +1,107 @@
+#include <catch2/catch.hpp>
+
+#include "hardware/catalogue.hpp"
+#include "models/operations/blocks.hpp"
+#include "models/pricing/price.hpp"
+#include "tests/models/questions.hpp"
+
+namespace orrery::models {
+namespace {
+
+const hardware::Gpu& a100() {
+  static const hardware::Gpu gpu = hardware::named_gpu("a100-sxm-80gb");
+  return gpu;
+}
+
+Operation softmax_of(std::int64_t sequences, std::int64_t heads, std::int64_t seq) {
+  Operation op;
+  op.kind = OpKind::softmax;
+  op.attention = {.batch = sequences, .seq = seq, .heads = heads, .kv_heads = heads};
+  op.bytes = 4_MB;
+  return op;
+}
+
+Operation product(std::int64_t m, std::int64_t n, std::int64_t k) {
+  Operation op;
+  op.kind = OpKind::batched_gemm;
+  op.gemm = {.m = m, .n = n, .k = k, .batch = 8};
+  op.flops = Flops{2 * m * n * k * 8};
+  op.dtype = DType::fp16;
+  return op;
+}
+
+TEST_CASE("Megatron's softmax fuses attention batches in fours up to 2048 tokens") {
+  // One launch of 20 us; in pieces five of them and nine times the traffic.
+  Software software = plain_software();
+  software.kernels.softmax_in_fours = true;
+  software.host.forward_launch = 20_us;
+  for (const auto& fused : {softmax_of(1, 4, 2048), softmax_of(2, 2, 1024)}) {
+    CHECK(launch_time(fused, software, 1) == 20_us);
+  }
+  for (const auto& pieces : {softmax_of(1, 2, 1024), softmax_of(1, 4, 4096)}) {
+    CHECK(launch_time(pieces, software, 1) == 100_us);
+  }
+  Operation nine_times = softmax_of(1, 4, 2048);
+  nine_times.bytes = 36_MB;
+  CHECK(kernel_time(softmax_of(1, 2, 2048), a100(), software) ==
+        kernel_time(nine_times, a100(), software));
+  software.kernels.softmax_in_fours = false;
+  CHECK(launch_time(softmax_of(1, 2, 1024), software, 1) == 20_us);
+}
+
+TEST_CASE("A head size off eight makes attention's products many times slower") {
+  const Software software = plain_software();
+  const Time aligned = kernel_time(product(2048, 2048, 112), a100(), software);
+  const Time odd = kernel_time(product(2048, 2048, 108), a100(), software);
+  CHECK(ratio(odd, aligned) > 8);
+  CHECK(ratio(odd, aligned) < 13);
+}
+
+TEST_CASE("A weight gradient shows a share of reading and writing its fp32 sums") {
+  // 4096 x 4096 sums, 8 bytes each: 134,217,728 bytes; half of it at the memory's share of peak.
+  Software software = plain_software();
+  software.gradient = DType::fp32;
+  Operation op;
+  op.kind = OpKind::gemm;
+  op.dtype = DType::bf16;
+  op.gemm = {.m = 4096, .n = 4096, .k = 2048, .accumulate = true};
+  op.flops = Flops{2 * std::int64_t{4096} * 4096 * 2048};
+  const Time hidden = kernel_time(op, a100(), software);
+  software.kernels.accumulate_exposed = 0.5;
+  const double rate = a100().memory_bound.memory_share * a100().memory_bandwidth.count();
+  const double shown = seconds(kernel_time(op, a100(), software) - hidden);
+  CHECK(shown == Approx(0.5 * 134217728 / rate).epsilon(1e-6));
+}
+
+TEST_CASE("Kernels in a queue show no more than 4 us of their start") {
+  Operation op;
+  op.kind = OpKind::add;
+  op.bytes = 1_MB;
+  REQUIRE(a100().memory_bound.overhead > 4_us);
+  CHECK(kernel_time(op, a100(), plain_software()) ==
+        a100().memory_time(1_MB) - (a100().memory_bound.overhead - 4_us));
+}
+
+TEST_CASE("Only the tokens to predict go through an encoder's head where the stack picks them") {
+  Software software = plain_software();
+  Plan plan;
+  plan.micro_batch = 4;
+  plan.seq_len = 128;
+  const Model model = catalogue_model("bert-large");
+  const auto logits_of = [&](double share) {
+    software.kernels.predicted_share = share;
+    const BlockInputs inputs{model, plan, software, hardware::Generation::ampere};
+    const BlockPair head = head_blocks(inputs);
+    const auto logits = head.forward.find("logits");
+    const auto gradient = head.backward.find("logits.grad");
+    REQUIRE(logits);
+    REQUIRE(gradient);
+    CHECK(head.forward.operands[*logits].shape == head.backward.operands[*gradient].shape);
+    return head.forward.operands[*logits].shape[1];
+  };
+  CHECK(logits_of(1.0) == 512);
+  CHECK(logits_of(0.25) == 128);
+}
+
+}  // namespace
+}  // namespace orrery::models
