@@ -13,12 +13,14 @@ Terminal terminal() {
   if (const char* columns = std::getenv("COLUMNS")) {
     if (const int given = std::atoi(columns); given > 0) found.width = given;
   }
-  if (isatty(STDOUT_FILENO) != 1) return found;
+  const bool shown = isatty(STDOUT_FILENO) == 1;
   winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) found.width = size.ws_col;
-  found.width = std::clamp(found.width, 40, 140);
+  if (shown && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    found.width = size.ws_col;
+  }
+  found.width = std::clamp(found.width, 60, 140);  // narrower breaks its lines, wider its bars
   const char* refused = std::getenv("NO_COLOR");
-  found.colour = refused == nullptr || *refused == '\0';
+  found.colour = shown && (refused == nullptr || *refused == '\0');
   return found;
 }
 

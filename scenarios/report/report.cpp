@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
 
 #include "models/collectives/collective.hpp"
 #include "scenarios/report/sections.hpp"
@@ -67,6 +67,12 @@ std::string title(const ReportInputs& in) {
   return text;
 }
 
+/// What is left of a line behind an indentation; a narrow terminal breaks lines itself.
+std::size_t columns_behind(int indentation, const ReportInputs& in) {
+  constexpr int narrowest = 40;
+  return static_cast<std::size_t>(std::max(in.options.width - indentation, narrowest));
+}
+
 /// One line of the summary.
 std::string line(std::string_view label, std::string_view value, std::string_view rest = "") {
   return fmt::format("  {:<14}{:<18}  {}\n", label, value, rest);
@@ -84,7 +90,7 @@ std::string published_line(const ReportInputs& in) {
         fmt::format("predicted {:+.1f} %", 100 * (ratio(in.prediction.step, *published->step) - 1));
   }
   text += line("Published", figure, error);
-  const std::size_t width = static_cast<std::size_t>(in.options.width) - 16;
+  const std::size_t width = columns_behind(16, in);
   for (const std::string& each : wrapped(published->source, width)) {
     text += fmt::format("{:16}{}\n", "", toned(each, Tone::faint, in.options.colour));
   }
@@ -115,7 +121,7 @@ std::string memory_lines(const ReportInputs& in) {
   add("context", fullest.context);
   add("fragmentation", fullest.fragmentation);
   const std::string whole = fmt::format("stage {}: {}", fullest.stage, kinds);
-  for (const std::string& each : wrapped(whole, static_cast<std::size_t>(in.options.width) - 16)) {
+  for (const std::string& each : wrapped(whole, columns_behind(16, in))) {
     text += fmt::format("{:16}{}\n", "", toned(each, Tone::faint, in.options.colour));
   }
   return text;
@@ -176,7 +182,7 @@ std::string assumptions(const ReportInputs& in) {
   std::string text = heading("Assumed", in.options);
   for (const std::string& each : in.prediction.assumptions) {
     bool first = true;
-    for (const std::string& part : wrapped(each, static_cast<std::size_t>(in.options.width) - 4)) {
+    for (const std::string& part : wrapped(each, columns_behind(4, in))) {
       text += (first ? "  - " : "    ") + part + "\n";
       first = false;
     }

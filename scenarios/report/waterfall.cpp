@@ -21,7 +21,7 @@ Tone tone_of(std::size_t index, Time time) {
 
 std::string waterfall_section(const ReportInputs& in) {
   const Time step = in.prediction.step;
-  const auto columns = static_cast<std::size_t>(in.options.width);
+  const auto columns = static_cast<std::size_t>(std::max(in.options.width, 0));
   const std::size_t width =
       std::max<std::size_t>(10, columns - std::min(columns, name_columns + number_columns));
   // A part that gives time back may lead beyond the step: the line stands for the furthest point.
