@@ -125,14 +125,14 @@ PYBIND11_MODULE(_core, module) {
   using py::arg;
   py::register_local_exception_translator(translate);
 
-  py::class_<Scenario>(module, "Scenario")
+  py::class_<Scenario>(module, "Scenario", py::is_final())
       .def_property_readonly("json", [](const Scenario& self) { return self.json().dump(); })
       .def_property_readonly("name", &Scenario::name)
       .def_property_readonly("file", &Scenario::file)
       .def("replace", &replace, Unlocked(), arg("changes"))
       .def("predict", &predict, Unlocked());
 
-  py::class_<Answer>(module, "Prediction")
+  py::class_<Answer>(module, "Prediction", py::is_final())
       .def("json", &answer_json, Unlocked())
       .def("report", &answer_report, Unlocked(), py::kw_only(), arg("explain"), arg("width"))
       .def("save_trace", &save_trace, Unlocked(), arg("path"), py::kw_only(), arg("operations"));
