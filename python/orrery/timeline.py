@@ -89,7 +89,7 @@ def plot(run: Run, *, stages: list[int] | None, host: bool, detail: str) -> Any:
         )
     figure.update_layout(
         barmode="overlay",
-        bargap=0,
+        bargap=0.1,
         legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "itemsizing": "constant"},
         margin={"l": 84, "r": 24, "t": 86, "b": 44},
         dragmode="zoom",
@@ -137,7 +137,7 @@ def _bars(
         textangle=0,
         textfont={"color": "white", "size": 9},
         marker={
-            "color": colour,
+            "color": _exact(colour),
             "line": {
                 "color": "white",
                 "width": [0.5 if each.duration > _OUTLINED * step else 0 for each in events],
@@ -147,6 +147,15 @@ def _bars(
         hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}, %{customdata[2]}<br>"
         + f"%{{x:.4g}} {unit} from %{{customdata[3]:.6g}} {unit}<extra></extra>",
     )
+
+
+def _exact(colour: str) -> str:
+    """The colour, so little transparent that nobody sees it: plotly widens opaque bars to a pixel.
+
+    Thousands of bars thinner than that would hide each other.
+    """
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red}, {green}, {blue}, 0.99)"
 
 
 def _labels(events: list[Event], step: float) -> list[str]:
