@@ -24,9 +24,10 @@ std::size_t columns_of(std::string_view text) {
 std::string bar(double begin, double end, std::size_t width) {
   constexpr std::string_view eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   const double columns = static_cast<double>(width);
-  const double first = std::round(std::clamp(begin, 0.0, 1.0) * columns);
-  const double last = std::clamp(end, 0.0, 1.0) * columns;
-  const auto length = std::max<long>(end > begin ? 1 : 0, std::lround((last - first) * 8));
+  begin = std::clamp(begin, 0.0, 1.0);
+  end = std::clamp(end, begin, 1.0);
+  const double first = std::round(begin * columns);
+  const long length = std::max<long>(end > begin ? 1 : 0, std::lround((end - begin) * columns * 8));
   std::string text(static_cast<std::size_t>(std::min(first, columns - 1)), ' ');
   for (long full = 0; full < length / 8; ++full) text += "█";
   return text + std::string{eighths[length % 8]};

@@ -17,7 +17,8 @@ std::string toned(std::string_view text, Tone tone, bool colour);
 std::size_t columns_of(std::string_view text);
 
 /// A bar from `begin` to `end` of a line of `width` columns that stands for 1: blanks before it.
-/// Both ends are within a half and an eighth of a column; something that is not nothing shows.
+/// It starts within half a column and is as long as its share within an eighth; something that is
+/// not nothing shows.
 std::string bar(double begin, double end, std::size_t width);
 
 /// `text` broken at blanks into lines of at most `width` columns.
