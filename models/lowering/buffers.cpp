@@ -178,6 +178,11 @@ void add_persistent(const Program& program, RankClass& ranks, const Software& so
       {"parameters", BufferKind::parameter, Bytes{ranks.parameters * bits(storage) / 8}},
       {"gradients", BufferKind::gradient, Bytes{ranks.parameters * bits(software.gradient) / 8}},
       {"optimizer", BufferKind::optimizer, Bytes{owned * per_owned}}};
+  // A gradient that a kernel of its own adds up stays beside the sums until it is overwritten.
+  if (software.accumulation == Accumulation::separate) {
+    ranks.persistent.push_back(
+        {"fresh_gradients", BufferKind::gradient, Bytes{ranks.parameters * bits(storage) / 8}});
+  }
 }
 
 }  // namespace
