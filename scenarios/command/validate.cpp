@@ -69,10 +69,14 @@ void add_validate(CLI::App& application, int& exit_code) {
   CLI::App* command = application.add_subcommand("validate", "Predicted against measured");
   command->add_option("file", flags->file, "Measured training runs, CSV")->required();
   command->add_flag("--json", flags->json, "One JSON document on stdout");
-  command->add_option("--by", flags->by, "Columns to tell errors apart by (software)");
+  command->add_option("--by", flags->by, "Column to tell errors apart by, repeatable (software)")
+      ->allow_extra_args(false);
   command->add_option("--worst", flags->worst, "How many of the worst runs to list (10)");
-  command->add_option("--software", flags->software,
-                      "Profiles that stand before the shipped ones for the stacks they name");
+  command
+      ->add_option(
+          "--software", flags->software,
+          "Profile that stands before the shipped ones for the stacks it names, repeatable")
+      ->allow_extra_args(false);
   command->add_option("--threads", flags->threads, "Threads (all of the machine)");
   command->callback([flags, &exit_code] {
     run_validate(*flags);
