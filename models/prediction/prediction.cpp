@@ -35,8 +35,8 @@ std::vector<Conflict> conflicts(const Question& question) {
   for (const DType type :
        {compute_dtype(question.plan.precision), storage_dtype(question.plan.precision)}) {
     if (gpu.peak(type) && gpu.gemm.count(type) > 0) continue;
-    found.push_back({"/plan/precision", gpu.name + " does not compute in " +
-                                            std::string{hardware::name(type)}});
+    found.push_back({"/plan/precision",
+                     gpu.name + " does not compute in " + std::string{hardware::name(type)}});
     break;
   }
   const hardware::Cluster& cluster = question.cluster;
@@ -58,6 +58,13 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void add_times(const Question& question, Prediction& result) {
+  result.priced =
+      price_program(*result.program, question.cluster, question.software, result.assumptions);
+  result.times = evaluate_maps(result.priced);
+  result.step = result.times.step;
 }
 
 void add_rates(const Question& question, Prediction& result) {
@@ -91,6 +98,26 @@ void refuse_conflicts(const Question& question) {
 
 }  // namespace
 
+Estimate estimate(const Question& question) {
+  refuse_conflicts(question);
+  Prediction result;
+  result.program = std::make_shared<const Program>(lower(question));
+  add_memory(question, result);
+  Estimate found;
+  found.memory = result.memory[result.fullest].total;
+  found.out_of_memory = result.out_of_memory;
+  if (found.out_of_memory) return found;
+  add_times(question, result);
+  add_rates(question, result);
+  add_costs(question, result);
+  found.step = result.step;
+  found.tokens_per_second = result.tokens_per_second;
+  found.mfu = result.mfu;
+  found.energy = result.energy;
+  found.cost = result.cost;
+  return found;
+}
+
 Prediction predict(const Question& question) {
   refuse_conflicts(question);
   Prediction result;
@@ -99,10 +126,7 @@ Prediction predict(const Question& question) {
   result.program = std::make_shared<const Program>(lower(question));
   result.lower_seconds = seconds_since(begin);
   const Clock::time_point lowered = Clock::now();
-  result.priced = price_program(*result.program, question.cluster, question.software,
-                                result.assumptions);
-  result.times = evaluate_maps(result.priced);
-  result.step = result.times.step;
+  add_times(question, result);
   const auto last = std::max_element(
       result.times.ranks.begin(), result.times.ranks.end(),
       [](const QueueTimes& a, const QueueTimes& b) { return a.last() < b.last(); });

@@ -57,9 +57,9 @@ struct Prediction {
   Time step{};
   std::uint32_t slowest = 0;  // rank class
   double tokens_per_second = 0;
-  double model_flops = 0;      // of the whole step: 3 x forward, causal attention at half
-  double recomputed_flops = 0; // on top, by the same convention
-  double mfu = 0, hfu = 0;     // over the dense peak of the GEMM precision
+  double model_flops = 0;       // of the whole step: 3 x forward, causal attention at half
+  double recomputed_flops = 0;  // on top, by the same convention
+  double mfu = 0, hfu = 0;      // over the dense peak of the GEMM precision
   Breakdown breakdown{};
   std::vector<WaterfallPart> waterfall;
   std::vector<StageMemory> memory;  // by stage
@@ -83,6 +83,22 @@ std::vector<Conflict> conflicts(const Question& question);
 /// Predicts one step. A plan that does not fit is predicted all the same and says so.
 /// Errors  any conflict: InputError `POINTER: PROBLEM`
 Prediction predict(const Question& question);
+
+/// What a search wants of thousands of plans: no more than decides between them.
+struct Estimate {
+  Bytes memory{};  // of the fullest stage
+  std::optional<OutOfMemory> out_of_memory;
+  Time step{};  // this and what follows: 0 where the plan does not fit
+  double tokens_per_second = 0;
+  double mfu = 0;
+  Energy energy{};
+  std::optional<Money> cost;
+};
+
+/// The same numbers as `predict`, without its breakdown, waterfall and assumptions; a plan that
+/// does not fit is not timed.
+/// Errors  any conflict: InputError `POINTER: PROBLEM`
+Estimate estimate(const Question& question);
 
 /// The blocks of a question, for those who want the Program without its price.
 Program lower(const Question& question);
