@@ -1,0 +1,174 @@
+#include "scenarios/search/plan_search.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "sim/errors.hpp"
+
+namespace orrery::scenarios {
+
+using models::Estimate;
+
+models::Question question_of(const PlanQuery& query, const PlacedPlan& placed) {
+  models::Question question{query.model, placed.plan, query.cluster, query.software, {}};
+  question.cluster.nodes = placed.nodes;
+  return question;
+}
+
+double measure(const Estimate& estimate, Objective objective) {
+  switch (objective) {
+    case Objective::cost:
+      ensure(estimate.cost.has_value(), "a search for the least cost needs a price");
+      return estimate.cost->count();
+    case Objective::energy:
+      return estimate.energy.count();
+    default:
+      return seconds(estimate.step);
+  }
+}
+
+std::int64_t PlanAnswer::fits() const {
+  return std::accumulate(fitting.begin(), fitting.end(), std::int64_t{0},
+                         [](std::int64_t sum, const Candidate& each) {
+                           return sum + 1 + static_cast<std::int64_t>(each.equals.size());
+                         });
+}
+
+namespace {
+
+/// One question for each thread, of which only the plan changes.
+class Estimator {
+ public:
+  Estimator(const PlanQuery& query, unsigned members)
+      : questions_(members, question_of(query, {})) {}
+
+  Estimate operator()(const PlacedPlan& placed, unsigned member) {
+    models::Question& question = questions_[member];
+    question.plan = placed.plan;
+    question.cluster.nodes = placed.nodes;
+    return models::estimate(question);
+  }
+
+ private:
+  std::vector<models::Question> questions_;
+};
+
+Bytes lacking(const models::OutOfMemory& found) {
+  return found.needed - found.available;
+}
+
+class Search {
+ public:
+  Search(const PlanQuery& query, Objective objective, const Crew& crew)
+      : query_{query}, objective_{objective}, crew_{crew}, estimator_{query, crew.size()} {}
+
+  PlanAnswer run() {
+    PlanSpace space = enumerate_plans(
+        query_, objective_ == Objective::time ? Extent::all_nodes : Extent::fewer_nodes);
+    answer_.conflicting = space.conflicting;
+    answer_.considered = static_cast<std::int64_t>(space.plans.size());
+    set_aside_by_sizes(std::move(space.plans));
+    std::vector<std::optional<Estimate>> found(plans_.size());
+    answer_.stopped = !crew_.work_through(plans_.size(), [&](std::size_t i, unsigned member) {
+      found[i] = estimator_(plans_[i], member);
+    });
+    for (std::size_t i = 0; i < plans_.size(); ++i) {
+      if (found[i]) take(plans_[i], *found[i]);
+    }
+    look_for_nearer_misses();
+    order();
+    return std::move(answer_);
+  }
+
+ private:
+  struct Large {
+    PlacedPlan placed;
+    Bytes least{};
+  };
+
+  void set_aside_by_sizes(std::vector<PlacedPlan> all) {
+    for (PlacedPlan& each : all) {
+      const Bytes least = least_memory(query_, each.plan);
+      if (least > query_.cluster.gpu().memory) {
+        large_.push_back({std::move(each), least});
+      } else {
+        plans_.push_back(std::move(each));
+      }
+    }
+    answer_.too_large = answer_.too_large_by_sizes = static_cast<std::int64_t>(large_.size());
+  }
+
+  void take(const PlacedPlan& placed, const Estimate& estimate) {
+    if (!estimate.out_of_memory) {
+      answer_.fitting.push_back({placed, estimate, {}});
+      return;
+    }
+    ++answer_.too_large;
+    miss(placed, *estimate.out_of_memory);
+  }
+
+  void miss(const PlacedPlan& placed, const models::OutOfMemory& found) {
+    if (!answer_.nearest_miss || lacking(found) < lacking(answer_.nearest_miss->out_of_memory)) {
+      answer_.nearest_miss = NearMiss{placed, found};
+    }
+  }
+
+  /// A plan set aside by sizes may still lack less than those that were lowered, as long as the
+  /// bound does.
+  void look_for_nearer_misses() {
+    std::stable_sort(large_.begin(), large_.end(),
+                     [](const Large& a, const Large& b) { return a.least < b.least; });
+    const Bytes available = query_.cluster.gpu().memory;
+    for (const Large& each : large_) {
+      if (answer_.nearest_miss &&
+          each.least - available >= lacking(answer_.nearest_miss->out_of_memory)) {
+        break;
+      }
+      const Estimate estimate = estimator_(each.placed, 0);
+      ensure(estimate.out_of_memory.has_value(), "least_memory is above what a plan needs");
+      miss(each.placed, *estimate.out_of_memory);
+    }
+  }
+
+  /// Best first; of those that tie, less memory, then the plainest. Equal ones become one.
+  void order() {
+    std::stable_sort(answer_.fitting.begin(), answer_.fitting.end(),
+                     [this](const Candidate& a, const Candidate& b) {
+                       const double one = measure(a.estimate, objective_);
+                       const double other = measure(b.estimate, objective_);
+                       return std::tie(one, a.estimate.memory) < std::tie(other, b.estimate.memory);
+                     });
+    std::vector<Candidate> different;
+    for (Candidate& each : answer_.fitting) {
+      if (!different.empty() && equal(different.back(), each)) {
+        different.back().equals.push_back(std::move(each.placed.plan));
+      } else {
+        different.push_back(std::move(each));
+      }
+    }
+    answer_.fitting = std::move(different);
+  }
+
+  static bool equal(const Candidate& a, const Candidate& b) {
+    return a.placed.nodes == b.placed.nodes && a.estimate.step == b.estimate.step &&
+           a.estimate.memory == b.estimate.memory;
+  }
+
+  const PlanQuery& query_;
+  Objective objective_;
+  const Crew& crew_;
+  Estimator estimator_;
+  std::vector<PlacedPlan> plans_;
+  std::vector<Large> large_;
+  PlanAnswer answer_;
+};
+
+}  // namespace
+
+PlanAnswer search_plans(const PlanQuery& query, Objective objective, const Crew& crew) {
+  if (const auto refused = refusal(query)) throw InputError{refused->pointer, refused->problem};
+  return Search{query, objective, crew}.run();
+}
+
+}  // namespace orrery::scenarios

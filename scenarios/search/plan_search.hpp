@@ -1,0 +1,56 @@
+#pragma once
+// Which plan? All plans of a space are estimated and put in order. Those that do not fit are
+// counted, and the one that lacks least is named.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "scenarios/search/crew.hpp"
+#include "scenarios/search/plan_space.hpp"
+
+namespace orrery::scenarios {
+
+/// What the best plan has least of. On one set of nodes cost and energy follow time; for those two,
+/// plans on a part of the cluster (Extent::fewer_nodes) take part, too.
+enum class Objective : std::uint8_t { time, cost, energy };
+
+/// A plan that fits, with what decides about it.
+struct Candidate {
+  PlacedPlan placed;
+  models::Estimate estimate;
+  /// Other plans on as many nodes with the same step to the picosecond and the same memory to the
+  /// byte, of which this is the plainest.
+  std::vector<models::Plan> equals;
+};
+
+/// The plan that lacks least memory.
+struct NearMiss {
+  PlacedPlan placed;
+  models::OutOfMemory out_of_memory;
+};
+
+struct PlanAnswer {
+  std::vector<Candidate> fitting;  // best first; equal ones the plainest first
+  std::optional<NearMiss> nearest_miss;
+  std::int64_t considered = 0;          // plans of the space
+  std::int64_t conflicting = 0;         // not in it, as model or schedule forbid them
+  std::int64_t too_large = 0;           // do not fit
+  std::int64_t too_large_by_sizes = 0;  // ... and were never lowered: least_memory says so
+  bool stopped = false;                 // before every plan was estimated
+
+  std::int64_t fits() const;  // plans that fit, equal ones counted
+};
+
+/// Estimates all plans; the answer is the same for any number of threads.
+/// Errors  refusal(query): InputError `POINTER: PROBLEM`; cost on a cluster without a price:
+///         ContractError
+PlanAnswer search_plans(const PlanQuery& query, Objective objective, const Crew& crew);
+
+/// What an objective counts: seconds, dollars or joules of a step.
+double measure(const models::Estimate& estimate, Objective objective);
+
+/// A question of one plan of a query, on the nodes that it takes.
+models::Question question_of(const PlanQuery& query, const PlacedPlan& placed);
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,61 @@
+#pragma once
+// The plans of a search: tensor and sequence parallelism, pipeline with virtual stages, data,
+// ZeRO-1, recomputation, micro-batch. Leaves out uneven cuts other than the stack's own, other
+// schedules than (interleaved) 1F1B, and placements other than tensor, data, pipeline.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "models/prediction/prediction.hpp"
+
+namespace orrery::scenarios {
+
+/// How many choices are tried.
+///   full     micro-batches: divisors up to 16; virtual stages: up to 8 that cut the layers evenly;
+///            sequence parallelism and ZeRO-1 on and off
+///   reduced  micro-batches 1, 2, 4; virtual stages 1, 2, 4; sequence parallelism wherever there is
+///            tensor parallelism, ZeRO-1 wherever there is data parallelism
+/// Both: tensor up to the GPUs of a node, every divisor as pipeline, all three recomputations.
+enum class Breadth : std::uint8_t { full, reduced };
+
+/// What is held fixed. The plan's degrees and choices are what is searched.
+struct PlanQuery {
+  models::Model model;
+  hardware::Cluster cluster;
+  models::Software software;
+  std::int64_t global_batch = 0;
+  std::int64_t seq_len = 0;
+  models::Precision precision = models::Precision::bf16;
+  Breadth breadth = Breadth::full;
+};
+
+/// A plan and how many of the cluster's nodes it takes.
+struct PlacedPlan {
+  models::Plan plan;
+  int nodes = 1;
+};
+
+struct PlanSpace {
+  std::vector<PlacedPlan> plans;  // fewest switches first
+  std::int64_t conflicting = 0;   // combinations that model or schedule forbid
+};
+
+/// Every plan that uses all of the cluster; of `fewer_nodes`, also those of a half of the nodes, a
+/// quarter, and so on.
+enum class Extent : std::uint8_t { all_nodes, fewer_nodes };
+PlanSpace enumerate_plans(const PlanQuery& query, Extent extent = Extent::all_nodes);
+
+/// What no plan of a query can help: a model that is counted only, a format that the GPU lacks,
+/// nodes without a network, a sequence longer than the positions. Pointers as `conflicts` has them.
+std::optional<models::Conflict> refusal(const PlanQuery& query);
+
+/// Bytes that the fullest rank holds at least, from sizes alone: its layers' matrices and its share
+/// of the vocabulary with gradients and optimizer states, and the libraries.
+///   layers n (bytes(weight) + bytes(gradient) + o / s) + context,  n = h (q + 2k + q + g f) / t
+/// q, k, g, f, h  as in count_parameters;  t  tensor;  s  ZeRO-1 shards, 1 without
+/// o              12 bytes: fp32 master weight and two moments; 8 where weights are fp32
+/// Never above what `estimate` finds: norms, biases, positions, activations come on top.
+Bytes least_memory(const PlanQuery& query, const models::Plan& plan);
+
+}  // namespace orrery::scenarios
