@@ -29,8 +29,8 @@ class GradientReducer {
   bool sharded() const { return program_.plan.zero == Zero::one; }
 
   std::int64_t bucket_elements() const {
-    const Bytes wanted = program_.plan.bucket.count() > 0 ? program_.plan.bucket
-                                                          : software_.overlap.bucket;
+    const Bytes wanted =
+        program_.plan.bucket.count() > 0 ? program_.plan.bucket : software_.overlap.bucket;
     if (wanted.count() == 0) return std::numeric_limits<std::int64_t>::max();
     return std::max<std::int64_t>(1, wanted.count() * 8 / bits(software_.gradient));
   }

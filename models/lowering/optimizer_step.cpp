@@ -16,6 +16,7 @@ class StepEnd {
 
   void run() {
     if (program_.model.tied_embeddings && program_.plan.pipeline > 1) tie_embeddings();
+    for (std::uint32_t c = 0; c < program_.classes.size(); ++c) sum_replicated(c);
     const std::uint32_t norm = add_norm();
     for (std::uint32_t c = 0; c < program_.classes.size(); ++c) finish_class(c, norm);
   }
@@ -41,15 +42,42 @@ class StepEnd {
     const auto weight = head.find("head.weight");
     ensure(weight.has_value(), "a head has no weight");
     const auto last = static_cast<std::uint32_t>(program_.plan.pipeline - 1);
-    const std::uint32_t tie =
-        add({.name = "tied embedding",
-             .kind = Collective::all_reduce,
-             .communicator = tie_group,
-             .dtype = inputs_.software.gradient,
-             .bytes = Bytes{head.operands[*weight].elements() * bits(inputs_.software.gradient) / 8},
-             .classes = {0, last}});
+    const std::uint32_t tie = add(
+        {.name = "tied embedding",
+         .kind = Collective::all_reduce,
+         .communicator = tie_group,
+         .dtype = inputs_.software.gradient,
+         .bytes = Bytes{head.operands[*weight].elements() * bits(inputs_.software.gradient) / 8},
+         .classes = {0, last}});
     program_.classes.front().instructions.push_back(step(Opcode::tie, tie));
     program_.classes.back().instructions.push_back(step(Opcode::tie, tie));
+  }
+
+  /// Bytes of the gradients of which each rank of the tensor group made an addend.
+  Bytes addends_of(const RankClass& ranks) const {
+    Bytes sum{};
+    for (std::int64_t v = 0; v < program_.plan.virtual_stages; ++v) {
+      const std::int64_t chunk = v * program_.plan.pipeline + ranks.stage;
+      for (const Invocation& run : program_.phases[backward_phase(chunk)].invocations) {
+        for (const Operand& each : program_.blocks[run.block].operands) {
+          if (each.tensor_addend) sum += each.bytes() * run.count;
+        }
+      }
+    }
+    return sum;
+  }
+
+  void sum_replicated(std::uint32_t c) {
+    RankClass& ranks = program_.classes[c];
+    const Bytes bytes = addends_of(ranks);
+    if (bytes == Bytes{}) return;
+    const std::uint32_t sum = add({.name = "replicated gradients.s" + std::to_string(ranks.stage),
+                                   .kind = Collective::all_reduce,
+                                   .communicator = tensor_group,
+                                   .dtype = inputs_.software.gradient,
+                                   .bytes = bytes,
+                                   .classes = {c}});
+    ranks.instructions.push_back(step(Opcode::tie, sum));
   }
 
   /// One scalar over all ranks that hold different parameters; the host reads it to clip.
@@ -92,16 +120,15 @@ class StepEnd {
     list.push_back(step(Opcode::optimizer, phase_of("adam", owned, adam_block)));
     if (sharded() && program_.plan.data > 1) {
       const DType storage = storage_dtype(program_.plan.precision);
-      list.push_back(step(
-          Opcode::gather,
-          add({.name = "parameters.s" + std::to_string(ranks.stage),
-               .kind = inputs_.software.zero_gather == ZeroGather::broadcast
-                           ? Collective::broadcast
-                           : Collective::all_gather,
-               .communicator = data_group,
-               .dtype = storage,
-               .bytes = Bytes{ranks.parameters * bits(storage) / 8},
-               .classes = {c}})));
+      list.push_back(
+          step(Opcode::gather, add({.name = "parameters.s" + std::to_string(ranks.stage),
+                                    .kind = inputs_.software.zero_gather == ZeroGather::broadcast
+                                                ? Collective::broadcast
+                                                : Collective::all_gather,
+                                    .communicator = data_group,
+                                    .dtype = storage,
+                                    .bytes = Bytes{ranks.parameters * bits(storage) / 8},
+                                    .classes = {c}})));
     }
   }
 

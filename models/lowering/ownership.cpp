@@ -5,8 +5,8 @@ namespace orrery::models {
 std::int64_t owned_parameters(const Program& program, std::uint32_t forward_block) {
   const Block& block = program.blocks[forward_block];
   std::int64_t owned = parameters_of(block);
-  const bool shares = forward_block == head_forward && program.model.tied_embeddings &&
-                      program.plan.pipeline == 1;
+  const bool shares =
+      forward_block == head_forward && program.model.tied_embeddings && program.plan.pipeline == 1;
   if (shares) {
     if (const auto weight = block.find("head.weight")) owned -= block.operands[*weight].elements();
   }

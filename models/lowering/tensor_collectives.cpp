@@ -29,6 +29,7 @@ class TensorCutter {
       }
     }
     drop_replaced_shards();
+    mark_addends();
     link(block_);
     for (const auto& [waiter, awaited] : serial_) {
       block_.operations[waiter].after.push_back(static_cast<OpId>(awaited));
@@ -137,6 +138,20 @@ class TensorCutter {
     const Bytes bytes{3 * 4 * block_.operands[softmax].shape[1]};
     block_.operations.push_back(
         collective("loss.sum", Collective::all_reduce, softmax, softmax, Pass::forward, bytes));
+  }
+
+  /// Norms, residual biases and positions work on a shard of the sequence; norms of queries and
+  /// keys on a shard of the heads. Their parameters are whole on every rank.
+  void mark_addends() {
+    for (const Operation& op : block_.operations) {
+      const bool of_rows = op.kind == OpKind::norm_backward || op.kind == OpKind::add_backward;
+      const bool of_heads = of_rows && op.name == "qk_norm.backward";
+      if (!of_heads && !(of_rows && plan_.sequence_parallel)) continue;
+      for (const OperandId id : op.writes) {
+        Operand& written = block_.operands[id];
+        written.tensor_addend = written.role == Role::gradient;
+      }
+    }
   }
 
   /// Without overlap the weight gradient runs only after the input gradient's sum.

@@ -45,15 +45,18 @@ class BreakdownWalk {
       case Opcode::forward:
       case Opcode::backward:
       case Opcode::optimizer:
-      case Opcode::send: return;
+      case Opcode::send:
+        return;
       case Opcode::receive:
         outside_.push_back({record.start, record.end, TimeClass::pp, priced_.blocking_receive});
         return;
-      default: break;
+      default:
+        break;
     }
     const JointCollective& joint = program_.collectives[record.instruction->target];
-    const TimeClass part =
-        joint.communicator == data_group ? TimeClass::dp : TimeClass::other_comm;
+    const TimeClass part = joint.communicator == data_group     ? TimeClass::dp
+                           : joint.communicator == tensor_group ? TimeClass::tp
+                                                                : TimeClass::other_comm;
     outside_.push_back({record.start, record.end, part, joint.host_waits});
   }
 
@@ -80,9 +83,15 @@ class BreakdownWalk {
     if (op.queue != Queue::compute) return;
     if (record.start > cursor_) {
       switch (record.cause) {
-        case Cause::dependency: advance(record.start, waited(record)); break;
-        case Cause::input: fill(record.start, TimeClass::bubble); break;
-        default: host_gap(record.start); break;
+        case Cause::dependency:
+          advance(record.start, waited(record));
+          break;
+        case Cause::input:
+          fill(record.start, TimeClass::bubble);
+          break;
+        default:
+          host_gap(record.start);
+          break;
       }
     }
     advance(record.end, op.time_class);

@@ -87,6 +87,9 @@ struct Operand {
   Role role = Role::temporary;
   DType dtype = DType::bf16;
   std::array<std::int64_t, 3> shape{1, 1, 1};  // unused leading axes are 1
+  /// Of a gradient: each rank of the tensor group holds an addend, made from its own rows or heads
+  /// of a parameter that all of them hold whole; summed once, before the norm.
+  bool tensor_addend = false;
 
   std::int64_t elements() const { return shape[0] * shape[1] * shape[2]; }
   Bytes bytes() const { return Bytes{(elements() * bits(dtype) + 7) / 8}; }

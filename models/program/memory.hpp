@@ -15,7 +15,7 @@ using MemoryByKind = std::array<Bytes, buffer_kind_count>;
 Bytes total(const MemoryByKind& memory);
 
 struct MemoryPeak {
-  MemoryByKind by_kind{};      // at the peak
+  MemoryByKind by_kind{};       // at the peak
   std::size_t instruction = 0;  // where it is reached
 };
 

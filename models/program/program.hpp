@@ -32,13 +32,20 @@ struct Mesh {
 
 /// A group of ranks named by the axes that it spans; members follow from a rank's coordinates.
 struct Communicator {
-  std::string name;        // "tp", "dp", "world", "tie", "pp_f"
+  std::string name;  // "tp", "dp", "world", "tie", "pp_f"
   std::vector<MeshAxis> spans;
   std::vector<std::int64_t> stages;  // of the pipeline axis; empty: all of them
 };
 
 /// Where bytes live, for the memory report.
-enum class BufferKind : std::uint8_t { parameter, gradient, optimizer, activation, staging, workspace };
+enum class BufferKind : std::uint8_t {
+  parameter,
+  gradient,
+  optimizer,
+  activation,
+  staging,
+  workspace
+};
 inline constexpr int buffer_kind_count = 6;
 std::string_view name(BufferKind kind);
 
@@ -48,7 +55,7 @@ enum class Opcode : std::uint8_t {
   send,             // to the peer of a channel, in channel order
   receive,          // from the peer of a channel, in channel order
   reduce_gradient,  // a bucket over the data axis
-  tie,              // sum the two copies of a tied embedding's gradient
+  tie,              // sum what several ranks hold of one gradient: tied embedding, replicated norms
   norm,             // gradient norm: a barrier on which the host waits
   optimizer,        // run a phase over the owned shard
   gather,           // parameters over the data axis (ZeRO-1)
@@ -65,9 +72,9 @@ enum Slot : std::uint8_t { slot_saved = 0, slot_in = 1, slot_out = 2 };
 /// One schedule instruction. 24 bytes: a step of a trillion parameters has 200,000 of them.
 struct Instruction {
   Opcode op = Opcode::forward;
-  std::uint8_t frees = 0;      // bit per Slot: freed when the instruction has ended
-  std::uint16_t chunk = 0;     // virtual-stage-major: stage of chunk c is c mod pipeline
-  std::uint32_t target = 0;    // phase, channel or joint collective, by opcode
+  std::uint8_t frees = 0;    // bit per Slot: freed when the instruction has ended
+  std::uint16_t chunk = 0;   // virtual-stage-major: stage of chunk c is c mod pipeline
+  std::uint32_t target = 0;  // phase, channel or joint collective, by opcode
   std::uint32_t micro_batch = 0;
   std::uint32_t bindings[3] = {no_binding, no_binding, no_binding};  // index within buffer type
 };
@@ -99,7 +106,7 @@ struct JointCollective {
   Collective kind = Collective::all_reduce;
   std::uint16_t communicator = 0;
   DType dtype = DType::fp32;
-  Bytes bytes{};  // nccl-tests size
+  Bytes bytes{};                       // nccl-tests size
   std::vector<std::uint32_t> classes;  // whose ranks take part, beyond the class's own replicas
   std::int64_t first_layer = -1, layers = 0;  // what a bucket holds
   bool host_waits = false;
@@ -159,9 +166,9 @@ void check(const Program& program);
 /// FLOPs and bytes of one rank of a class over the whole step, by counting every instruction.
 struct Ledger {
   Flops flops{};
-  Bytes kernel_bytes{};     // memory traffic of kernels
-  Bytes collective_bytes{}; // payload of collectives
-  Bytes transfer_bytes{};   // sent to other stages
+  Bytes kernel_bytes{};      // memory traffic of kernels
+  Bytes collective_bytes{};  // payload of collectives
+  Bytes transfer_bytes{};    // sent to other stages
   friend bool operator==(const Ledger&, const Ledger&) = default;
 };
 Ledger ledger_of(const Program& program, std::uint32_t rank_class);

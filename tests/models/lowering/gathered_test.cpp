@@ -59,5 +59,26 @@ TEST_CASE("Hosts that meet at tensor collectives wait in forward and recomputati
         std::vector<Pass>{Pass::forward, Pass::forward, Pass::recompute, Pass::recompute});
 }
 
+Bytes replicated_sum(const std::string& plan) {
+  const Program program = lower(question("gpt3-175b", "dgx-a100-80gb x 1", plan));
+  Bytes sum{};
+  for (const Instruction& each : program.classes[0].instructions) {
+    if (each.op != Opcode::tie) continue;
+    const JointCollective& joint = program.collectives[each.target];
+    CHECK(joint.communicator == tensor_group);
+    sum += joint.bytes;
+  }
+  return sum;
+}
+
+TEST_CASE("Gradients that each rank made from its own rows are summed over the tensor group") {
+  // A layer: two norms of weight and bias, two row biases = 6 vectors of 12288; 96 layers, the
+  // final norm's 2, and 2048 rows of positions: (576 + 2 + 2048) x 12288 fp32.
+  const std::string plan =
+      "tensor=8,pipeline=1,data=1,micro_batch=1,global_batch=1,seq_len=2048,recompute=none";
+  CHECK(replicated_sum(plan + ",sequence=true") == Bytes{std::int64_t{2626} * 12288 * 4});
+  CHECK(replicated_sum(plan + ",sequence=false") == Bytes{0});
+}
+
 }  // namespace
 }  // namespace orrery::models
