@@ -65,10 +65,9 @@ struct KernelChoices {
 };
 
 struct Overlap {
-  bool tensor_backward = false;  // input-gradient all-reduce beside the weight gradient
-  double tensor_exposed =
-      1.0;                // visible tensor-parallel time over its law's; below 1 where it hides
-  bool gradients = true;  // data-parallel buckets beside backward
+  bool tensor_backward = false;      // input-gradient all-reduce beside the weight gradient
+  double tensor_exposed = 1.0;       // visible tensor-parallel time over its law's
+  bool gradients = true;             // data-parallel buckets beside backward
   double data_efficiency = 1.0;      // share of the collective law's bandwidth that is reached
   double data_exposed = 1.0;         // share of data-parallel time that other means leave visible
   Bytes bucket{};                    // gradient bucket
