@@ -15,7 +15,12 @@ namespace orrery::models {
 /// the output. The first five stand in the order of `Queue`.
 inline constexpr int chain_states = 6;
 enum ChainState : std::uint8_t {
-  state_host, state_compute, state_tensor, state_data, state_copy, state_io
+  state_host,
+  state_compute,
+  state_tensor,
+  state_data,
+  state_copy,
+  state_io
 };
 
 template <class V>

@@ -6,7 +6,9 @@
 
 namespace orrery::models {
 
-Time QueueTimes::last() const { return std::max({host, compute, tensor, data, copy}); }
+Time QueueTimes::last() const {
+  return std::max({host, compute, tensor, data, copy});
+}
 
 ChainBlock::ChainBlock(const Block& block, const std::vector<PricedOperation>& prices,
                        bool synchronous) {

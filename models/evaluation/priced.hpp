@@ -49,8 +49,8 @@ struct QueueTimes {
 
 /// What an evaluation found.
 struct StepTimes {
-  Time step{};                     // end of the last rank
-  std::vector<QueueTimes> ranks;   // at the end of the step, by rank class
+  Time step{};                    // end of the last rank
+  std::vector<QueueTimes> ranks;  // at the end of the step, by rank class
   /// Ends of transfers, by channel in channel order.
   std::vector<std::vector<Time>> transfers;
   /// Starts of joint collectives.

@@ -48,15 +48,19 @@ class Replayer {
   void execute(const Instruction& each, InstructionRecord& record) {
     switch (each.op) {
       case Opcode::forward:
-      case Opcode::backward: return compute(each, input_, record);
-      case Opcode::optimizer: return compute(each, state_[state_data].value, record);
+      case Opcode::backward:
+        return compute(each, input_, record);
+      case Opcode::optimizer:
+        return compute(each, state_[state_data].value, record);
       case Opcode::send: {
         host() += priced_.transfer_launch.count();
         record.start = record.end = Time{std::max(host(), output_)};
         return;
       }
-      case Opcode::receive: return receive(each, record);
-      default: return join(each, record);
+      case Opcode::receive:
+        return receive(each, record);
+      default:
+        return join(each, record);
     }
   }
 
@@ -87,8 +91,7 @@ class Replayer {
     for (const Invocation& run : program_.phases[each.target].invocations) {
       const bool backward = each.op == Opcode::backward;
       for (std::int64_t i = 0; i < run.count; ++i) {
-        const std::int64_t layer =
-            run.first_layer < 0 ? -1 : run.first_layer + (backward ? -i : i);
+        const std::int64_t layer = run.first_layer < 0 ? -1 : run.first_layer + (backward ? -i : i);
         run_one(run.block, layer, record);
       }
     }
@@ -103,8 +106,10 @@ class Replayer {
     const std::int64_t input = state_[state_io].value;
     run_block(block, state_, ends_,
               [&](std::size_t i, NumberTime host, NumberTime start, NumberTime end) {
-                record.start = std::min(record.start, Time{start.value});
-                record.end = std::max(record.end, Time{end.value});
+                if (block.steps[i].queue == state_compute) {
+                  record.start = std::min(record.start, Time{start.value});
+                  record.end = std::max(record.end, Time{end.value});
+                }
                 NumberTime& queue = queues[block.steps[i].queue];
                 if (observer_.operation) tell(id, layer, i, host, start, end, queue, input);
                 queue = end;

@@ -17,7 +17,7 @@ struct InstructionRecord {
   std::size_t index = 0;  // in the class's list
   const Instruction* instruction = nullptr;
   Chain<NumberTime> before{}, after{};
-  Time start{}, end{};  // of a transfer or joint collective; first start and last end of a phase
+  Time start{}, end{};  // of a transfer or joint collective; of a phase, of its kernels
 };
 
 /// One operation of one phase.
@@ -27,7 +27,7 @@ struct OperationRecord {
   std::int64_t layer = -1;
   std::uint32_t operation = 0;
   Time launched{}, start{}, end{};
-  Time free{};             // when its queue was free
+  Time free{};  // when its queue was free
   Cause cause = Cause::queue;
   std::uint32_t waited_for = 0;  // the operation, where the cause is a dependency
 };

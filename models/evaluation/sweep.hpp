@@ -64,8 +64,8 @@ class Sweep {
   };
 
   void reserve_channels() {
-    const auto transfers = static_cast<std::size_t>(program_.plan.micro_batches() *
-                                                    program_.plan.virtual_stages);
+    const auto transfers =
+        static_cast<std::size_t>(program_.plan.micro_batches() * program_.plan.virtual_stages);
     for (ChannelState& channel : channels_) {
       channel.ready.reserve(transfers);
       channel.ends.reserve(transfers);
@@ -82,13 +82,19 @@ class Sweep {
   bool execute(std::uint32_t c, Rank& rank, const Instruction& each) {
     switch (each.op) {
       case Opcode::forward:
-      case Opcode::backward: compute(rank, each.target, rank.input); return true;
+      case Opcode::backward:
+        compute(rank, each.target, rank.input);
+        return true;
       case Opcode::optimizer:
         compute(rank, each.target, rank.state[state_data].value);
         return true;
-      case Opcode::send: send(rank, each.target); return true;
-      case Opcode::receive: return receive(rank, each.target);
-      default: return join(c, rank, each.target);
+      case Opcode::send:
+        send(rank, each.target);
+        return true;
+      case Opcode::receive:
+        return receive(rank, each.target);
+      default:
+        return join(c, rank, each.target);
     }
   }
 
@@ -134,8 +140,8 @@ class Sweep {
     if (!rank.announced) {
       std::int64_t& host = rank.state[state_host].value;
       host += priced_.collective_launch[id].count();
-      joint.start = std::max({joint.start, host, rank.state[state_compute].value,
-                              rank.state[state_data].value});
+      joint.start = std::max(
+          {joint.start, host, rank.state[state_compute].value, rank.state[state_data].value});
       rank.announced = true;
       if (++joint.arrived == collective.classes.size()) {
         joint.done = true;

@@ -46,16 +46,6 @@ void settle_roles(const Block& forward, Block& backward, const std::vector<Opera
   }
 }
 
-/// What forward writes and nobody saves any more.
-void drop_unsaved(Block& forward, const Block& backward) {
-  for (Operand& each : forward.operands) {
-    if (each.role != Role::saved) continue;
-    const auto kept = backward.find(each.name);
-    const bool saved = kept && backward.operands[*kept].role == Role::saved;
-    if (!saved) each.role = Role::temporary;
-  }
-}
-
 void recompute_block(Block& forward, Block& backward, Recompute recompute) {
   std::vector<Operation> again;
   for (const Operation& op : forward.operations) {

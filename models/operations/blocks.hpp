@@ -7,6 +7,7 @@
 // (padded) vocabulary.
 
 #include <cstdint>
+#include <utility>
 
 #include "hardware/gpu.hpp"
 #include "models/model.hpp"
@@ -42,6 +43,10 @@ std::int64_t padded_vocab(const Model& model, std::int64_t tensor);
 
 /// One direction of a block and the one that undoes it.
 struct BlockPair {
+  BlockPair(Block there, Block back) : forward{std::move(there)}, backward{std::move(back)} {
+    drop_unsaved(forward, backward);
+  }
+
   Block forward, backward;
 };
 

@@ -75,7 +75,21 @@ Flops BlockBuilder::attention_flops(const AttentionShape& shape) {
   return Flops{per_pair / 2 * (2 * s * w - w * w)};
 }
 
+/// A saved operand that nobody touches is not kept.
+void BlockBuilder::drop_untouched() {
+  std::vector<bool> touched(block_.operands.size(), false);
+  for (const Operation& op : block_.operations) {
+    for (const OperandId id : op.reads) touched[id] = true;
+    for (const OperandId id : op.writes) touched[id] = true;
+  }
+  for (std::size_t id = 0; id < touched.size(); ++id) {
+    Operand& each = block_.operands[id];
+    if (each.role == Role::saved && !touched[id]) each.role = Role::temporary;
+  }
+}
+
 Block BlockBuilder::finish() {
+  drop_untouched();
   link(block_);
   return std::move(block_);
 }

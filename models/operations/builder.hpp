@@ -35,9 +35,12 @@ class BlockBuilder {
   static Flops attention_flops(const AttentionShape& shape);
 
   const Operand& at(OperandId id) const { return block_.operands[id]; }
+  std::optional<OperandId> find(std::string_view operand) const { return block_.find(operand); }
   Block finish();
 
  private:
+  void drop_untouched();
+
   Block block_;
   Pass pass_;
 };

@@ -13,26 +13,33 @@ std::int64_t LinearBuilder::rows(const Linear& layer) const {
   return layer.rows > 0 ? layer.rows : shares_.tokens;
 }
 
-/// The fp8 copy of a [T, columns] tensor; the tensor itself in other formats.
-OperandId LinearBuilder::quantised(const Linear& layer, std::string_view suffix, OperandId source,
-                                   std::int64_t columns) {
+/// The 8-bit copy that a product reads in fp8; the tensor itself in other formats. What two layers
+/// read is quantised once, and a shard of the sequence before it is gathered.
+OperandId LinearBuilder::quantised(const Linear& layer, OperandId source, Role role) {
   if (arithmetic(layer) != DType::fp8) return source;
-  const std::string name = block_.at(source).name + std::string{suffix};
-  const OperandId copy =
-      block_.operand(name, Role::temporary, DType::fp8, {1, shares_.tokens, columns});
-  Operation& op = block_.add(OpKind::quantise, layer.name + std::string{suffix}, {source}, {copy});
-  op.full_sequence = {source};
+  const Operand& original = block_.at(source);
+  const std::string name = original.name + ".fp8";
+  if (const auto known = block_.find(name)) return *known;
+  const OperandId copy = block_.operand(name, role, DType::fp8, original.shape);
+  block_.add(OpKind::quantise, name, {source}, {copy});
   return copy;
+}
+
+/// What forward kept of its input: the copy that it multiplied.
+OperandId LinearBuilder::kept(const Linear& layer, OperandId input) {
+  if (arithmetic(layer) != DType::fp8) return input;
+  const Operand& original = block_.at(input);
+  return block_.operand(original.name + ".fp8", Role::saved, DType::fp8, original.shape);
 }
 
 void LinearBuilder::forward(const Linear& layer, OperandId input, OperandId output) {
   const DType storage = storage_dtype(inputs_.plan.precision);
-  const OperandId a = quantised(layer, ".fp8", input, layer.in);
+  const OperandId a = quantised(layer, input, Role::saved);
   const OperandId weight =
       block_.operand(layer.name + ".weight", Role::parameter, storage, {1, layer.in, layer.out});
   Operation& op = block_.gemm(layer.name, a, weight, output,
                               {.m = rows(layer), .n = layer.out, .k = layer.in}, arithmetic(layer));
-  if (layer.cut == LinearCut::column && a == input) op.full_sequence = {input};
+  if (layer.cut == LinearCut::column) op.full_sequence = {a};
   op.partial_sum = layer.cut == LinearCut::row;
   if (layer.bias && layer.cut != LinearCut::row) {  // added in the epilogue
     block_.read(op,
@@ -43,17 +50,18 @@ void LinearBuilder::forward(const Linear& layer, OperandId input, OperandId outp
 void LinearBuilder::backward(const Linear& layer, OperandId input, OperandId output_gradient,
                              OperandId input_gradient) {
   const DType storage = storage_dtype(inputs_.plan.precision);
-  const OperandId dy = quantised(layer, ".grad8", output_gradient, layer.out);
+  const OperandId dy = quantised(layer, output_gradient, Role::temporary);
+  const OperandId x = kept(layer, input);
   const OperandId weight =
       block_.operand(layer.name + ".weight", Role::parameter, storage, {1, layer.in, layer.out});
   Operation& op = block_.gemm(
       layer.name + ".dgrad", dy, weight, input_gradient,
       {.m = rows(layer), .n = layer.in, .k = layer.out, .transpose_b = true}, arithmetic(layer));
   // The gather of the saved input starts before this product, so that it hides behind it.
-  if (layer.cut == LinearCut::column) op.full_sequence = {input};
-  if (layer.cut == LinearCut::row && dy == output_gradient) op.full_sequence = {output_gradient};
+  if (layer.cut == LinearCut::column) op.full_sequence = {x};
+  if (layer.cut == LinearCut::row) op.full_sequence = {dy};
   op.partial_sum = layer.cut == LinearCut::column;
-  weight_gradient(layer, quantised(layer, ".saved8", input, layer.in), dy);
+  weight_gradient(layer, x, dy);
 }
 
 void LinearBuilder::weight_gradient(const Linear& layer, OperandId input,

@@ -40,8 +40,8 @@ class LinearBuilder {
  private:
   DType arithmetic(const Linear& layer) const;
   std::int64_t rows(const Linear& layer) const;
-  OperandId quantised(const Linear& layer, std::string_view suffix, OperandId source,
-                      std::int64_t columns);
+  OperandId quantised(const Linear& layer, OperandId source, Role role);
+  OperandId kept(const Linear& layer, OperandId input);
   void weight_gradient(const Linear& layer, OperandId input, OperandId output_gradient);
 
   BlockBuilder& block_;

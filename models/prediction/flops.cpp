@@ -29,8 +29,7 @@ RankFlops flops_of(const Program& program, std::uint32_t rank_class) {
   for (std::size_t p = 0; p < phases.size(); ++p) {
     for (const Invocation& run : program.phases[p].invocations) {
       for (const Operation& op : program.blocks[run.block].operations) {
-        Flops& sum =
-            op.time_class == TimeClass::attention ? phases[p].attention : phases[p].gemm;
+        Flops& sum = op.time_class == TimeClass::attention ? phases[p].attention : phases[p].gemm;
         sum += op.flops * run.count;
       }
     }

@@ -28,8 +28,9 @@ GroupShape shape_of(const Mesh& mesh, const Communicator& communicator, int gpus
                                     : mesh.pipeline;
   };
   const auto stride = [&](MeshAxis axis) {
-    return axis == MeshAxis::tensor ? 1 : axis == MeshAxis::data ? mesh.tensor
-                                                                 : mesh.tensor * mesh.data;
+    return axis == MeshAxis::tensor ? 1
+           : axis == MeshAxis::data ? mesh.tensor
+                                    : mesh.tensor * mesh.data;
   };
   if (!communicator.stages.empty()) {
     const std::int64_t apart = (mesh.pipeline - 1) * stride(MeshAxis::pipeline);
@@ -43,8 +44,8 @@ GroupShape shape_of(const Mesh& mesh, const Communicator& communicator, int gpus
                     .gpus_per_node = gpus_per_node};
     return axis == MeshAxis::pipeline && degree(axis) > 1 ? neighbours_of(line) : shape_of(line);
   }
-  GroupShape all = shape_of(Axis{.stride = 1, .extent = world, .world = world,
-                                 .gpus_per_node = gpus_per_node});
+  GroupShape all =
+      shape_of(Axis{.stride = 1, .extent = world, .world = world, .gpus_per_node = gpus_per_node});
   const bool everyone = communicator.spans.size() == 3;
   if (!everyone) {  // tensor and pipeline: one replica's ranks, spread like its stages
     all.ranks = static_cast<int>(mesh.tensor * mesh.pipeline);

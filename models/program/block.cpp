@@ -79,6 +79,15 @@ Bytes Block::temporary_peak() const {
   return peak;
 }
 
+void drop_unsaved(Block& forward, const Block& backward) {
+  for (Operand& each : forward.operands) {
+    if (each.role != Role::saved) continue;
+    const auto kept = backward.find(each.name);
+    const bool saved = kept && backward.operands[*kept].role == Role::saved;
+    if (!saved) each.role = Role::temporary;
+  }
+}
+
 namespace {
 
 /// What has touched one operand so far.

@@ -155,6 +155,9 @@ struct Block {
   Bytes temporary_peak() const;
 };
 
+/// What forward writes and its backward does not ask for is not kept: it becomes a temporary.
+void drop_unsaved(Block& forward, const Block& backward);
+
 /// Fills `after` from reads and writes: an operation waits for the last writer of what it reads
 /// and for the readers and writer of what it overwrites, where they run on another queue.
 /// Recomputation belongs to backward: it begins no earlier than the gradient arrives.

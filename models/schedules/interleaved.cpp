@@ -12,8 +12,8 @@ Instruction nth(Opcode op, const PipelineShape& shape, std::int64_t stage, std::
   const std::int64_t group = shape.stages * shape.virtual_stages;
   const std::int64_t v = k % group / shape.stages;
   const std::int64_t mb = k / group * shape.stages + k % shape.stages;
-  return compute_slot(op, shape, stage,
-                      op == Opcode::forward ? v : shape.virtual_stages - 1 - v, mb);
+  return compute_slot(op, shape, stage, op == Opcode::forward ? v : shape.virtual_stages - 1 - v,
+                      mb);
 }
 
 }  // namespace
@@ -24,8 +24,7 @@ void interleaved(const PipelineShape& shape, std::int64_t stage, std::vector<Ins
   const std::int64_t total = shape.micro_batches * shape.virtual_stages;
   const std::int64_t depth =
       2 * (shape.stages - stage - 1) + (shape.virtual_stages - 1) * shape.stages;
-  const std::int64_t warm_up =
-      shape.micro_batches == shape.stages ? total : std::min(depth, total);
+  const std::int64_t warm_up = shape.micro_batches == shape.stages ? total : std::min(depth, total);
   for (std::int64_t k = 0; k < warm_up; ++k) {
     slots.push_back(nth(Opcode::forward, shape, stage, k));
   }
