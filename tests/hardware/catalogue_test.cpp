@@ -74,6 +74,7 @@ TEST_CASE("Every node and cluster of the catalogue loads as it is and twice") {
 TEST_CASE("A file of the catalogue is named after its entry, and no name is taken twice") {
   std::set<std::string> taken;
   for (const EmbeddedFile& file : embedded_files()) {
+    if (file.path.rfind("hardware/catalogue/", 0) != 0) continue;  // measured tables
     INFO(file.path);
     const std::filesystem::path path{file.path};
     const Document document = Document::parse(file.text, std::string{file.path});
@@ -90,6 +91,7 @@ TEST_CASE("A file of the catalogue is named after its entry, and no name is take
 
 TEST_CASE("Every number of the catalogue has a source, and every source has a number") {
   for (const EmbeddedFile& file : embedded_files()) {
+    if (file.path.rfind("hardware/catalogue/", 0) != 0) continue;  // measured tables
     INFO(file.path);
     const Document document = Document::parse(file.text, std::string{file.path});
     std::set<std::string> used;
