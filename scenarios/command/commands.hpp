@@ -12,10 +12,13 @@ inline constexpr int exit_done = 0;
 inline constexpr int exit_answer_is_no = 1;
 inline constexpr int exit_wrong_input = 2;
 inline constexpr int exit_our_fault = 3;
+inline constexpr int exit_interrupted = 130;  // Ctrl-C: what was there by then is printed
 
 /// `exit_code` is exit_done when a callback begins and outlives the application.
 void add_simulate(CLI::App& application, int& exit_code);
 void add_show(CLI::App& application, int& exit_code);
 void add_validate(CLI::App& application, int& exit_code);
+void add_plan(CLI::App& application, int& exit_code);
+void add_buy(CLI::App& application, int& exit_code);
 
 }  // namespace orrery::scenarios

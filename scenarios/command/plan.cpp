@@ -1,0 +1,123 @@
+// orrery plan: the best plans of a model on a cluster, and why the others lose.
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "scenarios/command/commands.hpp"
+#include "scenarios/command/progress.hpp"
+#include "scenarios/command/terminal.hpp"
+#include "scenarios/search/plan_report.hpp"
+#include "scenarios/search/query.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+struct PlanFlags {
+  std::string model, cluster;
+  std::optional<std::string> software;
+  std::string precision = "bf16";
+  std::string objective = "time";
+  std::int64_t global_batch = 0, seq_len = 0;
+  std::size_t top = 10;
+  unsigned threads = 0;
+  bool json = false;
+};
+
+Objective objective_of(const PlanFlags& flags, const PlanQuery& query) {
+  for (const Objective each : {Objective::time, Objective::cost, Objective::energy}) {
+    if (flags.objective != name(each)) continue;
+    if (each == Objective::cost && !query.cluster.price_per_gpu_hour) {
+      throw InputError{"--objective", fmt::format("cost needs a price, and {} has no "
+                                                  "price_per_gpu_hour",
+                                                  flags.cluster)};
+    }
+    return each;
+  }
+  throw InputError{"--objective",
+                   fmt::format("expected time, cost or energy, found '{}'", flags.objective)};
+}
+
+/// How a shell is told to simulate the best plan.
+std::string simulate_line(const PlanFlags& flags, const PlanQuery& query,
+                          const std::vector<RankedPlan>& best) {
+  if (best.empty()) return {};
+  const PlacedPlan& placed = best.front().candidate.placed;
+  return fmt::format(
+      "orrery simulate --model {} --cluster '{}'{}{} --plan {}", flags.model, flags.cluster,
+      flags.software ? fmt::format(" --software {}", *flags.software) : "",
+      placed.nodes == query.cluster.nodes ? ""
+                                          : fmt::format(" --set /cluster/nodes={}", placed.nodes),
+      flag_of(placed.plan));
+}
+
+int plan(const PlanFlags& flags) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  PlanQuery query;
+  query.model = read_model_flag(flags.model);
+  query.cluster = read_cluster_flag(flags.cluster);
+  query.software = read_software_flag(flags.software.value_or(usual_software));
+  query.global_batch = flags.global_batch;
+  query.seq_len = flags.seq_len;
+  query.precision = read_precision_flag(flags.precision);
+  const Objective objective = objective_of(flags, query);
+  if (const auto refused = refusal(query)) {
+    throw InputError{flag_of_pointer(refused->pointer), refused->problem};
+  }
+  const Watch watch;
+  const PlanAnswer answer =
+      search_plans(query, objective, {flags.threads, watched_progress("plans")});
+  const std::vector<RankedPlan> best = compare_best(query, answer, objective, flags.top);
+  std::vector<std::string> assumptions = search_assumptions(query);
+  if (!flags.software) {
+    assumptions.push_back(fmt::format("/software: {} taken as default", usual_software));
+  }
+  const double wall = std::chrono::duration<double>(Clock::now() - begin).count();
+  const PlanReport report{
+      query, objective, answer, best, flags.cluster, assumptions, simulate_line(flags, query, best),
+      wall};
+  if (flags.json) {
+    fmt::print("{}\n", to_json(report).dump(2));
+  } else {
+    const Terminal shown = terminal();
+    ReportOptions options;
+    options.width = shown.width;
+    options.colour = shown.colour;
+    fmt::print("{}", text_of(report, options));
+  }
+  if (answer.stopped) return exit_interrupted;
+  return best.empty() ? exit_answer_is_no : exit_done;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& application, int& exit_code) {
+  CLI::App& command = *application.add_subcommand("plan", "Find the best plans for a cluster");
+  const auto flags = std::make_shared<PlanFlags>();
+  constexpr std::int64_t most = std::int64_t{1} << 30;
+  command.add_option("--model", flags->model, "Model: a config.json, or a name")->required();
+  command.add_option("--cluster", flags->cluster, "Cluster: a path, a name, or 'NODE x COUNT'")
+      ->required();
+  command.add_option("--global-batch", flags->global_batch, "Sequences of one step")
+      ->required()
+      ->check(CLI::Range(std::int64_t{1}, most));
+  command.add_option("--seq-len", flags->seq_len, "Tokens of one sequence")
+      ->required()
+      ->check(CLI::Range(std::int64_t{1}, most));
+  command.add_option("--software", flags->software, "Software profile: a path, or a name");
+  command.add_option("--precision", flags->precision, "fp32, tf32, fp16, bf16 (default) or fp8");
+  command.add_option("--objective", flags->objective, "time (default), cost or energy");
+  command.add_option("--top", flags->top, "How many plans to show (10)")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{1000}));
+  command.add_option("--threads", flags->threads, "Threads (all of the machine)");
+  command.add_flag("--json", flags->json, "One JSON document instead of the tables");
+  command.callback([flags, &exit_code] { exit_code = plan(*flags); });
+}
+
+}  // namespace orrery::scenarios

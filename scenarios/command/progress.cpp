@@ -1,0 +1,56 @@
+#include "scenarios/command/progress.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <utility>
+
+#include "scenarios/report/style.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+volatile std::sig_atomic_t seen = 0;
+
+extern "C" void remember(int) {
+  seen = 1;
+  std::signal(SIGINT, SIG_DFL);
+}
+
+}  // namespace
+
+Watch::Watch() {
+  seen = 0;
+  std::signal(SIGINT, remember);
+}
+
+Watch::~Watch() {
+  std::signal(SIGINT, SIG_DFL);
+}
+
+bool Watch::interrupted() {
+  return seen != 0;
+}
+
+Progress watched_progress(std::string noun) {
+  const bool watched = isatty(STDERR_FILENO) == 1;
+  return
+      [noun = std::move(noun), watched, shown = false](std::size_t done, std::size_t all) mutable {
+        const bool over = done == all || Watch::interrupted();
+        if (watched && (!over || shown)) {
+          constexpr std::size_t width = 30;
+          const double share = all > 0 ? static_cast<double>(done) / static_cast<double>(all) : 1;
+          const std::string line =
+              fmt::format("{} of {} {}  {}", done, all, noun, bar(0, share, width));
+          fmt::print(stderr, "\r\x1b[K{}", over ? "" : line);
+          std::fflush(stderr);
+          shown = !over;
+        }
+        return !Watch::interrupted();
+      };
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,25 @@
+#pragma once
+// Progress on stderr while somebody watches, and Ctrl-C as a wish to stop with what there is.
+
+#include <string>
+
+#include "scenarios/search/crew.hpp"
+
+namespace orrery::scenarios {
+
+/// While it lives, the first Ctrl-C is remembered and the second one ends the program as usual.
+class Watch {
+ public:
+  Watch();
+  ~Watch();
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  static bool interrupted();
+};
+
+/// Rewrites one line on a terminal, silent elsewhere; says stop once interrupted.
+/// noun  what is counted: "plans"
+Progress watched_progress(std::string noun);
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,88 @@
+#include "scenarios/search/plan_report.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+Json out_of_memory_json(const models::OutOfMemory& found) {
+  return {{"rank", found.rank},
+          {"needed_bytes", found.needed.count()},
+          {"available_bytes", found.available.count()}};
+}
+
+Json plans_json(const std::vector<models::Plan>& plans) {
+  Json list = Json::array();
+  for (const models::Plan& each : plans) list.push_back(models::to_json(each));
+  return list;
+}
+
+Json plan_json(const RankedPlan& ranked) {
+  const models::Estimate& estimate = ranked.candidate.estimate;
+  Json parts = Json::object();
+  for (const models::WaterfallPart& part : ranked.against_best) {
+    if (part.time != Time{}) parts[part.name] = seconds(part.time);
+  }
+  Json json;
+  json["plan"] = models::to_json(ranked.candidate.placed.plan);
+  json["flag"] = flag_of(ranked.candidate.placed.plan);
+  json["nodes"] = ranked.candidate.placed.nodes;
+  json["gpus"] = ranked.candidate.placed.plan.gpus();
+  json["step_time_s"] = seconds(estimate.step);
+  json["tokens_per_s"] = estimate.tokens_per_second;
+  json["mfu"] = estimate.mfu;
+  json["peak_memory_bytes"] = estimate.memory.count();
+  json["cost_usd_per_step"] = estimate.cost ? Json(estimate.cost->count()) : Json(nullptr);
+  json["energy_j_per_step"] = estimate.energy.count();
+  json["excess_pct"] = 100 * ranked.excess;
+  json["as_good_as_best"] = ranked.as_good;
+  json["against_best_s"] = parts;
+  json["why"] = why(ranked);
+  json["equals"] = plans_json(ranked.candidate.equals);
+  return json;
+}
+
+Json nearest_miss_json(const std::optional<NearMiss>& miss) {
+  if (!miss) return nullptr;
+  Json json;
+  json["plan"] = models::to_json(miss->placed.plan);
+  json["flag"] = flag_of(miss->placed.plan);
+  json["nodes"] = miss->placed.nodes;
+  json["out_of_memory"] = out_of_memory_json(miss->out_of_memory);
+  return json;
+}
+
+}  // namespace
+
+Json to_json(const PlanReport& report) {
+  const PlanAnswer& answer = report.answer;
+  const bool fits = !answer.fitting.empty();
+  const std::string reason = reason_of(report.query, answer);
+  const auto& miss = answer.nearest_miss;
+  Json json;
+  json["model"] = report.query.model.name;
+  json["cluster"] = report.cluster;
+  json["software"] = report.query.software.name;
+  json["global_batch"] = report.query.global_batch;
+  json["seq_len"] = report.query.seq_len;
+  json["precision"] = models::name(report.query.precision);
+  json["objective"] = name(report.objective);
+  json["fits"] = fits;
+  json["reason"] = reason.empty() ? Json(nullptr) : Json(reason);
+  json["out_of_memory"] = fits || !miss ? Json(nullptr) : out_of_memory_json(miss->out_of_memory);
+  json["available_memory_bytes"] = report.query.cluster.gpu().memory.count();
+  json["plans"] = Json::array();
+  for (const RankedPlan& each : report.best) json["plans"].push_back(plan_json(each));
+  json["indistinguishable_pct"] = 100 * indistinguishable;
+  json["counts"] = {{"considered", answer.considered},
+                    {"fit", answer.fits()},
+                    {"too_large", answer.too_large},
+                    {"too_large_by_sizes", answer.too_large_by_sizes},
+                    {"conflicting", answer.conflicting}};
+  json["stopped"] = answer.stopped;
+  json["nearest_miss"] = nearest_miss_json(miss);
+  json["assumptions"] = report.assumptions;
+  json["wall_time_s"] = report.wall_seconds;
+  return json;
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,212 @@
+#include "scenarios/search/plan_report.hpp"
+
+#include <fmt/format.h>
+
+#include "scenarios/report/sections.hpp"
+#include "scenarios/report/style.hpp"
+#include "sim/input/units.hpp"
+
+namespace orrery::scenarios {
+
+std::string_view name(Objective objective) {
+  constexpr std::string_view names[] = {"time", "cost", "energy"};
+  return names[static_cast<int>(objective)];
+}
+
+std::string reason_of(const PlanQuery& query, const PlanAnswer& answer) {
+  if (!answer.fitting.empty()) return {};
+  if (answer.stopped) return "stopped before a plan that fits was found";
+  if (answer.nearest_miss) {
+    const models::OutOfMemory& found = answer.nearest_miss->out_of_memory;
+    return fmt::format("none of {} plans fits; {} comes nearest: rank {} needs {}, there are {}",
+                       answer.considered, words_of(answer.nearest_miss->placed.plan), found.rank,
+                       format(found.needed), format(found.available));
+  }
+  return fmt::format(
+      "no tensor x pipeline x data of {} GPUs goes with {} sequences a step, {} layers and {} "
+      "attention heads",
+      query.cluster.gpus(), query.global_batch, query.model.layers, query.model.heads);
+}
+
+namespace {
+
+using Align = Table::Align;
+
+std::string title(const PlanReport& report, const ReportOptions& options) {
+  const PlanQuery& query = report.query;
+  return toned(fmt::format("Plans for {} on {}", query.model.name, report.cluster), Tone::bold,
+               options.colour) +
+         fmt::format("\n{} x {} · {} sequences of {} tokens a step · {} · {} · least {}\n",
+                     query.cluster.gpus(), query.cluster.gpu().name, query.global_batch,
+                     query.seq_len, models::name(query.precision), query.software.name,
+                     name(report.objective));
+}
+
+/// Three digits, where a step costs cents.
+std::string small_dollars(Money money) {
+  return money.count() < 1 ? fmt::format("${:.3g}", money.count()) : format(money);
+}
+
+std::string excess_cell(const RankedPlan& ranked, bool first) {
+  if (first) return "best";
+  return fmt::format("+{:.1f} %{}", 100 * ranked.excess, ranked.as_good ? " ≈" : "  ");
+}
+
+std::vector<std::string> cells(const RankedPlan& ranked, std::size_t number, Time unit,
+                               Objective objective) {
+  const models::Plan& plan = ranked.candidate.placed.plan;
+  const models::Estimate& estimate = ranked.candidate.estimate;
+  return {fmt::format("{}", number),
+          fmt::format("{}{}", plan.tensor, plan.sequence_parallel ? "+SP" : ""),
+          fmt::format("{}{}", plan.pipeline,
+                      plan.virtual_stages > 1 ? fmt::format(" x {}", plan.virtual_stages) : ""),
+          fmt::format("{}{}", plan.data, plan.zero == models::Zero::one ? " ZeRO-1" : ""),
+          fmt::format("{}", plan.micro_batch),
+          std::string{models::name(plan.recompute)},
+          step_part(estimate.step, unit),
+          percent(estimate.mfu),
+          format(estimate.memory),
+          objective == Objective::energy ? format(estimate.energy)
+          : estimate.cost                ? small_dollars(*estimate.cost)
+                                         : "-",
+          excess_cell(ranked, number == 1)};
+}
+
+/// A plan on a part of the cluster says on how much.
+bool on_parts(const PlanReport& report) {
+  for (const RankedPlan& each : report.best) {
+    if (each.candidate.placed.nodes != report.query.cluster.nodes) return true;
+  }
+  return false;
+}
+
+std::string table(const PlanReport& report, const ReportOptions& options) {
+  const bool parts = on_parts(report);
+  const bool energy = report.objective == Objective::energy;
+  std::vector<Table::Column> columns{{"#"},
+                                     {"TP", Align::left},
+                                     {"PP", Align::left},
+                                     {"DP", Align::left},
+                                     {"micro"},
+                                     {"recompute", Align::left},
+                                     {"step"},
+                                     {"MFU"},
+                                     {"memory"},
+                                     {energy ? "energy" : "$/step"},
+                                     {"against 1"}};
+  if (parts) columns.insert(columns.begin() + 1, {"nodes"});
+  Table shown{std::move(columns)};
+  const Time unit = report.best.front().candidate.estimate.step;
+  for (std::size_t i = 0; i < report.best.size(); ++i) {
+    std::vector<std::string> row = cells(report.best[i], i + 1, unit, report.objective);
+    if (parts) {
+      row.insert(row.begin() + 1, fmt::format("{}", report.best[i].candidate.placed.nodes));
+    }
+    shown.add(std::move(row));
+  }
+  return "\n" + shown.text(options.colour);
+}
+
+std::string paragraph(std::string_view text, std::size_t indent, const ReportOptions& options) {
+  std::string lines;
+  for (const std::string& each : wrapped(text, static_cast<std::size_t>(options.width) - indent)) {
+    lines += std::string(indent, ' ') + each + "\n";
+  }
+  return lines;
+}
+
+std::string ties(const PlanReport& report, const ReportOptions& options) {
+  std::size_t as_good = 0;
+  const double least =
+      measure(report.answer.fitting.front().estimate, report.objective) * (1 + indistinguishable);
+  for (const Candidate& each : report.answer.fitting) {
+    as_good += measure(each.estimate, report.objective) <= least ? 1 : 0;
+  }
+  if (as_good < 2) return {};
+  return "\n" + paragraph(fmt::format(
+                              "≈ {} plans are within {:.0f} % of the best and cannot be told apart "
+                              "by prediction: that is its median error on published runs. Try "
+                              "several of them.",
+                              as_good, 100 * indistinguishable),
+                          2, options);
+}
+
+std::string reasons(const PlanReport& report, const ReportOptions& options) {
+  if (report.best.size() < 2) return {};
+  std::string text =
+      heading(on_parts(report) ? "Why the others lose against 1, in time of as many GPUs"
+                               : "Why the others lose against 1",
+              options);
+  for (std::size_t i = 1; i < report.best.size(); ++i) {
+    const bool tie = report.best[i].excess == 0;
+    text += fmt::format("  {:>3}  {}\n", i + 1,
+                        tie ? "it takes as long, and more memory" : why(report.best[i]));
+  }
+  return text;
+}
+
+std::string equals(const PlanReport& report, const ReportOptions& options) {
+  std::string text;
+  for (std::size_t i = 0; i < report.best.size(); ++i) {
+    for (const models::Plan& each : report.best[i].candidate.equals) {
+      text += fmt::format("  {:>3}  {}\n", i + 1, words_of(each));
+    }
+  }
+  if (text.empty()) return {};
+  return heading("Same step and memory, shown as one", options) + text;
+}
+
+std::string counts(const PlanReport& report, const ReportOptions& options) {
+  const PlanAnswer& answer = report.answer;
+  std::string text = heading("What was tried", options);
+  text += paragraph(
+      fmt::format(
+          "{} plans: {} fit, {} do not ({} by their weights and optimizer states alone); {} "
+          "more combinations are ruled out by model or schedule",
+          answer.considered, answer.fits(), answer.too_large, answer.too_large_by_sizes,
+          answer.conflicting),
+      2, options);
+  if (answer.nearest_miss && !answer.fitting.empty()) {
+    const models::OutOfMemory& found = answer.nearest_miss->out_of_memory;
+    text += paragraph(fmt::format("nearest miss: {}: rank {} needs {}, there are {}",
+                                  words_of(answer.nearest_miss->placed.plan), found.rank,
+                                  format(found.needed), format(found.available)),
+                      2, options);
+  }
+  return text;
+}
+
+std::string assumptions(const PlanReport& report, const ReportOptions& options) {
+  std::string text = heading("Assumed", options);
+  for (const std::string& each : report.assumptions) {
+    std::string item = paragraph(each, 4, options);
+    item[2] = '-';
+    text += item;
+  }
+  return text;
+}
+
+/// How to look at the best plan more closely.
+std::string next(const PlanReport& report, const ReportOptions& options) {
+  return heading("The best one in detail", options) + "  " + report.simulate + "\n";
+}
+
+}  // namespace
+
+std::string text_of(const PlanReport& report, const ReportOptions& options) {
+  std::string text = title(report, options);
+  if (report.answer.stopped) {
+    text += toned("Stopped: only the plans priced until then are compared\n", Tone::bad,
+                  options.colour);
+  }
+  if (report.best.empty()) {
+    text += "\n" + toned("No plan: ", Tone::bad, options.colour) + "\n" +
+            paragraph(reason_of(report.query, report.answer), 2, options);
+  } else {
+    text += table(report, options) + ties(report, options) + reasons(report, options) +
+            equals(report, options) + next(report, options);
+  }
+  return text + counts(report, options) + assumptions(report, options);
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,37 @@
+#pragma once
+// A plan search as JSON, and as text for people.
+
+#include <string>
+#include <vector>
+
+#include "scenarios/result.hpp"
+#include "scenarios/search/comparison.hpp"
+
+namespace orrery::scenarios {
+
+/// All that is told about a search.
+struct PlanReport {
+  const PlanQuery& query;
+  Objective objective;
+  const PlanAnswer& answer;
+  const std::vector<RankedPlan>& best;  // compare_best of the answer
+  std::string cluster;                  // as the user names it
+  std::vector<std::string> assumptions;
+  std::string simulate;  // the command line that simulates the best plan; empty without one
+  double wall_seconds = 0;
+};
+
+/// `fits, out_of_memory{rank, needed_bytes, available_bytes}` (of the nearest miss where nothing
+/// fits), `reason` why the answer is no, `plans[]`, `counts{}`, `nearest_miss`, `assumptions[]`.
+/// The same bytes on every run but for `wall_time_s`.
+Json to_json(const PlanReport& report);
+
+/// The best plans in a table, which of them tie, why they lose, what did not fit.
+std::string text_of(const PlanReport& report, const ReportOptions& options);
+
+/// Why no plan is there: nothing fits, or nothing goes with the batch. Empty if one is.
+std::string reason_of(const PlanQuery& query, const PlanAnswer& answer);
+
+std::string_view name(Objective objective);
+
+}  // namespace orrery::scenarios

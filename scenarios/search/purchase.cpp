@@ -1,0 +1,223 @@
+#include "scenarios/search/purchase.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "hardware/catalogue.hpp"
+#include "scenarios/search/plan_report.hpp"
+#include "sim/input/units.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+constexpr double seconds_per_day = 86400;
+
+/// One node type at one size.
+struct Site {
+  const Rental* rental = nullptr;
+  int nodes = 1;
+};
+
+/// What is found there: a choice, or else the reason why there is none.
+struct Finding {
+  std::optional<Choice> choice;
+  std::string reason;
+  bool hopeless = false;  // by the GPUs' peak; not searched
+  std::int64_t plans = 0;
+};
+
+/// Are clusters searched that cannot meet deadline and budget?
+enum class Hopeless : std::uint8_t { skip, search };
+
+Money price_of(const Rental& rental, double gpus, double days) {
+  return Money{rental.price.count() * gpus * days * 24};
+}
+
+/// By which factor days and dollars exceed deadline and budget: 1 or less meets both.
+double excess_of(const PurchaseQuery& query, double days, Money cost) {
+  double excess = 0;
+  if (query.deadline) {
+    excess = std::max(excess, days * seconds_per_day / seconds(*query.deadline));
+  }
+  if (query.budget) excess = std::max(excess, ratio(cost, *query.budget));
+  return excess;
+}
+
+class Survey {
+ public:
+  explicit Survey(const PurchaseQuery& query) : query_{query} {}
+
+  Finding look(const Site& site, Hopeless hopeless) const {
+    PlanQuery asked;
+    asked.model = query_.model;
+    asked.cluster = hardware::named_cluster(fmt::format("{} x {}", site.rental->node, site.nodes));
+    asked.software = query_.software;
+    asked.global_batch = query_.global_batch;
+    asked.seq_len = query_.seq_len;
+    asked.precision = query_.precision;
+    asked.breadth = Breadth::reduced;
+    if (const auto refused = refusal(asked)) return {std::nullopt, refused->problem, false, 0};
+    if (hopeless == Hopeless::skip) {
+      std::string reason = hopeless_because(asked, site);
+      if (!reason.empty()) return {std::nullopt, std::move(reason), true, 0};
+    }
+    // The survey's own threads share clusters out, so that each is searched by one.
+    PlanAnswer answer = search_plans(asked, Objective::time, {.threads = 1, .progress = {}});
+    if (answer.fitting.empty()) {
+      return {std::nullopt, reason_of(asked, answer), false, answer.considered};
+    }
+    return {choice(site, asked, std::move(answer.fitting.front())), "", false, answer.considered};
+  }
+
+ private:
+  /// Why not even GPUs at their dense peak would do; empty if they would.
+  std::string hopeless_because(const PlanQuery& asked, const Site& site) const {
+    const auto peak = asked.cluster.gpu().peak(models::compute_dtype(asked.precision));
+    const double gpus = asked.cluster.gpus();
+    const double flops =
+        3 * models::forward_flops_per_token(asked.model, asked.seq_len) * query_.tokens;
+    const double days = flops / (peak->count() * gpus) / seconds_per_day;
+    const Money cost = price_of(*site.rental, gpus, days);
+    if (query_.deadline && days * seconds_per_day > seconds(*query_.deadline)) {
+      return fmt::format("even at the GPUs' peak it takes {:.1f} days", days);
+    }
+    if (query_.budget && cost > *query_.budget) {
+      return fmt::format("even at the GPUs' peak it costs {}", format(cost));
+    }
+    return {};
+  }
+
+  Choice choice(const Site& site, const PlanQuery& asked, Candidate plan) const {
+    const int gpus = asked.cluster.gpus();
+    const double days = query_.tokens / plan.estimate.tokens_per_second / seconds_per_day;
+    const Money cost = price_of(*site.rental, gpus, days);
+    return {.rental = *site.rental,
+            .nodes = site.nodes,
+            .gpus = gpus,
+            .plan = std::move(plan),
+            .days = days,
+            .cost = cost,
+            .meets = excess_of(query_, days, cost) <= 1,
+            .pareto = false};
+  }
+
+  const PurchaseQuery& query_;
+};
+
+/// None may be faster and cheaper at once: walks from the fastest on and keeps what is cheaper
+/// than all before.
+void mark_front(std::vector<Choice>& choices) {
+  std::vector<Choice*> order;
+  for (Choice& each : choices) order.push_back(&each);
+  std::stable_sort(order.begin(), order.end(), [](const Choice* a, const Choice* b) {
+    return std::tie(a->days, a->cost) < std::tie(b->days, b->cost);
+  });
+  const Choice* cheapest = nullptr;
+  for (Choice* each : order) {
+    each->pareto = cheapest == nullptr || each->cost < cheapest->cost;
+    if (each->pareto) cheapest = each;
+  }
+}
+
+void put_in_order(const PurchaseQuery& query, std::vector<Choice>& choices) {
+  const bool fastest_first = query.budget && !query.deadline;
+  const auto rank = [&](const Choice& each) {
+    if (!each.meets) return std::tuple{1, excess_of(query, each.days, each.cost), 0.0};
+    return fastest_first ? std::tuple{0, each.days, each.cost.count()}
+                         : std::tuple{0, each.cost.count(), each.days};
+  };
+  std::stable_sort(choices.begin(), choices.end(),
+                   [&](const Choice& a, const Choice& b) { return rank(a) < rank(b); });
+}
+
+}  // namespace
+
+std::int64_t PurchaseAnswer::meeting() const {
+  return std::count_if(choices.begin(), choices.end(),
+                       [](const Choice& each) { return each.meets; });
+}
+
+std::vector<int> sizes_of(const hardware::Cluster& one_node) {
+  std::vector<int> sizes;
+  for (int nodes = 1; nodes * one_node.node.gpus <= most_gpus_rented; nodes *= 2) {
+    sizes.push_back(nodes);
+  }
+  return sizes;
+}
+
+namespace {
+
+/// All sites of a query and what was found so far.
+class Market {
+ public:
+  Market(const PurchaseQuery& query, const Crew& crew) : survey_{query}, crew_{crew} {
+    for (const Rental& rental : query.rentals) {
+      for (const int nodes : sizes_of(hardware::named_cluster(rental.node))) {
+        sites_.push_back({&rental, nodes});
+      }
+    }
+    found_.resize(sites_.size());
+  }
+
+  bool visit_all() {
+    return crew_.work_through(sites_.size(), [this](std::size_t i, unsigned) {
+      found_[i] = survey_.look(sites_[i], Hopeless::skip);
+    });
+  }
+
+  bool meets_anywhere() const {
+    return std::any_of(found_.begin(), found_.end(), [](const std::optional<Finding>& each) {
+      return each && each->choice && each->choice->meets;
+    });
+  }
+
+  bool visit_hopeless() {
+    std::vector<std::size_t> left;
+    for (std::size_t i = 0; i < found_.size(); ++i) {
+      if (found_[i] && found_[i]->hopeless) left.push_back(i);
+    }
+    return crew_.work_through(left.size(), [&](std::size_t i, unsigned) {
+      found_[left[i]] = survey_.look(sites_[left[i]], Hopeless::search);
+    });
+  }
+
+  PurchaseAnswer answer() && {
+    PurchaseAnswer answer;
+    for (std::size_t i = 0; i < sites_.size(); ++i) {
+      if (!found_[i]) continue;
+      answer.plans += found_[i]->plans;
+      if (found_[i]->choice) {
+        answer.choices.push_back(std::move(*found_[i]->choice));
+      } else {
+        answer.impossible.push_back(
+            {sites_[i].rental->node, sites_[i].nodes, std::move(found_[i]->reason)});
+      }
+    }
+    return answer;
+  }
+
+ private:
+  Survey survey_;
+  const Crew& crew_;
+  std::vector<Site> sites_;
+  std::vector<std::optional<Finding>> found_;
+};
+
+}  // namespace
+
+PurchaseAnswer search_purchases(const PurchaseQuery& query, const Crew& crew) {
+  Market market{query, crew};
+  bool all = market.visit_all();
+  if (all && !market.meets_anywhere()) all = market.visit_hopeless();
+  PurchaseAnswer answer = std::move(market).answer();
+  answer.stopped = !all;
+  mark_front(answer.choices);
+  put_in_order(query, answer.choices);
+  return answer;
+}
+
+}  // namespace orrery::scenarios

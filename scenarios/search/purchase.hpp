@@ -1,0 +1,66 @@
+#pragma once
+// Which cluster? Every node type that rents, at several sizes, with the best plan of a reduced
+// list: how many days and dollars a number of tokens takes there. Leaves out owning, failures,
+// restarts, checkpoints, spot and reserved prices, and waiting for capacity.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/search/plan_search.hpp"
+#include "scenarios/search/rental.hpp"
+
+namespace orrery::scenarios {
+
+struct PurchaseQuery {
+  models::Model model;
+  models::Software software;
+  double tokens = 0;
+  std::int64_t global_batch = 0;
+  std::int64_t seq_len = 0;
+  models::Precision precision = models::Precision::bf16;
+  std::optional<Time> deadline;
+  std::optional<Money> budget;
+  std::vector<Rental> rentals;  // the node types to look at
+};
+
+/// A cluster on which the model trains.
+struct Choice {
+  Rental rental;
+  int nodes = 1;
+  int gpus = 1;
+  Candidate plan;  // its fastest
+  double days = 0;
+  Money cost{};
+  bool meets = false;   // deadline and budget
+  bool pareto = false;  // of all choices none is both faster and cheaper
+};
+
+/// A cluster on which it does not, or would not in time or for the money, and why.
+struct Impossible {
+  std::string node;
+  int nodes = 1;
+  std::string reason;
+};
+
+struct PurchaseAnswer {
+  /// Those that meet deadline and budget first. Among them the cheapest first, or where there is a
+  /// budget and no deadline the fastest; among the others those that miss by the smallest factor.
+  std::vector<Choice> choices;
+  std::vector<Impossible> impossible;  // in the order of rentals and sizes
+  bool stopped = false;                // before every cluster was looked at
+  std::int64_t plans = 0;              // estimated or set aside
+
+  std::int64_t meeting() const;
+};
+
+/// Sizes of a node type that are tried: powers of two of nodes, up to `most_gpus_rented` GPUs.
+std::vector<int> sizes_of(const hardware::Cluster& one_node);
+inline constexpr int most_gpus_rented = 8192;
+
+/// Looks at each node type and size; the same answer for any number of threads. A cluster that
+/// would miss deadline or budget even at the dense peak of its GPUs is searched only where no other
+/// meets them, for the closest offers.
+PurchaseAnswer search_purchases(const PurchaseQuery& query, const Crew& crew);
+
+}  // namespace orrery::scenarios

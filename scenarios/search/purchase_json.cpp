@@ -1,0 +1,65 @@
+#include <fmt/format.h>
+
+#include "scenarios/search/comparison.hpp"
+#include "scenarios/search/purchase_report.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+Json choice_json(const Choice& choice) {
+  const models::Estimate& estimate = choice.plan.estimate;
+  Json json;
+  json["cluster"] = fmt::format("{} x {}", choice.rental.node, choice.nodes);
+  json["node"] = choice.rental.node;
+  json["nodes"] = choice.nodes;
+  json["gpus"] = choice.gpus;
+  json["days"] = choice.days;
+  json["cost_usd"] = choice.cost.count();
+  json["meets"] = choice.meets;
+  json["pareto"] = choice.pareto;
+  json["price_usd_per_gpu_hour"] = choice.rental.price.count();
+  json["price_source"] = choice.rental.source;
+  json["plan"] = models::to_json(choice.plan.placed.plan);
+  json["flag"] = flag_of(choice.plan.placed.plan);
+  json["step_time_s"] = seconds(estimate.step);
+  json["tokens_per_s"] = estimate.tokens_per_second;
+  json["mfu"] = estimate.mfu;
+  json["peak_memory_bytes"] = estimate.memory.count();
+  return json;
+}
+
+}  // namespace
+
+Json to_json(const PurchaseReport& report) {
+  const PurchaseQuery& query = report.query;
+  Json json;
+  json["model"] = query.model.name;
+  json["software"] = query.software.name;
+  json["tokens"] = query.tokens;
+  json["global_batch"] = query.global_batch;
+  json["seq_len"] = query.seq_len;
+  json["precision"] = models::name(query.precision);
+  json["deadline_s"] = query.deadline ? Json(seconds(*query.deadline)) : Json(nullptr);
+  json["budget_usd"] = query.budget ? Json(query.budget->count()) : Json(nullptr);
+  json["meets"] = report.answer.meeting() > 0;
+  const std::string reason = reason_of(report.answer);
+  json["reason"] = reason.empty() ? Json(nullptr) : Json(reason);
+  json["choices"] = Json::array();
+  for (const Choice& each : report.answer.choices) json["choices"].push_back(choice_json(each));
+  json["impossible"] = Json::array();
+  for (const Impossible& each : report.answer.impossible) {
+    json["impossible"].push_back({{"cluster", fmt::format("{} x {}", each.node, each.nodes)},
+                                  {"node", each.node},
+                                  {"nodes", each.nodes},
+                                  {"reason", each.reason}});
+  }
+  json["indistinguishable_pct"] = 100 * indistinguishable;
+  json["plans"] = report.answer.plans;
+  json["stopped"] = report.answer.stopped;
+  json["assumptions"] = report.assumptions;
+  json["wall_time_s"] = report.wall_seconds;
+  return json;
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,203 @@
+#include "scenarios/search/purchase_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "scenarios/report/sections.hpp"
+#include "scenarios/report/style.hpp"
+#include "scenarios/search/comparison.hpp"
+#include "sim/input/units.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+using Align = Table::Align;
+
+std::string days_of(double days) {
+  return days >= 10 ? fmt::format("{:.1f}", days) : fmt::format("{:.2f}", days);
+}
+
+std::string words_of(const Choice& choice) {
+  return fmt::format("{} x {}: {} days, {}", choice.rental.node, choice.nodes, days_of(choice.days),
+                     format(choice.cost));
+}
+
+}  // namespace
+
+std::string reason_of(const PurchaseAnswer& answer) {
+  if (answer.meeting() > 0) return {};
+  if (answer.stopped && answer.choices.empty()) return "stopped before a cluster was found";
+  if (answer.choices.empty()) return "no cluster can train this model with this batch";
+  const auto& all = answer.choices;
+  const auto fastest = std::min_element(
+      all.begin(), all.end(), [](const auto& a, const auto& b) { return a.days < b.days; });
+  const auto cheapest = std::min_element(
+      all.begin(), all.end(), [](const auto& a, const auto& b) { return a.cost < b.cost; });
+  return fmt::format("no cluster meets deadline and budget; closest: {}; fastest: {}; cheapest: {}",
+                     words_of(all.front()), words_of(*fastest), words_of(*cheapest));
+}
+
+std::vector<std::string> purchase_assumptions() {
+  return {
+      "rented on demand at list prices; owning, reservations and spot are left out",
+      "the price of a node type is the lowest of the latest year in the catalogue; prices marked "
+      "unconfirmed have no source",
+      "without failures, restarts, checkpoints and waiting for capacity",
+      fmt::format("sizes are powers of two of nodes, up to {} GPUs", most_gpus_rented),
+      "plans of a reduced list: micro-batches and virtual stages 1, 2 and 4; sequence parallelism "
+      "and ZeRO-1 wherever they apply; orrery plan searches one cluster in full"};
+}
+
+namespace {
+
+std::string limits(const PurchaseQuery& query) {
+  std::string text;
+  if (query.deadline) text += fmt::format(" · within {}", format(*query.deadline));
+  if (query.budget) text += fmt::format(" · for at most {}", format(*query.budget));
+  return text;
+}
+
+std::string title(const PurchaseReport& report, const ReportOptions& options) {
+  const PurchaseQuery& query = report.query;
+  return toned(fmt::format("Clusters to train {} on {:.4g} B tokens", query.model.name,
+                           query.tokens / 1e9),
+               Tone::bold, options.colour) +
+         fmt::format("\n{} sequences of {} tokens a step · {} · {}{}\n", query.global_batch,
+                     query.seq_len, models::name(query.precision), query.software.name,
+                     limits(query));
+}
+
+Table empty_table() {
+  return Table{{{"#"},
+                {"cluster", Align::left},
+                {"GPUs"},
+                {"days"},
+                {"cost"},
+                {"$/GPU-h"},
+                {"MFU"},
+                {"memory"},
+                {"", Align::left}}};
+}
+
+void add_row(Table& table, const Choice& each, const std::string& number) {
+  table.add({number, fmt::format("{} x {}", each.rental.node, each.nodes),
+             fmt::format("{}", each.gpus), days_of(each.days), format(each.cost),
+             fmt::format("{:.2f}", each.rental.price.count()), percent(each.plan.estimate.mfu),
+             format(each.plan.estimate.memory), each.pareto ? "◆" : ""});
+}
+
+std::string paragraph(std::string_view text, std::size_t indent, const ReportOptions& options) {
+  std::string lines;
+  for (const std::string& each : wrapped(text, static_cast<std::size_t>(options.width) - indent)) {
+    lines += std::string(indent, ' ') + each + "\n";
+  }
+  return lines;
+}
+
+std::string ranking(const PurchaseReport& report, const ReportOptions& options) {
+  const std::vector<Choice>& choices = report.answer.choices;
+  const std::int64_t meeting = report.answer.meeting();
+  const bool limited = report.query.deadline || report.query.budget;
+  std::string text =
+      heading(!limited       ? fmt::format("{} clusters, cheapest first", choices.size())
+              : meeting == 0 ? "None meets the limits; these come closest"
+                             : fmt::format("{} of {} clusters meet the limits, {} first", meeting,
+                                           choices.size() + report.answer.impossible.size(),
+                                           report.query.deadline ? "cheapest" : "fastest"),
+              options);
+  Table table = empty_table();
+  const std::size_t rows =
+      meeting > 0 ? std::min<std::size_t>(report.top, static_cast<std::size_t>(meeting))
+                  : report.top;
+  for (std::size_t i = 0; i < std::min(rows, choices.size()); ++i) {
+    add_row(table, choices[i], fmt::format("{}", i + 1));
+  }
+  return text + table.text(options.colour);
+}
+
+/// All of the front, the fastest first.
+std::string front(const PurchaseReport& report, const ReportOptions& options) {
+  std::vector<const Choice*> order;
+  for (const Choice& each : report.answer.choices) {
+    if (each.pareto) order.push_back(&each);
+  }
+  std::sort(order.begin(), order.end(),
+            [](const Choice* a, const Choice* b) { return a->days < b->days; });
+  Table table = empty_table();
+  for (const Choice* each : order) add_row(table, *each, "");
+  return heading("◆ None is both faster and cheaper than these", options) +
+         table.text(options.colour);
+}
+
+std::string plans(const PurchaseReport& report, const ReportOptions& options) {
+  std::string text = heading("Plans and prices", options);
+  for (std::size_t i = 0; i < std::min(report.top, report.answer.choices.size()); ++i) {
+    const Choice& each = report.answer.choices[i];
+    text += fmt::format("  {:>3}  {}\n", i + 1, scenarios::words_of(each.plan.placed.plan));
+    text += fmt::format("       {}\n",
+                        toned(fmt::format("{}: {}", format(each.rental.price), each.rental.source),
+                              Tone::faint, options.colour));
+  }
+  return text;
+}
+
+std::string next(const PurchaseReport& report, const ReportOptions& options) {
+  const Choice& best = report.answer.choices.front();
+  return heading("Its best plan of all", options) +
+         fmt::format(
+             "  orrery plan --model {} --cluster '{} x {}' --global-batch {} --seq-len {}"
+             " --precision {}{}\n",
+             report.model, best.rental.node, best.nodes, report.query.global_batch,
+             report.query.seq_len, models::name(report.query.precision),
+             report.software.empty() ? "" : " --software " + report.software);
+}
+
+/// Node types of which no size will do, each with the reason at its largest.
+std::string impossible(const PurchaseReport& report, const ReportOptions& options) {
+  std::map<std::string, const Impossible*> nodes;
+  for (const Impossible& each : report.answer.impossible) nodes[each.node] = &each;
+  for (const Choice& each : report.answer.choices) nodes.erase(each.rental.node);
+  if (report.answer.impossible.empty()) return {};
+  std::string text = heading("Not possible", options);
+  text += paragraph(fmt::format("{} clusters; those of node types that go at no size:",
+                                report.answer.impossible.size()),
+                    2, options);
+  for (const auto& [node, last] : nodes) {
+    text += paragraph(fmt::format("{} x {}: {}", node, last->nodes, last->reason), 4, options);
+  }
+  return text;
+}
+
+std::string assumptions(const PurchaseReport& report, const ReportOptions& options) {
+  std::string text = heading("Assumed", options);
+  for (const std::string& each : report.assumptions) {
+    std::string item = paragraph(each, 4, options);
+    item[2] = '-';
+    text += item;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string text_of(const PurchaseReport& report, const ReportOptions& options) {
+  std::string text = title(report, options);
+  if (report.answer.stopped) {
+    text += toned("Stopped: only the clusters looked at until then are compared\n", Tone::bad,
+                  options.colour);
+  }
+  const std::string reason = reason_of(report.answer);
+  if (!reason.empty()) {
+    text += "\n" + toned("No: ", Tone::bad, options.colour) + reason + "\n";
+  }
+  if (!report.answer.choices.empty()) {
+    text += ranking(report, options) + front(report, options) + plans(report, options) +
+            next(report, options);
+  }
+  return text + impossible(report, options) + assumptions(report, options);
+}
+
+}  // namespace orrery::scenarios

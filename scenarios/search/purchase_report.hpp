@@ -1,0 +1,33 @@
+#pragma once
+// A survey of clusters as JSON, and as text for people.
+
+#include <string>
+#include <vector>
+
+#include "scenarios/result.hpp"
+#include "scenarios/search/purchase.hpp"
+
+namespace orrery::scenarios {
+
+struct PurchaseReport {
+  const PurchaseQuery& query;
+  const PurchaseAnswer& answer;
+  std::vector<std::string> assumptions;
+  std::string model;     // as the user names it, for the command line of the best choice
+  std::string software;  // the same; empty: the usual one
+  std::size_t top = 10;  // choices that the text shows; JSON has all
+  double wall_seconds = 0;
+};
+
+/// `meets` whether any choice keeps deadline and budget, `reason` why none does, `choices[]` and
+/// `impossible[]`. The same bytes on every run but for `wall_time_s`.
+Json to_json(const PurchaseReport& report);
+std::string text_of(const PurchaseReport& report, const ReportOptions& options);
+
+/// Why no choice meets deadline and budget, and what comes closest. Empty if one does.
+std::string reason_of(const PurchaseAnswer& answer);
+
+/// What a survey leaves out or takes for granted, one sentence each.
+std::vector<std::string> purchase_assumptions();
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,51 @@
+#include "scenarios/search/query.hpp"
+
+#include <fmt/format.h>
+
+#include "hardware/catalogue.hpp"
+#include "scenarios/sections.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+/// `read` of a section that is given by a flag of its name.
+template <class Read>
+auto read_flag(Section section, const std::string& text, Read read) {
+  const std::string flag = fmt::format("--{}", name(section));
+  const Document document = Document::from(text, flag);
+  const Expansion found = expanded(section, document.root(), "");
+  return read(Node{found.json, found.origin.empty() ? flag : found.origin, ""});
+}
+
+}  // namespace
+
+models::Model read_model_flag(const std::string& text) {
+  return read_flag(Section::model, text, models::read_model);
+}
+hardware::Cluster read_cluster_flag(const std::string& text) {
+  return read_flag(Section::cluster, text, hardware::read_cluster);
+}
+models::Software read_software_flag(const std::string& text) {
+  return read_flag(Section::software, text, models::read_software);
+}
+
+models::Precision read_precision_flag(const std::string& text) {
+  using models::Precision;
+  std::string known;
+  for (const Precision each :
+       {Precision::fp32, Precision::tf32, Precision::fp16, Precision::bf16, Precision::fp8}) {
+    if (models::name(each) == text) return each;
+    known += fmt::format("{}{}", known.empty() ? "" : " ", models::name(each));
+  }
+  throw InputError{"--precision", fmt::format("expected one of {}, found '{}'", known, text)};
+}
+
+std::string flag_of_pointer(const std::string& pointer) {
+  if (pointer == "/plan/seq_len") return "--seq-len";
+  if (pointer == "/plan/precision") return "--precision";
+  return pointer.compare(0, 8, "/cluster") == 0 || pointer == "/plan/data" ? "--cluster"
+                                                                           : "--model";
+}
+
+}  // namespace orrery::scenarios

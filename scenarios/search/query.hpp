@@ -1,0 +1,29 @@
+#pragma once
+// The parts of a search as the command line names them, read and checked.
+
+#include <string>
+#include <vector>
+
+#include "hardware/cluster.hpp"
+#include "models/model.hpp"
+#include "models/plan.hpp"
+#include "models/software/software.hpp"
+
+namespace orrery::scenarios {
+
+/// The stack where none is named.
+inline constexpr const char* usual_software = "generic";
+
+/// A name of the catalogue or a path. Errors  as a scenario's, told as `--model: ...` or where the
+/// file says it
+models::Model read_model_flag(const std::string& text);
+hardware::Cluster read_cluster_flag(const std::string& text);
+models::Software read_software_flag(const std::string& text);
+
+/// Errors  `--precision: expected one of fp32 tf32 fp16 bf16 fp8, found 'x'`
+models::Precision read_precision_flag(const std::string& text);
+
+/// The flag that a pointer of a search's refusal means: "/plan/seq_len" is --seq-len.
+std::string flag_of_pointer(const std::string& pointer);
+
+}  // namespace orrery::scenarios
