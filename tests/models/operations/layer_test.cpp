@@ -202,12 +202,17 @@ TEST_CASE("A padded vocabulary is a multiple of 128 for each tensor rank") {
 TEST_CASE("Eight-bit training quantises what its products read and keeps the head in 16 bits") {
   Built made = built("llama3-8b", 1024);
   made.plan.precision = Precision::fp8;
-  const Block forward = layer_blocks(made.inputs()).forward;
-  CHECK(operation(forward, "qkv").dtype == DType::fp8);
-  CHECK(operation(forward, "qkv.fp8").kind == OpKind::quantise);
+  const BlockPair layer = layer_blocks(made.inputs());
+  CHECK(operation(layer.forward, "qkv").dtype == DType::fp8);
+  CHECK(operation(layer.forward, "norm1.out.fp8").kind == OpKind::quantise);
   // bf16 read, fp8 written.
-  CHECK(operation(forward, "qkv.fp8").bytes.count() == 3 * 1024 * 4096);
+  CHECK(operation(layer.forward, "norm1.out.fp8").bytes.count() == 3 * 1024 * 4096);
   CHECK(operation(head_blocks(made.inputs()).forward, "head").dtype == DType::bf16);
+  // Kept in fp8: two norms' outputs, context, activation; in bf16 what other kernels read: x and
+  // middle, queries, keys and values (4096 + 2 x 1024), context, gate and up; fp32 log-sum-exp.
+  const std::int64_t eight = 2 * 4096 + 4096 + 14336;
+  const std::int64_t sixteen = 2 * 4096 + 6144 + 4096 + 2 * 14336;
+  CHECK(layer.backward.bytes(Role::saved).count() == 1024 * (eight + 2 * sixteen + 4 * 32));
 }
 
 TEST_CASE("An embedding reads one row per token, and adds positions behind the tokens' sum") {
