@@ -96,6 +96,7 @@ class Survey {
     const double days = query_.tokens / plan.estimate.tokens_per_second / seconds_per_day;
     const Money cost = price_of(*site.rental, gpus, days);
     return {.rental = *site.rental,
+            .also = {},
             .nodes = site.nodes,
             .gpus = gpus,
             .plan = std::move(plan),
@@ -132,6 +133,22 @@ void put_in_order(const PurchaseQuery& query, std::vector<Choice>& choices) {
   };
   std::stable_sort(choices.begin(), choices.end(),
                    [&](const Choice& a, const Choice& b) { return rank(a) < rank(b); });
+}
+
+/// Node types that differ in nothing that counts here become one choice.
+void merge_equals(std::vector<Choice>& choices) {
+  std::vector<Choice> different;
+  for (Choice& each : choices) {
+    const auto same = std::find_if(different.begin(), different.end(), [&](const Choice& other) {
+      return other.nodes == each.nodes && other.days == each.days && other.cost == each.cost;
+    });
+    if (same != different.end()) {
+      same->also.push_back(each.rental.node);
+    } else {
+      different.push_back(std::move(each));
+    }
+  }
+  choices = std::move(different);
 }
 
 }  // namespace
@@ -215,6 +232,7 @@ PurchaseAnswer search_purchases(const PurchaseQuery& query, const Crew& crew) {
   if (all && !market.meets_anywhere()) all = market.visit_hopeless();
   PurchaseAnswer answer = std::move(market).answer();
   answer.stopped = !all;
+  merge_equals(answer.choices);
   mark_front(answer.choices);
   put_in_order(query, answer.choices);
   return answer;

@@ -27,6 +27,7 @@ struct PurchaseQuery {
 /// A cluster on which the model trains.
 struct Choice {
   Rental rental;
+  std::vector<std::string> also;  // other node types with the same days and dollars
   int nodes = 1;
   int gpus = 1;
   Candidate plan;  // its fastest

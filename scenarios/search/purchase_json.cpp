@@ -12,6 +12,7 @@ Json choice_json(const Choice& choice) {
   Json json;
   json["cluster"] = fmt::format("{} x {}", choice.rental.node, choice.nodes);
   json["node"] = choice.rental.node;
+  json["also"] = choice.also;
   json["nodes"] = choice.nodes;
   json["gpus"] = choice.gpus;
   json["days"] = choice.days;

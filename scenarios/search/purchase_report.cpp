@@ -20,9 +20,15 @@ std::string days_of(double days) {
   return days >= 10 ? fmt::format("{:.1f}", days) : fmt::format("{:.2f}", days);
 }
 
+/// "dgx-b200, hgx-b200 x 16".
+std::string name_of(const Choice& choice) {
+  std::string names = choice.rental.node;
+  for (const std::string& each : choice.also) names += ", " + each;
+  return fmt::format("{} x {}", names, choice.nodes);
+}
+
 std::string words_of(const Choice& choice) {
-  return fmt::format("{} x {}: {} days, {}", choice.rental.node, choice.nodes, days_of(choice.days),
-                     format(choice.cost));
+  return fmt::format("{}: {} days, {}", name_of(choice), days_of(choice.days), format(choice.cost));
 }
 
 }  // namespace
@@ -83,10 +89,10 @@ Table empty_table() {
 }
 
 void add_row(Table& table, const Choice& each, const std::string& number) {
-  table.add({number, fmt::format("{} x {}", each.rental.node, each.nodes),
-             fmt::format("{}", each.gpus), days_of(each.days), format(each.cost),
-             fmt::format("{:.2f}", each.rental.price.count()), percent(each.plan.estimate.mfu),
-             format(each.plan.estimate.memory), each.pareto ? "◆" : ""});
+  table.add({number, name_of(each), fmt::format("{}", each.gpus), days_of(each.days),
+             format(each.cost), fmt::format("{:.2f}", each.rental.price.count()),
+             percent(each.plan.estimate.mfu), format(each.plan.estimate.memory),
+             each.pareto ? "◆" : ""});
 }
 
 std::string paragraph(std::string_view text, std::size_t indent, const ReportOptions& options) {
@@ -95,6 +101,12 @@ std::string paragraph(std::string_view text, std::size_t indent, const ReportOpt
     lines += std::string(indent, ' ') + each + "\n";
   }
   return lines;
+}
+
+/// Choices that are shown: those that meet the limits, or else those that come closest.
+std::size_t rows_of(const PurchaseReport& report) {
+  const auto meeting = static_cast<std::size_t>(report.answer.meeting());
+  return std::min(report.top, meeting > 0 ? meeting : report.answer.choices.size());
 }
 
 std::string ranking(const PurchaseReport& report, const ReportOptions& options) {
@@ -109,10 +121,7 @@ std::string ranking(const PurchaseReport& report, const ReportOptions& options) 
                                            report.query.deadline ? "cheapest" : "fastest"),
               options);
   Table table = empty_table();
-  const std::size_t rows =
-      meeting > 0 ? std::min<std::size_t>(report.top, static_cast<std::size_t>(meeting))
-                  : report.top;
-  for (std::size_t i = 0; i < std::min(rows, choices.size()); ++i) {
+  for (std::size_t i = 0; i < rows_of(report); ++i) {
     add_row(table, choices[i], fmt::format("{}", i + 1));
   }
   return text + table.text(options.colour);
@@ -134,7 +143,7 @@ std::string front(const PurchaseReport& report, const ReportOptions& options) {
 
 std::string plans(const PurchaseReport& report, const ReportOptions& options) {
   std::string text = heading("Plans and prices", options);
-  for (std::size_t i = 0; i < std::min(report.top, report.answer.choices.size()); ++i) {
+  for (std::size_t i = 0; i < rows_of(report); ++i) {
     const Choice& each = report.answer.choices[i];
     text += fmt::format("  {:>3}  {}\n", i + 1, scenarios::words_of(each.plan.placed.plan));
     text += fmt::format("       {}\n",
@@ -159,12 +168,16 @@ std::string next(const PurchaseReport& report, const ReportOptions& options) {
 std::string impossible(const PurchaseReport& report, const ReportOptions& options) {
   std::map<std::string, const Impossible*> nodes;
   for (const Impossible& each : report.answer.impossible) nodes[each.node] = &each;
-  for (const Choice& each : report.answer.choices) nodes.erase(each.rental.node);
+  for (const Choice& each : report.answer.choices) {
+    nodes.erase(each.rental.node);
+    for (const std::string& other : each.also) nodes.erase(other);
+  }
   if (report.answer.impossible.empty()) return {};
   std::string text = heading("Not possible", options);
-  text += paragraph(fmt::format("{} clusters; those of node types that go at no size:",
-                                report.answer.impossible.size()),
-                    2, options);
+  text += paragraph(
+      fmt::format("{} clusters{}", report.answer.impossible.size(),
+                  nodes.empty() ? "" : "; of these node types every size, here the largest:"),
+      2, options);
   for (const auto& [node, last] : nodes) {
     text += paragraph(fmt::format("{} x {}: {}", node, last->nodes, last->reason), 4, options);
   }

@@ -1,0 +1,92 @@
+#include "tests/scenarios/command.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+constexpr const char* small =
+    "buy --model gpt2 --tokens 10B --global-batch 64 --nodes dgx-h100,dgx-a100-80gb ";
+
+std::string refused(const std::string& arguments) {
+  const Ran ran = orrery(arguments);
+  INFO(arguments);
+  CHECK(ran.exit_code == 2);
+  CHECK(ran.out.empty());
+  CHECK(ran.error.find('\n') == ran.error.size() - 1);
+  return ran.error.substr(0, ran.error.find('\n'));
+}
+
+}  // namespace
+
+TEST_CASE("orrery buy prints one JSON document with clusters, days and dollars") {
+  const Ran ran = orrery(std::string{small} + "--json");
+  CHECK(ran.exit_code == 0);
+  CHECK(ran.error.empty());
+  const Json json = parsed(ran.out);
+  CHECK(json["meets"] == true);
+  CHECK(json["reason"].is_null());
+  CHECK(json["tokens"] == 1e10);
+  CHECK(json["seq_len"] == 1024);  // the longest of GPT-2
+  REQUIRE(!json["choices"].empty());
+  for (const char* key : {"cluster", "node", "also", "nodes", "gpus", "days", "cost_usd", "meets",
+                          "pareto", "price_usd_per_gpu_hour", "price_source", "plan", "flag",
+                          "step_time_s", "tokens_per_s", "mfu", "peak_memory_bytes"}) {
+    INFO(key);
+    CHECK(json["choices"][0].contains(key));
+  }
+  for (const Json& each : json["choices"]) {
+    CHECK(each["cost_usd"].get<double>() ==
+          Approx(each["days"].get<double>() * 24 * each["gpus"].get<double>() *
+                 each["price_usd_per_gpu_hour"].get<double>()));
+  }
+  // 128 nodes and more: 64 sequences are too few for as many GPUs of 12 layers.
+  CHECK(!json["impossible"].empty());
+  CHECK(json["impossible"][0].contains("reason"));
+}
+
+TEST_CASE("orrery buy says no with exit code 1 and names the closest offers") {
+  const Ran ran = orrery(std::string{small} + "--deadline 1min --budget '$1' --json");
+  CHECK(ran.exit_code == 1);
+  const Json json = parsed(ran.out);
+  CHECK(json["meets"] == false);
+  CHECK(json["deadline_s"] == 60);
+  CHECK(json["budget_usd"] == 1);
+  const std::string reason = json["reason"];
+  for (const char* part : {"no cluster meets deadline and budget; closest: dgx-", "; fastest: dgx-",
+                           "; cheapest: dgx-"}) {
+    INFO(part);
+    CHECK(reason.find(part) != std::string::npos);
+  }
+  const Ran text = orrery(std::string{small} + "--deadline 1min --budget '$1'");
+  CHECK(text.exit_code == 1);
+  CHECK(text.out.find("None meets the limits; these come closest") != std::string::npos);
+}
+
+TEST_CASE("The text of orrery buy shows ranking, front, prices and what is left out") {
+  const Ran ran = orrery(std::string{small} + "--budget '$1000'");
+  CHECK(ran.exit_code == 0);
+  for (const char* part :
+       {"Clusters to train gpt2 on 10 B tokens", "meet the limits, fastest first",
+        "◆ None is both faster and cheaper than these", "Plans and prices",
+        "/h: ", "orrery plan --model gpt2 --cluster", "Not possible",
+        "owning, reservations and spot", "without failures"}) {
+    INFO(part);
+    CHECK(ran.out.find(part) != std::string::npos);
+  }
+}
+
+TEST_CASE("What orrery buy cannot use is told in one line") {
+  CHECK(refused("buy --model gpt2 --tokens many") ==
+        "--tokens: expected a number of tokens such as \"300B\", found 'many'");
+  CHECK(refused("buy --model gpt2 --tokens 1B --deadline soon") ==
+        "--deadline: expected a time such as \"3.5 us\", found 'soon'");
+  CHECK(refused("buy --model gpt2 --tokens 1B --budget 5M") ==
+        "--budget: expected an amount such as \"$3\", found '5M'");
+  CHECK(refused("buy --model mixtral-8x7b --tokens 1B") ==
+        "--model: mixture of experts is counted, not yet simulated");
+  const std::string nodes = refused("buy --model gpt2 --tokens 1B --nodes abacus");
+  const std::string start = "--nodes: no rental price for 'abacus'; known: ";
+  CHECK(nodes.substr(0, start.size()) == start);
+}
+
+}  // namespace orrery::scenarios

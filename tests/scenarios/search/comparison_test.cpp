@@ -1,0 +1,77 @@
+#include "scenarios/search/comparison.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/scenarios/search/queries.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+RankedPlan ranked(std::vector<models::WaterfallPart> parts) {
+  RankedPlan plan;
+  plan.candidate.estimate.step = 20_s;  // told in seconds with two decimals
+  plan.against_best = std::move(parts);
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("Why a plan loses: the three parts that differ most, those that grow first") {
+  CHECK(why(ranked({{"recomputation", 400_ms},
+                    {"GEMMs below peak", 10_ms},
+                    {"tensor-parallel communication", -300_ms},
+                    {"pipeline bubble", 1200_ms}})) ==
+        "+1.20 s pipeline bubble, +0.40 s recomputation, -0.30 s tensor-parallel communication");
+  // 0.9 % of the largest part says nothing.
+  CHECK(why(ranked({{"pipeline bubble", 1000_ms}, {"host", 9_ms}})) == "+1.00 s pipeline bubble");
+  CHECK(why(ranked({{"pipeline bubble", Time{}}})).empty());
+}
+
+TEST_CASE("The parts in which two plans differ add up to the difference of their steps") {
+  const PlanQuery query = plan_query("gpt2-medium", "dgx-a100-80gb x 2", 32, 1024);
+  const PlanAnswer answer = search_plans(query, Objective::time, {2, {}});
+  const std::vector<RankedPlan> best = compare_best(query, answer, Objective::time, 8);
+  REQUIRE(best.size() == 8);
+  for (const RankedPlan& each : best) {
+    Time sum{};
+    for (const models::WaterfallPart& part : each.against_best) sum += part.time;
+    CHECK(sum == each.candidate.estimate.step - best.front().candidate.estimate.step);
+    CHECK(each.excess ==
+          Approx(ratio(each.candidate.estimate.step, best.front().candidate.estimate.step) - 1));
+    CHECK(each.as_good == (each.excess <= 0.05));
+  }
+  CHECK(best.front().excess == 0);
+}
+
+TEST_CASE("On another number of nodes the parts count as GPU time") {
+  const PlanQuery query = plan_query("gpt2", "dgx-a100-80gb x 2", 16, 1024);
+  const PlanAnswer answer = search_plans(query, Objective::cost, {2, {}});
+  const std::vector<RankedPlan> best =
+      compare_best(query, answer, Objective::cost, answer.fitting.size());
+  const Candidate& first = best.front().candidate;
+  bool other_nodes = false;
+  for (const RankedPlan& each : best) {
+    Time sum{};
+    for (const models::WaterfallPart& part : each.against_best) sum += part.time;
+    // Two nodes for as long are twice the GPU time; each of 14 parts is a whole picosecond.
+    const double nodes = static_cast<double>(each.candidate.placed.nodes) / first.placed.nodes;
+    const Time expected = scaled(each.candidate.estimate.step, nodes) - first.estimate.step;
+    CHECK(std::abs((sum - expected).count()) <= 14);
+    other_nodes = other_nodes || nodes != 1;
+  }
+  CHECK(other_nodes);
+}
+
+TEST_CASE("The flag of a plan is the plan") {
+  const PlanQuery query = plan_query("gpt2", "dgx-a100-80gb", 16, 1024, Breadth::full);
+  for (const PlacedPlan& each : enumerate_plans(query).plans) {
+    const Document document = Document::from(models::plan_from_text(flag_of(each.plan)), "flag");
+    std::vector<std::string> assumptions;
+    const models::Plan read =
+        models::read_plan(document.root(), query.model, query.cluster.gpus(), assumptions);
+    CHECK(models::to_json(read) == models::to_json(each.plan));
+  }
+}
+
+}  // namespace orrery::scenarios

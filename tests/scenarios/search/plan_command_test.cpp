@@ -1,0 +1,128 @@
+#include "tests/scenarios/command.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+constexpr const char* small = "plan --model gpt2 --cluster dgx-a100-80gb --global-batch 16 ";
+
+std::string refused(const std::string& arguments) {
+  const Ran ran = orrery(arguments);
+  INFO(arguments);
+  CHECK(ran.exit_code == 2);
+  CHECK(ran.out.empty());
+  CHECK(ran.error.find('\n') == ran.error.size() - 1);
+  return ran.error.substr(0, ran.error.find('\n'));
+}
+
+}  // namespace
+
+TEST_CASE("orrery plan prints one JSON document with the best plans") {
+  const Ran ran = orrery(std::string{small} + "--seq-len 1024 --top 3 --json");
+  CHECK(ran.exit_code == 0);
+  CHECK(ran.error.empty());
+  const Json json = parsed(ran.out);
+  CHECK(json["fits"] == true);
+  CHECK(json["reason"].is_null());
+  CHECK(json["out_of_memory"].is_null());
+  CHECK(json["stopped"] == false);
+  CHECK(json["objective"] == "time");
+  CHECK(json["plans"].size() == 3);
+  const Json& best = json["plans"][0];
+  for (const char* key : {"plan", "flag", "nodes", "gpus", "step_time_s", "tokens_per_s", "mfu",
+                          "peak_memory_bytes", "cost_usd_per_step", "energy_j_per_step",
+                          "excess_pct", "as_good_as_best", "against_best_s", "why", "equals"}) {
+    INFO(key);
+    CHECK(best.contains(key));
+  }
+  CHECK(best["as_good_as_best"] == true);
+  CHECK(best["excess_pct"] == 0);
+  const Json& counts = json["counts"];
+  CHECK(counts["fit"].get<int>() + counts["too_large"].get<int>() == counts["considered"]);
+  CHECK(json["assumptions"].back() == "/software: generic taken as default");
+}
+
+TEST_CASE("orrery simulate predicts the best plan as orrery plan does") {
+  const Json best =
+      parsed(orrery(std::string{small} + "--seq-len 1024 --top 1 --json").out)["plans"][0];
+  const Json simulated = parsed(orrery("simulate --model gpt2 --cluster dgx-a100-80gb --plan " +
+                                       best["flag"].get<std::string>() + " --json")
+                                    .out);
+  CHECK(simulated["step_time_s"] == best["step_time_s"]);
+  CHECK(simulated["peak_memory_bytes"] == best["peak_memory_bytes"]);
+  CHECK(simulated["cost_usd_per_step"] == best["cost_usd_per_step"]);
+}
+
+TEST_CASE("orrery plan says no with exit code 1, and what comes nearest") {
+  const std::string asked =
+      "plan --model gpt3-175b --cluster dgx-a100-80gb --global-batch 8 --seq-len 2048";
+  const Ran ran = orrery(asked + " --json");
+  CHECK(ran.exit_code == 1);
+  const Json json = parsed(ran.out);
+  CHECK(json["fits"] == false);
+  CHECK(json["plans"].empty());
+  CHECK(json["out_of_memory"] == json["nearest_miss"]["out_of_memory"]);
+  CHECK(json["out_of_memory"]["needed_bytes"].get<double>() >
+        json["out_of_memory"]["available_bytes"].get<double>());
+  CHECK(json["reason"].get<std::string>().find("comes nearest: rank ") != std::string::npos);
+
+  const Ran text = orrery(asked);
+  CHECK(text.exit_code == 1);
+  CHECK(text.out.find("No plan:") != std::string::npos);
+}
+
+TEST_CASE("A batch that goes with no cut of the GPUs is told with exit code 1") {
+  // 24 GPUs: data is 1 or 7, and no tensor degree of a node (1, 2, 4, 8) leaves 24 / t within the
+  // one layer of a pipeline.
+  const Scratch scratch;
+  const std::string model = scratch.write("one.json", R"({"model_type": "gpt2", "n_layer": 1,
+    "n_embd": 64, "n_head": 8, "vocab_size": 512, "n_positions": 128})");
+  const Ran ran = orrery("plan --model " + model +
+                         " --cluster 'dgx-a100-80gb x 3' --global-batch 7 --seq-len 128 --json");
+  CHECK(ran.exit_code == 1);
+  CHECK(parsed(ran.out)["reason"] ==
+        "no tensor x pipeline x data of 24 GPUs goes with 7 sequences a step, 1 layers and 8 "
+        "attention heads");
+}
+
+TEST_CASE("The text of orrery plan shows ties, reasons and how to go on") {
+  const Ran ran = orrery(std::string{small} + "--seq-len 1024");
+  CHECK(ran.exit_code == 0);
+  for (const char* part :
+       {"Plans for gpt2 on dgx-a100-80gb", "against 1", "≈", "cannot be told apart",
+        "Why the others lose against 1", "The best one in detail", "orrery simulate --model gpt2",
+        "What was tried", "Assumed"}) {
+    INFO(part);
+    CHECK(ran.out.find(part) != std::string::npos);
+  }
+  CHECK(ran.out.find('\x1b') == std::string::npos);
+}
+
+TEST_CASE("With another objective orrery plan looks at parts of the cluster") {
+  const Ran ran = orrery(
+      "plan --model gpt2 --cluster 'dgx-a100-80gb x 2' --global-batch 16 --seq-len 1024 "
+      "--objective energy");
+  CHECK(ran.exit_code == 0);
+  CHECK(ran.out.find("energy") != std::string::npos);
+  CHECK(ran.out.find("--set /cluster/nodes=1") != std::string::npos);
+}
+
+TEST_CASE("What orrery plan cannot use is told in one line") {
+  CHECK(refused(std::string{small} + "--seq-len 4096") ==
+        "--seq-len: seq_len 4096 is longer than the model's 1024 learned positions");
+  CHECK(refused(std::string{small} + "--seq-len 1024 --precision int8") ==
+        "--precision: expected one of fp32 tf32 fp16 bf16 fp8, found 'int8'");
+  CHECK(refused(std::string{small} + "--seq-len 1024 --precision fp8") ==
+        "--precision: a100-sxm-80gb does not compute in fp8");
+  CHECK(refused(std::string{small} + "--seq-len 1024 --objective speed") ==
+        "--objective: expected time, cost or energy, found 'speed'");
+  CHECK(refused("plan --model gpt2 --cluster hgx-h800 --global-batch 8 --seq-len 1024 "
+                "--objective cost") ==
+        "--objective: cost needs a price, and hgx-h800 has no price_per_gpu_hour");
+  CHECK(refused("plan --model mixtral-8x7b --cluster dgx-h100 --global-batch 8 --seq-len 1024") ==
+        "--model: mixture of experts is counted, not yet simulated");
+  CHECK(refused("plan --model gpt2 --cluster dgx-h100 --seq-len 1024") ==
+        "--global-batch is required (orrery --help lists what there is)");
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,129 @@
+#include "scenarios/search/plan_search.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "scenarios/search/plan_report.hpp"
+#include "tests/scenarios/search/queries.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+struct Predicted {
+  PlacedPlan placed;
+  models::Prediction prediction;
+};
+
+std::vector<Predicted> brute_force(const PlanQuery& query) {
+  std::vector<Predicted> all;
+  for (const PlacedPlan& each : enumerate_plans(query).plans) {
+    all.push_back({each, models::predict(question_of(query, each))});
+  }
+  return all;
+}
+
+std::string told(const PlanQuery& query, Objective objective, unsigned threads) {
+  const PlanAnswer answer = search_plans(query, objective, {threads, {}});
+  const std::vector<RankedPlan> best = compare_best(query, answer, objective, 20);
+  return to_json(PlanReport{query, objective, answer, best, "cluster", {}, "", 0}).dump();
+}
+
+}  // namespace
+
+TEST_CASE("The best plan is that of predicting every one") {
+  const PlanQuery query = plan_query("gpt2", "dgx-a100-80gb", 16, 1024, Breadth::full);
+  std::vector<Predicted> all = brute_force(query);
+  const PlanAnswer answer = search_plans(query, Objective::time, {2, {}});
+  CHECK(answer.considered == static_cast<std::int64_t>(all.size()));
+  CHECK(answer.fits() + answer.too_large == answer.considered);
+  CHECK(!answer.stopped);
+
+  all.erase(std::remove_if(
+                all.begin(), all.end(),
+                [](const Predicted& each) { return each.prediction.out_of_memory.has_value(); }),
+            all.end());
+  std::stable_sort(all.begin(), all.end(), [](const Predicted& a, const Predicted& b) {
+    return a.prediction.step < b.prediction.step;
+  });
+  CHECK(answer.fits() == static_cast<std::int64_t>(all.size()));
+  REQUIRE(!answer.fitting.empty());
+  CHECK(answer.fitting.front().estimate.step == all.front().prediction.step);
+  CHECK(answer.fitting.back().estimate.step == all.back().prediction.step);
+  for (std::size_t i = 1; i < answer.fitting.size(); ++i) {
+    CHECK(answer.fitting[i - 1].estimate.step <= answer.fitting[i].estimate.step);
+  }
+}
+
+TEST_CASE("Plans that take as long and hold as much are shown as one") {
+  // Every plan is there once, as itself or among another's equals.
+  const PlanQuery query = plan_query("gpt2", "dgx-a100-80gb", 16, 1024, Breadth::full);
+  const PlanAnswer answer = search_plans(query, Objective::time, {2, {}});
+  for (std::size_t i = 1; i < answer.fitting.size(); ++i) {
+    const models::Estimate& one = answer.fitting[i - 1].estimate;
+    const models::Estimate& other = answer.fitting[i].estimate;
+    CHECK((one.step != other.step || one.memory != other.memory));
+  }
+  for (const Candidate& each : answer.fitting) {
+    for (const models::Plan& equal : each.equals) {
+      const models::Estimate estimate =
+          models::estimate(question_of(query, {equal, each.placed.nodes}));
+      CHECK(estimate.step == each.estimate.step);
+      CHECK(estimate.memory == each.estimate.memory);
+    }
+  }
+}
+
+TEST_CASE("The answer is the same for any number of threads") {
+  const PlanQuery query = plan_query("gpt2-medium", "dgx-a100-80gb x 2", 32, 1024);
+  for (const Objective objective : {Objective::time, Objective::cost, Objective::energy}) {
+    const std::string one = told(query, objective, 1);
+    CHECK(told(query, objective, 2) == one);
+    CHECK(told(query, objective, 3) == one);
+  }
+}
+
+TEST_CASE("Where nothing fits, the nearest miss is that of predicting every plan") {
+  // 13 billion parameters hold 13e9 x 18 / 8 bytes = 27 GiB with everything cut by 8.
+  PlanQuery query = plan_query("llama2-13b", "dgx-a100-80gb", 8, 2048);
+  query.cluster.node.gpu.memory = 20_GiB;
+  const PlanAnswer answer = search_plans(query, Objective::time, {2, {}});
+  CHECK(answer.fitting.empty());
+  CHECK(answer.too_large == answer.considered);
+  CHECK(answer.too_large_by_sizes > 0);
+  Bytes least = 1000_GiB;
+  for (const Predicted& each : brute_force(query)) {
+    REQUIRE(each.prediction.out_of_memory);
+    least = std::min(least, each.prediction.out_of_memory->needed);
+  }
+  REQUIRE(answer.nearest_miss);
+  CHECK(answer.nearest_miss->out_of_memory.needed == least);
+  CHECK(answer.nearest_miss->out_of_memory.available == 20_GiB);
+}
+
+TEST_CASE("The cheapest plan may take a part of the cluster, the fastest never does") {
+  // A small batch on two nodes: half of them does it in less than twice the time.
+  const PlanQuery query = plan_query("gpt2", "dgx-a100-80gb x 2", 16, 1024);
+  const PlanAnswer cheapest = search_plans(query, Objective::cost, {2, {}});
+  const PlanAnswer fastest = search_plans(query, Objective::time, {2, {}});
+  CHECK(cheapest.fitting.front().placed.nodes == 1);
+  CHECK(*cheapest.fitting.front().estimate.cost <= *fastest.fitting.front().estimate.cost);
+  for (const Candidate& each : fastest.fitting) CHECK(each.placed.nodes == 2);
+}
+
+TEST_CASE("A search that is stopped keeps what it has and says so") {
+  const PlanQuery query = plan_query("gpt3-175b", "dgx-a100-80gb x 128", 1536, 2048, Breadth::full);
+  const PlanAnswer answer =
+      search_plans(query, Objective::time, {1, [](std::size_t, std::size_t) { return false; }});
+  CHECK(answer.stopped);
+  CHECK(answer.fits() + answer.too_large < answer.considered);
+}
+
+TEST_CASE("A search of what no plan can help is refused") {
+  PlanQuery query = plan_query("gpt2", "dgx-a100-80gb", 16, 4096);
+  CHECK_THROWS_WITH(
+      search_plans(query, Objective::time, {}),
+      "/plan/seq_len: seq_len 4096 is longer than the model's 1024 learned positions");
+}
+
+}  // namespace orrery::scenarios

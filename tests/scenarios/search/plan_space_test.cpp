@@ -1,0 +1,133 @@
+#include "scenarios/search/plan_space.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "scenarios/search/comparison.hpp"
+#include "tests/models/questions.hpp"
+#include "tests/scenarios/search/queries.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+/// Two GPUs, 4 layers, 2 heads, 2 sequences of 8 tokens.
+PlanQuery tiny(Breadth breadth) {
+  PlanQuery query;
+  query.model = models::tiny_gpt(4);
+  query.software = models::plain_software();
+  query.cluster = hardware::named_cluster("dgx-a100-80gb");
+  query.cluster.node.gpus = 2;
+  query.global_batch = 2;
+  query.seq_len = 8;
+  query.breadth = breadth;
+  return query;
+}
+
+std::vector<std::string> words_of_all(const PlanSpace& space) {
+  std::vector<std::string> words;
+  for (const PlacedPlan& each : space.plans) words.push_back(words_of(each.plan));
+  return words;
+}
+
+}  // namespace
+
+TEST_CASE("All plans of two GPUs, counted by hand") {
+  // TP1 PP1 DP2: micro-batch 1; ZeRO-1 off, on; three recomputations          6
+  // TP1 PP2 DP1: 1 chunk a stage, micro-batch 1, 2; three recomputations      6
+  //              2 chunks, micro-batch 1 (2 micro-batches, as many as stages)  3
+  //              2 chunks, micro-batch 2: one micro-batch for two stages       3 ruled out
+  // TP2 PP1 DP1: micro-batch 1, 2; sequence off, on; three recomputations    12
+  const PlanSpace space = enumerate_plans(tiny(Breadth::full));
+  CHECK(space.plans.size() == 27);
+  CHECK(space.conflicting == 3);
+  std::vector<std::string> words = words_of_all(space);
+  CHECK(words.front() == "TP 1 · PP 1 · DP 2 · micro-batch 1 · recompute none");
+  CHECK(words.back() == "TP 2 + SP · PP 1 · DP 1 · micro-batch 2 · recompute full");
+  std::sort(words.begin(), words.end());
+  CHECK(std::adjacent_find(words.begin(), words.end()) == words.end());
+}
+
+TEST_CASE("The reduced list has the switches on wherever they apply") {
+  // DP2 with ZeRO-1: 3; PP2: 6 and 3 in two chunks; TP2 with SP: 6.
+  const PlanSpace space = enumerate_plans(tiny(Breadth::reduced));
+  CHECK(space.plans.size() == 18);
+  CHECK(space.conflicting == 3);
+  for (const PlacedPlan& each : space.plans) {
+    CHECK(each.plan.sequence_parallel == (each.plan.tensor > 1));
+    CHECK((each.plan.zero == models::Zero::one) == (each.plan.data > 1));
+  }
+}
+
+TEST_CASE("A batch that no degree divides has no plan") {
+  // Three sequences on two GPUs of which pipelines and tensor groups are ruled out.
+  PlanQuery query = tiny(Breadth::full);
+  query.global_batch = 3;
+  query.model.heads = query.model.kv_heads = 1;
+  query.model.head_dim = 8;
+  query.model.layers = 1;
+  CHECK(enumerate_plans(query).plans.empty());
+}
+
+TEST_CASE("Parts of a cluster are its halves as long as they are whole nodes") {
+  PlanQuery query = tiny(Breadth::reduced);
+  query.cluster.nodes = 6;
+  query.global_batch = 12;
+  std::vector<int> nodes;
+  for (const PlacedPlan& each : enumerate_plans(query, Extent::fewer_nodes).plans) {
+    CHECK(each.plan.gpus() == 2 * each.nodes);
+    if (nodes.empty() || nodes.back() != each.nodes) nodes.push_back(each.nodes);
+  }
+  CHECK(nodes == std::vector<int>{6, 3});
+  for (const PlacedPlan& each : enumerate_plans(query).plans) CHECK(each.nodes == 6);
+}
+
+TEST_CASE("The stack's rule for embedding and head holds for pipelines only") {
+  PlanQuery query = tiny(Breadth::full);
+  query.software.embedding_counts = true;
+  query.model.layers = 6;
+  for (const PlacedPlan& each : enumerate_plans(query).plans) {
+    CHECK(each.plan.embedding_counts == (each.plan.pipeline > 1));
+    // 8 slots: 2 and 4 chunks a stage cut them evenly, 3 do not.
+    CHECK((each.plan.virtual_stages == 1 || each.plan.virtual_stages == 2));
+  }
+}
+
+TEST_CASE("Sizes alone never claim more memory than a plan needs") {
+  for (const PlanQuery& query :
+       {plan_query("gpt2", "dgx-a100-80gb", 16, 1024), plan_query("llama3-8b", "dgx-h100", 8, 2048),
+        plan_query("bert-large", "dgx-a100-80gb", 8, 512)}) {
+    std::size_t close = 0;
+    for (const PlacedPlan& each : enumerate_plans(query).plans) {
+      INFO(query.model.name << ": " << words_of(each.plan));
+      const Bytes least = least_memory(query, each.plan);
+      const Bytes whole = models::estimate(question_of(query, each)).memory;
+      CHECK(least <= whole);
+      close += least * 2 > whole ? 1 : 0;
+    }
+    CHECK(close > 0);  // and it is a bound that says something
+  }
+}
+
+TEST_CASE("What no plan can help is refused with its pointer") {
+  PlanQuery query = tiny(Breadth::full);
+  CHECK(!refusal(query));
+  query.seq_len = 9;  // of 8 positions
+  REQUIRE(refusal(query));
+  CHECK(refusal(query)->pointer == "/plan/seq_len");
+  CHECK(refusal(query)->problem == "seq_len 9 is longer than the model's 8 learned positions");
+
+  query = tiny(Breadth::full);
+  query.precision = models::Precision::fp8;
+  REQUIRE(refusal(query));
+  CHECK(refusal(query)->pointer == "/plan/precision");
+  CHECK(refusal(query)->problem == "a100-sxm-80gb does not compute in fp8");
+
+  query = tiny(Breadth::full);
+  query.model.not_simulated = "too strange";
+  REQUIRE(refusal(query));
+  CHECK(refusal(query)->pointer == "/model");
+  CHECK(refusal(query)->problem == "too strange");
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,188 @@
+#include "scenarios/search/purchase.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "hardware/offer.hpp"
+#include "scenarios/search/purchase_report.hpp"
+#include "tests/scenarios/search/queries.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+/// GPT-2 on ten billion tokens, on two node types at prices of our own.
+PurchaseQuery small() {
+  const PlanQuery plan = plan_query("gpt2", "dgx-h100", 1, 1024);
+  PurchaseQuery query;
+  query.model = plan.model;
+  query.software = plan.software;
+  query.tokens = 1e10;
+  query.global_batch = 64;
+  query.seq_len = 1024;
+  query.rentals = {{"dgx-h100", Price{4}, "a list of 2026"}, {"dgx-a100-80gb", Price{1}, "2025"}};
+  return query;
+}
+
+const Choice& choice_of(const PurchaseAnswer& answer, const std::string& node, int nodes) {
+  const auto found = std::find_if(
+      answer.choices.begin(), answer.choices.end(),
+      [&](const Choice& each) { return each.rental.node == node && each.nodes == nodes; });
+  REQUIRE(found != answer.choices.end());
+  return *found;
+}
+
+}  // namespace
+
+TEST_CASE("The last year that a text names is that of a price") {
+  CHECK(year_of("Lambda on demand, 2025-2026, catalog") == 2026);
+  CHECK(year_of("RunPod on demand, 2025-03-03, Epoch AI") == 2025);
+  CHECK(year_of("third-party price audit of 2026-10-06") == 2026);
+  CHECK(year_of("unconfirmed") == 0);
+  CHECK(year_of("82.75 a host of 120261 or 1999") == 0);
+}
+
+TEST_CASE("A node type rents at the lowest price of its latest year") {
+  const std::vector<Rental> all = rentals();
+  const auto p5 =
+      std::find_if(all.begin(), all.end(), [](const Rental& each) { return each.node == "p5"; });
+  REQUIRE(p5 != all.end());
+  CHECK(!p5->source.empty());
+  for (const hardware::Offer& offer : hardware::offers()) {
+    const auto rental = std::find_if(all.begin(), all.end(),
+                                     [&](const Rental& each) { return each.node == offer.node; });
+    REQUIRE(rental != all.end());
+    INFO(offer.name);
+    const int year = year_of(rental->source);
+    CHECK(year_of(offer.date) <= year);
+    if (year_of(offer.date) == year) CHECK(rental->price <= offer.on_demand);
+  }
+  for (std::size_t i = 1; i < all.size(); ++i) CHECK(all[i - 1].node < all[i].node);
+}
+
+TEST_CASE("Sizes double from one node as long as the GPUs are no more than are rented") {
+  const std::vector<int> sizes = sizes_of(hardware::named_cluster("dgx-h100"));
+  CHECK(sizes.front() == 1);
+  CHECK(sizes.back() == 1024);  // x 8 = 8192
+  CHECK(sizes.size() == 11);
+  CHECK(sizes_of(hardware::named_cluster("gb200-nvl72")).back() == 64);  // 128 would be 9216
+}
+
+TEST_CASE("Days and dollars follow from the rate of the best plan and the price") {
+  const PurchaseAnswer answer = search_purchases(small(), {2, {}});
+  const Choice& one = choice_of(answer, "dgx-h100", 2);
+  const PlanQuery asked = plan_query("gpt2", "dgx-h100 x 2", 64, 1024);
+  const PlanAnswer best = search_plans(asked, Objective::time, {1, {}});
+  CHECK(one.plan.estimate.step == best.fitting.front().estimate.step);
+  // 10^10 tokens at 64 x 1024 a step.
+  const double days = 1e10 / (64 * 1024) * seconds(one.plan.estimate.step) / 86400;
+  CHECK(one.days == Approx(days).epsilon(1e-12));
+  CHECK(one.cost.count() == Approx(days * 24 * 16 * 4.0).epsilon(1e-12));
+  CHECK(one.gpus == 16);
+  CHECK(one.meets);
+}
+
+TEST_CASE("A choice is on the front when no other is at least as fast and as cheap") {
+  const PurchaseAnswer answer = search_purchases(small(), {2, {}});
+  REQUIRE(answer.choices.size() > 4);
+  for (const Choice& each : answer.choices) {
+    const bool beaten =
+        std::any_of(answer.choices.begin(), answer.choices.end(), [&](const Choice& other) {
+          return other.days <= each.days && other.cost <= each.cost &&
+                 (other.days < each.days || other.cost < each.cost);
+        });
+    INFO(each.rental.node << " x " << each.nodes);
+    CHECK(each.pareto != beaten);
+  }
+}
+
+TEST_CASE("Without limits the cheapest is first, with a budget alone the fastest that keeps it") {
+  PurchaseQuery query = small();
+  const PurchaseAnswer free = search_purchases(query, {2, {}});
+  for (std::size_t i = 1; i < free.choices.size(); ++i) {
+    CHECK(free.choices[i - 1].cost <= free.choices[i].cost);
+  }
+  CHECK(free.meeting() == static_cast<std::int64_t>(free.choices.size()));
+
+  query.budget = free.choices[free.choices.size() / 2].cost;
+  const PurchaseAnswer limited = search_purchases(query, {2, {}});
+  const auto meeting = static_cast<std::size_t>(limited.meeting());
+  CHECK(meeting == free.choices.size() / 2 + 1);
+  for (std::size_t i = 0; i < meeting; ++i) {
+    CHECK(limited.choices[i].cost <= *query.budget);
+    if (i > 0) CHECK(limited.choices[i - 1].days <= limited.choices[i].days);
+  }
+}
+
+TEST_CASE("A deadline keeps what is in time, the cheapest first") {
+  PurchaseQuery query = small();
+  const PurchaseAnswer free = search_purchases(query, {2, {}});
+  const double days = choice_of(free, "dgx-h100", 1).days;
+  query.deadline = from_seconds(days * 86400 * 1.0001);
+  const PurchaseAnswer limited = search_purchases(query, {2, {}});
+  REQUIRE(limited.meeting() > 1);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(limited.meeting()); ++i) {
+    CHECK(limited.choices[i].days <= days * 1.0001);
+    if (i > 0) CHECK(limited.choices[i - 1].cost <= limited.choices[i].cost);
+  }
+}
+
+TEST_CASE("Where nothing meets the limits, even what the GPUs' peak rules out is looked at") {
+  PurchaseQuery query = small();
+  query.deadline = 1_s;  // 10^10 tokens x 0.8 GFLOP over 8192 H100 are 1 s, and no step is ideal
+  const PurchaseAnswer answer = search_purchases(query, {2, {}});
+  CHECK(answer.meeting() == 0);
+  REQUIRE(!answer.choices.empty());
+  // The limit is one of time: the fastest comes closest.
+  for (const Choice& each : answer.choices) CHECK(answer.choices.front().days <= each.days);
+  CHECK(reason_of(answer).find("no cluster meets deadline and budget; closest: ") == 0);
+}
+
+TEST_CASE("A cluster that its GPUs' peak rules out is named with the reason") {
+  PurchaseQuery query = small();
+  // 3 x forward FLOPs of 10^10 tokens over the dense peak of 8 GPUs take a time that one node
+  // cannot beat; the deadline is a little less, which larger clusters keep.
+  const double flops = 3 * models::forward_flops_per_token(query.model, 1024) * 1e10;
+  const auto peak = hardware::named_gpu("h100-sxm-80gb").peak(hardware::DType::bf16);
+  const double ideal = flops / (8 * peak->count());
+  query.deadline = from_seconds(ideal * 0.99);
+  query.global_batch = 1024;
+  query.rentals.pop_back();
+  const PurchaseAnswer answer = search_purchases(query, {2, {}});
+  REQUIRE(answer.meeting() > 0);
+  REQUIRE(!answer.impossible.empty());
+  CHECK(answer.impossible.front().nodes == 1);
+  CHECK(answer.impossible.front().reason ==
+        "even at the GPUs' peak it takes " + fmt::format("{:.1f}", ideal / 86400) + " days");
+}
+
+TEST_CASE("Node types that differ in nothing that counts are one choice") {
+  PurchaseQuery query = small();
+  query.rentals = {{"dgx-h100", Price{4}, "one"}, {"dgx-h100", Price{4}, "another"}};
+  const PurchaseAnswer answer = search_purchases(query, {2, {}});
+  for (const Choice& each : answer.choices)
+    CHECK(each.also == std::vector<std::string>{"dgx-h100"});
+}
+
+TEST_CASE("What a GPU does not compute in is a reason") {
+  PurchaseQuery query = small();
+  query.rentals = {{"dgx-1-v100", Price{1}, "2025"}};
+  const PurchaseAnswer answer = search_purchases(query, {1, {}});
+  CHECK(answer.choices.empty());
+  for (const Impossible& each : answer.impossible) {
+    CHECK(each.reason == "v100-sxm-16gb does not compute in bf16");
+  }
+  CHECK(reason_of(answer) == "no cluster can train this model with this batch");
+}
+
+TEST_CASE("The survey is the same for any number of threads") {
+  const PurchaseQuery query = small();
+  const auto told = [&](unsigned threads) {
+    const PurchaseAnswer answer = search_purchases(query, {threads, {}});
+    return to_json(PurchaseReport{query, answer, {}, "gpt2", "", 10, 0}).dump();
+  };
+  CHECK(told(1) == told(3));
+}
+
+}  // namespace orrery::scenarios
