@@ -27,7 +27,7 @@ Shown show_scenario(const QuestionFlags& flags) {
     const Json expansion = flags.load().json();
     return {expansion.dump(2) + "\n", expansion};
   }
-  Table table{{{"scenario", Table::Align::left}, {"notes", Table::Align::left}}};
+  TextTable table{{{"scenario", TextTable::Align::left}, {"notes", TextTable::Align::left}}};
   Json list = Json::array();
   for (const std::string& name : scenario_names()) {
     const Json json = Scenario::load(name).json();

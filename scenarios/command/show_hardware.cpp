@@ -12,7 +12,7 @@ namespace orrery::scenarios {
 
 namespace {
 
-using Align = Table::Align;
+using Align = TextTable::Align;
 
 std::string text_of(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
@@ -21,7 +21,7 @@ std::string text_of(const Json& value) {
 /// Every number with its source, and how many of them nobody has confirmed.
 Shown with_sources(const std::string& title, const Json& entry) {
   const Terminal shown = terminal();
-  Table table{{{"number", Align::left}, {"value"}, {"source", Align::left}}};
+  TextTable table{{{"number", Align::left}, {"value"}, {"source", Align::left}}};
   int unconfirmed = 0, count = 0;
   for (const hardware::SourcedNumber& each : hardware::sourced_numbers(entry)) {
     ++count;
@@ -52,14 +52,14 @@ Json cluster_json(const std::string& name) {
 
 Shown show_gpus(const std::optional<std::string>& name) {
   if (name) return with_sources(*name, hardware::Catalogue::gpu(*name));
-  Table table{{{"gpu", Align::left},
-               {"memory"},
-               {"bandwidth"},
-               {"link"},
-               {"bf16"},
-               {"fp8"},
-               {"power"},
-               {"unconfirmed"}}};
+  TextTable table{{{"gpu", Align::left},
+                   {"memory"},
+                   {"bandwidth"},
+                   {"link"},
+                   {"bf16"},
+                   {"fp8"},
+                   {"power"},
+                   {"unconfirmed"}}};
   Json list = Json::array();
   for (const std::string& each : hardware::Catalogue::gpus()) {
     const hardware::Gpu gpu = hardware::named_gpu(each);
@@ -74,13 +74,13 @@ Shown show_gpus(const std::optional<std::string>& name) {
 
 Shown show_nodes(const std::optional<std::string>& name) {
   if (name) return with_sources(*name, hardware::Catalogue::node(*name));
-  Table table{{{"node", Align::left},
-               {"gpus"},
-               {"gpu", Align::left},
-               {"scale-up"},
-               {"nics"},
-               {"each"},
-               {"host"}}};
+  TextTable table{{{"node", Align::left},
+                   {"gpus"},
+                   {"gpu", Align::left},
+                   {"scale-up"},
+                   {"nics"},
+                   {"each"},
+                   {"host"}}};
   Json list = Json::array();
   for (const std::string& each : hardware::Catalogue::nodes()) {
     const hardware::Cluster cluster = hardware::named_cluster(each);
@@ -95,12 +95,12 @@ Shown show_nodes(const std::optional<std::string>& name) {
 
 Shown show_clusters(const std::optional<std::string>& name) {
   if (name) return with_sources(*name, cluster_json(*name));
-  Table table{{{"cluster", Align::left},
-               {"nodes"},
-               {"node", Align::left},
-               {"gpus"},
-               {"fabric", Align::left},
-               {"nic"}}};
+  TextTable table{{{"cluster", Align::left},
+                   {"nodes"},
+                   {"node", Align::left},
+                   {"gpus"},
+                   {"fabric", Align::left},
+                   {"nic"}}};
   Json list = Json::array();
   for (const std::string& each : hardware::Catalogue::clusters()) {
     const hardware::Cluster cluster = hardware::named_cluster(each);

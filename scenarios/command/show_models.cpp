@@ -14,7 +14,7 @@ namespace orrery::scenarios {
 
 namespace {
 
-using Align = Table::Align;
+using Align = TextTable::Align;
 
 constexpr std::int64_t usual_seq_len = 2048;  // of a model that states no longest sequence
 
@@ -94,14 +94,14 @@ Shown show_models(const std::optional<std::string>& name, std::optional<std::int
     const std::int64_t length = length_of(model, seq_len);
     return {model_text(model, length), model_json(model, length)};
   }
-  Table table{{{"model", Align::left},
-               {"parameters"},
-               {"layers"},
-               {"hidden"},
-               {"heads"},
-               {"vocabulary"},
-               {"tokens"},
-               {"", Align::left}}};
+  TextTable table{{{"model", Align::left},
+                   {"parameters"},
+                   {"layers"},
+                   {"hidden"},
+                   {"heads"},
+                   {"vocabulary"},
+                   {"tokens"},
+                   {"", Align::left}}};
   Json list = Json::array();
   for (const std::string& each : models::model_names()) {
     const models::Model model = model_of(each);
@@ -121,7 +121,7 @@ Shown show_software(const std::optional<std::string>& name) {
     models::read_software(Node{found.json, found.origin.empty() ? *name : found.origin, ""});
     return {found.json.dump(2) + "\n", found.json};
   }
-  Table table{{{"software", Align::left}, {"year"}, {"source", Align::left}}};
+  TextTable table{{{"software", Align::left}, {"year"}, {"source", Align::left}}};
   Json list = Json::array();
   for (const std::string& each : models::software_names()) {
     const Json profile = models::software_profile(each);
@@ -160,10 +160,10 @@ Shown show_schedules(const std::optional<std::string>& name) {
 }
 
 Shown show_collectives() {
-  Table table{{{"collective", Align::left},
-               {"bus bandwidth, 8 ranks"},
-               {"one domain", Align::left},
-               {"across nodes", Align::left}}};
+  TextTable table{{{"collective", Align::left},
+                   {"bus bandwidth, 8 ranks"},
+                   {"one domain", Align::left},
+                   {"across nodes", Align::left}}};
   // Any cluster with switches that reduce has all of the algorithms.
   const hardware::Cluster cluster = hardware::named_cluster("dgx-h100 x 2");
   const auto algorithms = [&](models::Collective kind, const models::GroupShape& group) {

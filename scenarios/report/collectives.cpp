@@ -99,19 +99,19 @@ class Counter {
 }  // namespace
 
 std::string collectives_section(const ReportInputs& in) {
-  using Align = Table::Align;
-  Table table{{{"group", Align::left},
-               {"collective", Align::left},
-               {"ranks"},
-               {"nodes"},
-               {"size"},
-               {"calls"},
-               {"alone"},
-               {"bus"},
-               {"charged"},
-               {"of step"},
-               {"algorithm", Align::left},
-               {"limited by", Align::left}}};
+  using Align = TextTable::Align;
+  TextTable table{{{"group", Align::left},
+                   {"collective", Align::left},
+                   {"ranks"},
+                   {"nodes"},
+                   {"size"},
+                   {"calls"},
+                   {"alone"},
+                   {"bus"},
+                   {"charged"},
+                   {"of step"},
+                   {"algorithm", Align::left},
+                   {"limited by", Align::left}}};
   const hardware::Cluster& cluster = in.question.cluster;
   for (const auto& [call, tally] : Counter{in.prediction, cluster.node.gpus}.run()) {
     const models::CollectiveTime law = models::price(call.kind, call.bytes, tally.shape, cluster);

@@ -71,14 +71,14 @@ std::string rate_of(const Calls& calls) {
 
 std::string kernels_section(const ReportInputs& in) {
   const models::Prediction& p = in.prediction;
-  using Align = Table::Align;
-  Table table{{{"operation", Align::left},
-               {"class", Align::left},
-               {"calls"},
-               {"each"},
-               {"total"},
-               {"of step"},
-               {"rate"}}};
+  using Align = TextTable::Align;
+  TextTable table{{{"operation", Align::left},
+                   {"class", Align::left},
+                   {"calls"},
+                   {"each"},
+                   {"total"},
+                   {"of step"},
+                   {"rate"}}};
   const std::vector<Calls> all = calls_of(p);
   Time rest{};
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -17,12 +17,13 @@ std::string gibibytes(Bytes bytes) {
 }  // namespace
 
 std::string memory_section(const ReportInputs& in) {
-  std::vector<Table::Column> columns{{"stage"}};
+  std::vector<TextTable::Column> columns{{"stage"}};
   for (int i = 0; i < models::buffer_kind_count; ++i) {
     columns.push_back({std::string{models::name(static_cast<models::BufferKind>(i))}});
   }
-  columns.insert(columns.end(), {{"context"}, {"fragments"}, {"total"}, {"", Table::Align::left}});
-  Table table{std::move(columns)};
+  columns.insert(columns.end(),
+                 {{"context"}, {"fragments"}, {"total"}, {"", TextTable::Align::left}});
+  TextTable table{std::move(columns)};
   const Bytes available = in.question.cluster.gpu().memory;
   for (const models::StageMemory& stage : in.prediction.memory) {
     std::vector<std::string> cells{fmt::format("{}", stage.stage)};

@@ -54,9 +54,9 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
 
 namespace {
 
-std::string padded(const std::string& cell, std::size_t width, Table::Align align) {
+std::string padded(const std::string& cell, std::size_t width, TextTable::Align align) {
   const std::string blanks(width - std::min(width, columns_of(cell)), ' ');
-  return align == Table::Align::left ? cell + blanks : blanks + cell;
+  return align == TextTable::Align::left ? cell + blanks : blanks + cell;
 }
 
 void trim_right(std::string& line) {
@@ -65,7 +65,7 @@ void trim_right(std::string& line) {
 
 }  // namespace
 
-std::string Table::text(bool colour) const {
+std::string TextTable::text(bool colour) const {
   std::vector<std::size_t> widths;
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     std::size_t width = columns_of(columns_[c].title);

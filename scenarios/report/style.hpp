@@ -25,14 +25,14 @@ std::string bar(double begin, double end, std::size_t width);
 std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 
 /// Rows under a head, each column as wide as its widest cell.
-class Table {
+class TextTable {
  public:
   enum class Align : std::uint8_t { left, right };
   struct Column {
     std::string title;
     Align align = Align::right;
   };
-  explicit Table(std::vector<Column> columns) : columns_{std::move(columns)} {}
+  explicit TextTable(std::vector<Column> columns) : columns_{std::move(columns)} {}
 
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
   bool empty() const { return rows_.empty(); }

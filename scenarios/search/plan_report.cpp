@@ -30,7 +30,7 @@ std::string reason_of(const PlanQuery& query, const PlanAnswer& answer) {
 
 namespace {
 
-using Align = Table::Align;
+using Align = TextTable::Align;
 
 std::string title(const PlanReport& report, const ReportOptions& options) {
   const PlanQuery& query = report.query;
@@ -83,7 +83,7 @@ bool on_parts(const PlanReport& report) {
 std::string table(const PlanReport& report, const ReportOptions& options) {
   const bool parts = on_parts(report);
   const bool energy = report.objective == Objective::energy;
-  std::vector<Table::Column> columns{{"#"},
+  std::vector<TextTable::Column> columns{{"#"},
                                      {"TP", Align::left},
                                      {"PP", Align::left},
                                      {"DP", Align::left},
@@ -95,7 +95,7 @@ std::string table(const PlanReport& report, const ReportOptions& options) {
                                      {energy ? "energy" : "$/step"},
                                      {"against 1"}};
   if (parts) columns.insert(columns.begin() + 1, {"nodes"});
-  Table shown{std::move(columns)};
+  TextTable shown{std::move(columns)};
   const Time unit = report.best.front().candidate.estimate.step;
   for (std::size_t i = 0; i < report.best.size(); ++i) {
     std::vector<std::string> row = cells(report.best[i], i + 1, unit, report.objective);
