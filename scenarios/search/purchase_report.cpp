@@ -14,7 +14,7 @@ namespace orrery::scenarios {
 
 namespace {
 
-using Align = Table::Align;
+using Align = TextTable::Align;
 
 std::string days_of(double days) {
   return days >= 10 ? fmt::format("{:.1f}", days) : fmt::format("{:.2f}", days);
@@ -76,8 +76,8 @@ std::string title(const PurchaseReport& report, const ReportOptions& options) {
                      limits(query));
 }
 
-Table empty_table() {
-  return Table{{{"#"},
+TextTable empty_table() {
+  return TextTable{{{"#"},
                 {"cluster", Align::left},
                 {"GPUs"},
                 {"days"},
@@ -88,7 +88,7 @@ Table empty_table() {
                 {"", Align::left}}};
 }
 
-void add_row(Table& table, const Choice& each, const std::string& number) {
+void add_row(TextTable& table, const Choice& each, const std::string& number) {
   table.add({number, name_of(each), fmt::format("{}", each.gpus), days_of(each.days),
              format(each.cost), fmt::format("{:.2f}", each.rental.price.count()),
              percent(each.plan.estimate.mfu), format(each.plan.estimate.memory),
@@ -120,7 +120,7 @@ std::string ranking(const PurchaseReport& report, const ReportOptions& options) 
                                            choices.size() + report.answer.impossible.size(),
                                            report.query.deadline ? "cheapest" : "fastest"),
               options);
-  Table table = empty_table();
+  TextTable table = empty_table();
   for (std::size_t i = 0; i < rows_of(report); ++i) {
     add_row(table, choices[i], fmt::format("{}", i + 1));
   }
@@ -135,7 +135,7 @@ std::string front(const PurchaseReport& report, const ReportOptions& options) {
   }
   std::sort(order.begin(), order.end(),
             [](const Choice* a, const Choice* b) { return a->days < b->days; });
-  Table table = empty_table();
+  TextTable table = empty_table();
   for (const Choice* each : order) add_row(table, *each, "");
   return heading("◆ None is both faster and cheaper than these", options) +
          table.text(options.colour);
