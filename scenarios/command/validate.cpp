@@ -1,4 +1,5 @@
-// `orrery validate FILE.csv`: published runs, predicted and measured.
+// `orrery validate FILE.csv`: what was published, predicted and measured. The header says what the
+// file holds: training runs, or kernels and collectives (validate_curves.cpp).
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "scenarios/command/commands.hpp"
+#include "scenarios/command/curves.hpp"
 #include "scenarios/validation/validation.hpp"
 
 namespace orrery::scenarios {
@@ -18,14 +20,16 @@ namespace {
 
 struct ValidateFlags {
   std::string file;
-  std::vector<std::string> by{"software"};
+  std::vector<std::string> by;
   std::vector<std::string> software;
   std::size_t worst = 10;
   unsigned threads = 0;
   bool json = false;
+  bool in_sample = false;
 };
 
-std::vector<Grouping> groupings_of(const Table& table, const std::vector<std::string>& columns) {
+std::vector<Grouping> groupings_of(const orrery::Table& table,
+                                   const std::vector<std::string>& columns) {
   std::vector<Grouping> groupings;
   for (const std::string& column : columns) {
     if (!table.has(column)) {
@@ -44,9 +48,15 @@ void show_progress(std::size_t done, std::size_t of) {
 }
 
 void run_validate(const ValidateFlags& flags) {
-  const Table table = Table::load(flags.file);
+  const orrery::Table table = orrery::Table::load(flags.file);
+  if (holds_curves(table)) {
+    const CurveFlags curve{.worst = flags.worst, .json = flags.json, .in_sample = flags.in_sample};
+    fmt::print("{}", validate_curves(table, groupings_of(table, flags.by), curve));
+    return;
+  }
   const std::vector<MeasuredRun> runs = read_runs(table);
-  const std::vector<Grouping> groupings = groupings_of(table, flags.by);
+  const std::vector<std::string> stacks{"software"};
+  const std::vector<Grouping> groupings = groupings_of(table, flags.by.empty() ? stacks : flags.by);
   ValidationOptions options;
   options.threads = flags.threads;
   for (const std::string& path : flags.software) {
@@ -67,7 +77,8 @@ void run_validate(const ValidateFlags& flags) {
 void add_validate(CLI::App& application, int& exit_code) {
   const auto flags = std::make_shared<ValidateFlags>();
   CLI::App* command = application.add_subcommand("validate", "Predicted against measured");
-  command->add_option("file", flags->file, "Measured training runs, CSV")->required();
+  command->add_option("file", flags->file, "Measured runs, kernels or collectives, CSV")
+      ->required();
   command->add_flag("--json", flags->json, "One JSON document on stdout");
   command->add_option("--by", flags->by, "Column to tell errors apart by, repeatable (software)")
       ->allow_extra_args(false);
@@ -77,6 +88,8 @@ void add_validate(CLI::App& application, int& exit_code) {
           "--software", flags->software,
           "Profile that stands before the shipped ones for the stacks it names, repeatable")
       ->allow_extra_args(false);
+  command->add_flag("--in-sample", flags->in_sample,
+                    "Kernels and collectives: score fits that have seen every row");
   command->add_option("--threads", flags->threads, "Threads (all of the machine)");
   command->callback([flags, &exit_code] {
     run_validate(*flags);

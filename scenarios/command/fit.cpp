@@ -1,0 +1,83 @@
+// `orrery fit curves --from FILE.csv`: curves fitted to measurements, the shipped ones or yours.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "scenarios/command/commands.hpp"
+#include "scenarios/command/curves.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+struct FitFlags {
+  std::string from;
+  std::string leave_out = "curve";
+  std::string out;
+  std::size_t worst = 10;
+  bool json = false;
+};
+
+LeaveOut leave_out_named(const std::string& word) {
+  if (word == "curve") return LeaveOut::curve;
+  if (word == "gpu") return LeaveOut::gpu;
+  throw InputError{"--leave-out", "expected curve or gpu, found \"" + word + "\""};
+}
+
+/// A curve's name as that of a file.
+std::string file_name(std::string name) {
+  std::replace_if(
+      name.begin(), name.end(),
+      [](unsigned char c) { return std::isalnum(c) == 0 && c != '.' && c != '-' && c != '_'; },
+      '-');
+  return name + ".json";
+}
+
+void write_curves(const std::string& folder, const std::vector<CurveCard>& cards) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) throw InputError{"--out", folder + " cannot be made: " + failed.message()};
+  for (const CurveCard& card : cards) {
+    const std::filesystem::path path = std::filesystem::path{folder} / file_name(card.name);
+    std::ofstream file{path};
+    file << curve_file(card).dump(1) << "\n";
+    if (!file.flush()) throw InputError{"--out", path.string() + " cannot be written"};
+  }
+}
+
+void run_fit(const FitFlags& flags) {
+  const CurveReport report =
+      fit_curves(orrery::Table::load(flags.from), leave_out_named(flags.leave_out));
+  if (!flags.out.empty()) write_curves(flags.out, report.cards);
+  if (flags.json) {
+    fmt::print("{}\n", to_json(report, {}).dump(2));
+  } else {
+    fmt::print("{}", table_of(report, {}, flags.worst));
+  }
+}
+
+}  // namespace
+
+void add_fit(CLI::App& application, int& exit_code) {
+  const auto flags = std::make_shared<FitFlags>();
+  CLI::App* fit = application.add_subcommand("fit", "Fit to measurements");
+  fit->require_subcommand(1);
+  CLI::App* curves = fit->add_subcommand("curves", "Curves of kernels or collectives");
+  curves->add_option("--from", flags->from, "Measured kernels or collectives, CSV")->required();
+  curves->add_option("--leave-out", flags->leave_out,
+                     "What a fit has not seen when it predicts a row: curve or gpu (curve)");
+  curves->add_option("--out", flags->out, "Folder for one JSON file a curve");
+  curves->add_option("--worst", flags->worst, "How many of the worst rows to list (10)");
+  curves->add_flag("--json", flags->json, "One JSON document on stdout");
+  curves->callback([flags, &exit_code] {
+    run_fit(*flags);
+    exit_code = exit_done;
+  });
+}
+
+}  // namespace orrery::scenarios

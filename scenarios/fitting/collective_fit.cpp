@@ -1,0 +1,185 @@
+#include "scenarios/fitting/collective_fit.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "scenarios/fitting/kernel_fit.hpp"
+#include "scenarios/fitting/least_squares.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+constexpr std::size_t fewest_collectives = 8;
+
+/// The cluster with a system's constants in place of the catalogue's.
+hardware::Cluster with_constants(const hardware::Cluster& machine, const CollectiveSystem& system) {
+  hardware::Cluster cluster = machine;
+  auto& constants = cluster.collectives;
+  if (system.base) constants.base = from_seconds(*system.base);
+  if (system.step) constants.step = from_seconds(*system.step);
+  if (!system.group_rates.empty()) constants.group_rates = system.group_rates;
+  if (system.network) constants.network = from_seconds(*system.network);
+  if (system.half_size) constants.half_size = from_seconds(*system.half_size);
+  if (system.growth) constants.growth = *system.growth;
+  if (system.efficiency) cluster.fabric.efficiency = *system.efficiency;
+  if (system.gather_efficiency) cluster.fabric.gather_efficiency = *system.gather_efficiency;
+  return cluster;
+}
+
+std::optional<models::Algorithm> algorithm_named(const std::string& word) {
+  if (word == "Ring") return models::Algorithm::ring;
+  if (word == "Tree") return models::Algorithm::tree;
+  if (word == "NVLS") return models::Algorithm::nvls;
+  if (word == "NVLSTree") return models::Algorithm::nvls_tree;
+  return std::nullopt;
+}
+
+double law_seconds(const MeasuredCollective& row, const hardware::Cluster& cluster) {
+  const auto times = models::candidates(*row.collective, row.size, shape_of(row), cluster);
+  const auto named = algorithm_named(row.algorithm);
+  std::optional<Time> fastest;
+  std::optional<Time> as_named;
+  for (const models::CollectiveTime& one : times) {
+    if (!fastest || one.time < *fastest) fastest = one.time;
+    if (named && one.algorithm == *named && (!as_named || one.time < *as_named)) {
+      as_named = one.time;
+    }
+  }
+  return std::max(seconds(as_named ? *as_named : *fastest), 1e-9);
+}
+
+/// Samples by their machine, so that a set of constants is put into each machine once.
+class Trial {
+ public:
+  explicit Trial(const std::vector<CollectiveSample>& samples) : samples_{samples} {}
+
+  std::vector<double> log_errors(const CollectiveSystem& system) const {
+    std::vector<double> errors;
+    errors.reserve(samples_.size());
+    const hardware::Cluster* last = nullptr;
+    hardware::Cluster cluster;
+    for (const CollectiveSample& sample : samples_) {
+      if (sample.machine != last) {
+        cluster = with_constants(*sample.machine, system);
+        last = sample.machine;
+      }
+      errors.push_back(std::log(law_seconds(*sample.row, cluster) / *sample.row->seconds));
+    }
+    return errors;
+  }
+
+ private:
+  const std::vector<CollectiveSample>& samples_;
+};
+
+/// PCIe: a ring's rate and that of LL for each number of GPUs seen, as log GB/s behind a and h.
+std::vector<int> pcie_sizes(const std::vector<CollectiveSample>& samples) {
+  std::set<int> sizes;
+  for (const CollectiveSample& sample : samples) {
+    if (sample.machine->node.scale_up == hardware::ScaleUp::pcie) sizes.insert(sample.row->gpus);
+  }
+  return {sizes.begin(), sizes.end()};
+}
+
+CollectiveSystem domain_from(const std::vector<double>& p, const std::vector<int>& sizes) {
+  CollectiveSystem system;
+  system.base = std::exp(p[0]);
+  system.step = std::exp(p[1]);
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    system.group_rates.push_back({.ranks = sizes[i],
+                                  .ring = Bandwidth{1e9 * std::exp(p[2 + 2 * i])},
+                                  .low_latency = Bandwidth{1e9 * std::exp(p[3 + 2 * i])}});
+  }
+  return system;
+}
+
+/// Which constants of a network its rows can tell: exchanges know no ramp.
+struct Told {
+  bool ramp = false;
+  bool gathers = false;
+};
+
+Told told_by(const std::vector<CollectiveSample>& samples) {
+  using models::Collective;
+  Told told;
+  for (const CollectiveSample& sample : samples) {
+    const Collective collective = *sample.row->collective;
+    const bool gathers =
+        collective == Collective::all_gather || collective == Collective::reduce_scatter;
+    told.gathers = told.gathers || gathers;
+    told.ramp = told.ramp || gathers || collective == Collective::all_reduce;
+  }
+  return told;
+}
+
+CollectiveSystem fabric_from(const std::vector<double>& p, CollectiveSystem system, Told told) {
+  system.network = std::exp(p[0]);
+  system.efficiency = p[1];
+  if (told.ramp) {
+    system.half_size = std::exp(p[2]);
+    system.growth = std::exp(p[3]);
+  }
+  if (told.gathers) system.gather_efficiency = p[4];
+  return system;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, double>> CollectiveSystem::parameters() const {
+  std::vector<std::pair<std::string, double>> named;
+  const auto add = [&](const char* name, const std::optional<double>& value) {
+    if (value) named.emplace_back(name, *value);
+  };
+  add("base_s", base);
+  add("step_s", step);
+  for (const hardware::GroupRate& rate : group_rates) {
+    named.emplace_back("ring_of_" + std::to_string(rate.ranks) + "_bytes_per_s", rate.ring.count());
+  }
+  add("network_s", network);
+  add("half_size_s", half_size);
+  add("growth", growth);
+  add("efficiency", efficiency);
+  add("gather_efficiency", gather_efficiency);
+  return named;
+}
+
+double law(const CollectiveSample& sample, const CollectiveSystem& system) {
+  return law_seconds(*sample.row, with_constants(*sample.machine, system));
+}
+
+CollectiveSystem fit_domain(const std::vector<CollectiveSample>& samples) {
+  if (samples.size() < fewest_collectives) return {};
+  const std::vector<int> sizes = pcie_sizes(samples);
+  std::vector<Parameter> unknown{{std::log(7e-6), std::log(0.5e-6), std::log(300e-6)},
+                                 {std::log(1e-6), std::log(0.05e-6), std::log(50e-6)}};
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    unknown.push_back({std::log(10.0), std::log(0.5), std::log(64.0)});
+    unknown.push_back({std::log(8.0), std::log(0.5), std::log(64.0)});
+  }
+  const Trial trial{samples};
+  const Residuals residuals = [&](const std::vector<double>& p) {
+    return trial.log_errors(domain_from(p, sizes));
+  };
+  return domain_from(least_squares(unknown, residuals, log_scale), sizes);
+}
+
+CollectiveSystem fit_fabric(const std::vector<CollectiveSample>& samples, CollectiveSystem domain) {
+  if (samples.size() < fewest_collectives) return domain;
+  const Told told = told_by(samples);
+  std::vector<Parameter> unknown{{std::log(20e-6), std::log(1e-6), std::log(5e-3)}, {0.9, 0.05, 1}};
+  if (told.ramp) {
+    unknown.push_back({std::log(100e-6), std::log(1e-6), std::log(20e-3)});
+    unknown.push_back({std::log(0.08), std::log(0.005), 0});
+  }
+  if (told.gathers) unknown.push_back({0.8, 0.05, 1});
+  const Trial trial{samples};
+  const Residuals residuals = [&](const std::vector<double>& p) {
+    return trial.log_errors(fabric_from(p, domain, told));
+  };
+  return fabric_from(least_squares(unknown, residuals, log_scale), domain, told);
+}
+
+}  // namespace orrery::scenarios

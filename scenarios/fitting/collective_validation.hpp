@@ -1,0 +1,25 @@
+#pragma once
+// Measured collectives: each row predicted by constants and residuals that have not seen its curve.
+
+#include <vector>
+
+#include "scenarios/fitting/curve_report.hpp"
+#include "scenarios/fitting/kernel_validation.hpp"
+#include "scenarios/fitting/measured_collective.hpp"
+
+namespace orrery::scenarios {
+
+struct CollectiveQuestion {
+  std::vector<MeasuredCollective> reference;  // the rows that constants are fitted to
+  LeaveOut leave_out = LeaveOut::curve;
+  Scoring scoring = Scoring::unseen;
+  bool describe_curves = false;  // fill `cards`
+};
+
+/// One result for each row, in their order. Classes: a domain's NVLink or PCIe; across nodes on a
+/// network whose other runs were fitted; on a network known only by others, small sizes apart,
+/// whose spread is the uncertainty of a latency nobody measured.
+CurveReport validate_collectives(const std::vector<MeasuredCollective>& rows,
+                                 const CollectiveQuestion& question);
+
+}  // namespace orrery::scenarios

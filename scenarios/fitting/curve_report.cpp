@@ -1,0 +1,131 @@
+#include "scenarios/fitting/curve_report.hpp"
+
+#include "hardware/measured.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+std::optional<double> relative_error(std::optional<double> predicted,
+                                     std::optional<double> measured) {
+  if (!predicted || !measured) return std::nullopt;
+  return 100 * (*predicted / *measured - 1);
+}
+
+Json json_or_null(const std::optional<double>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+Json json_or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
+
+Json curve_summary_json(const ErrorSummary& summary) {
+  return {{"rows", summary.rows},
+          {"median_abs_error_pct", summary.median},
+          {"mean_abs_error_pct", summary.mean},
+          {"p90_abs_error_pct", summary.p90},
+          {"bias_pct", summary.bias}};
+}
+
+Json curve_group_json(const CurveReport& report, const std::vector<std::string>& cells) {
+  std::map<std::string, std::vector<double>> errors;
+  for (std::size_t i = 0; i < report.rows.size(); ++i) {
+    if (report.rows[i].scored()) errors[cells[i]].push_back(*report.rows[i].error_pct());
+  }
+  Json groups = Json::object();
+  for (const auto& [value, list] : errors) groups[value] = curve_summary_json(summary_of(list));
+  return groups;
+}
+
+Json curve_row_json(const CurveRow& row) {
+  return {{"run", row.run},
+          {"class", row.score_class},
+          {"scored", row.scored()},
+          {"not_scored_because", json_or_null(row.not_scored_because)},
+          {"measured_s", json_or_null(row.measured)},
+          {"predicted_s", json_or_null(row.predicted)},
+          {"in_sample_s", json_or_null(row.in_sample)},
+          {"error_pct", json_or_null(row.error_pct())},
+          {"note", json_or_null(row.note)}};
+}
+
+Json curve_totals_json(const CurveReport& report) {
+  std::vector<double> errors;
+  std::vector<double> seen;
+  std::size_t predicted = 0;
+  for (const CurveRow& row : report.rows) {
+    if (row.predicted) ++predicted;
+    if (row.scored()) errors.push_back(*row.error_pct());
+    if (row.scored() && row.in_sample) seen.push_back(*row.in_sample_error_pct());
+  }
+  Json json{{"kind", report.kind},
+            {"scoring", report.scoring == Scoring::unseen ? "unseen" : "in sample"},
+            {"rows", report.rows.size()},
+            {"predicted", predicted},
+            {"scored", errors.size()}};
+  const Json none{{"rows", 0},
+                  {"median_abs_error_pct", nullptr},
+                  {"mean_abs_error_pct", nullptr},
+                  {"p90_abs_error_pct", nullptr},
+                  {"bias_pct", nullptr}};
+  Json totals = errors.empty() ? none : curve_summary_json(summary_of(errors));
+  totals.erase("rows");
+  json.update(totals);
+  json["in_sample"] = seen.empty() ? none : curve_summary_json(summary_of(seen));
+  return json;
+}
+
+}  // namespace
+
+std::optional<double> CurveRow::error_pct() const {
+  return relative_error(predicted, measured);
+}
+
+std::optional<double> CurveRow::in_sample_error_pct() const {
+  return relative_error(in_sample, measured);
+}
+
+std::string published_place(const std::string& source) {
+  const orrery::Table& sources = hardware::measured_sources();
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (sources[i].text("source") == source) return std::string{sources[i].text("published_at")};
+  }
+  return source;
+}
+
+Json curve_file(const CurveCard& card) {
+  Json json{{"name", card.name},
+            {"kind", card.kind},
+            {"rows", card.rows},
+            {"includes", json_or_null(card.includes)},
+            {"source", card.source},
+            {"range", card.range},
+            {"parameters", card.parameters},
+            {"in_sample", card.in_sample ? curve_summary_json(*card.in_sample) : Json(nullptr)},
+            {"leave_out", card.leave_out ? curve_summary_json(*card.leave_out) : Json(nullptr)}};
+  if (!card.samples.empty()) json["residual"] = card.samples;
+  return json;
+}
+
+Json to_json(const CurveReport& report, const std::vector<Grouping>& groupings) {
+  Json json = curve_totals_json(report);
+  std::vector<std::string> classes;
+  for (const CurveRow& row : report.rows) classes.push_back(row.score_class);
+  json["by"]["class"] = curve_group_json(report, classes);
+  for (const Grouping& grouping : groupings) {
+    json["by"][grouping.column] = curve_group_json(report, grouping.cells);
+  }
+  if (!report.cards.empty()) {
+    json["curves"] = Json::array();
+    for (const CurveCard& card : report.cards) {
+      Json curve = curve_file(card);
+      curve.erase("residual");
+      json["curves"].push_back(std::move(curve));
+    }
+  }
+  json["runs"] = Json::array();
+  for (const CurveRow& row : report.rows) json["runs"].push_back(curve_row_json(row));
+  return json;
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,63 @@
+#pragma once
+// Predicted against measured for rows of kernels or collectives, and for the curves behind them.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/validation/statistics.hpp"
+#include "scenarios/validation/validation.hpp"
+#include "sim/input/document.hpp"
+
+namespace orrery::scenarios {
+
+/// Which prediction is scored.
+enum class Scoring : std::uint8_t {
+  unseen,    // from fits without the row's curve
+  in_sample  // from fits that have seen every row
+};
+
+/// What became of one row. Times in seconds.
+struct CurveRow {
+  std::string run;                 // column `run` or `id`
+  std::string score_class;         // rows that are scored together
+  std::string curve;               // the fit that should answer
+  std::string not_scored_because;  // empty: scored
+  std::string note;                // who answered instead, why nobody could
+  std::optional<double> measured, predicted, in_sample;
+
+  std::optional<double> error_pct() const;
+  std::optional<double> in_sample_error_pct() const;
+  bool scored() const { return not_scored_because.empty() && predicted && measured; }
+};
+
+/// One fitted curve, for people and for files.
+struct CurveCard {
+  std::string name, kind, includes, source;
+  Json range = Json::object();       // column: [lowest, highest]
+  Json parameters = Json::object();  // SI units and shares
+  Json samples = Json::object();     // of a residual; empty without
+  std::optional<ErrorSummary> in_sample, leave_out;
+  std::size_t rows = 0;
+};
+
+struct CurveReport {
+  std::string kind;  // "kernels", "collectives"
+  Scoring scoring = Scoring::unseen;
+  std::vector<CurveRow> rows;
+  std::vector<CurveCard> cards;  // of `fit`; empty otherwise
+};
+
+/// Where a source of the shipped rows was published; the word itself for a file's own sources.
+std::string published_place(const std::string& source);
+
+/// `validate --json`, `fit curves --json`.
+Json to_json(const CurveReport& report, const std::vector<Grouping>& groupings);
+/// For people: totals, a table by class and for each grouping, the `worst` rows; or the curves.
+std::string table_of(const CurveReport& report, const std::vector<Grouping>& groupings,
+                     std::size_t worst);
+/// A curve as a file of its own: formula's parameters, range, source, errors, what it includes.
+Json curve_file(const CurveCard& card);
+
+}  // namespace orrery::scenarios

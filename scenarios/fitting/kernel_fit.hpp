@@ -1,0 +1,60 @@
+#pragma once
+// Formulas fitted to one table of measured kernels, one file per formula. A fit answers for any
+// row of its table's kind; what its parameters mean is written beside the formula.
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "hardware/gpu.hpp"
+#include "hardware/shape_residual.hpp"
+#include "scenarios/fitting/measured_kernel.hpp"
+#include "sim/input/document.hpp"
+
+namespace orrery::scenarios {
+
+/// A row beside the GPU that it ran on (peaks and bandwidths of the datasheet). Both outlive it.
+struct KernelSample {
+  const MeasuredKernel* row = nullptr;
+  const hardware::Gpu* gpu = nullptr;
+};
+
+enum class KernelForm : std::uint8_t { gemm, prefill, fused_attention, unfused_attention, stream };
+
+std::string_view name(KernelForm form);
+
+/// The formula for a row: GEMMs by kernel, attention by what its rows include, else `stream`.
+/// Nothing where a row states no size that a formula needs.
+std::optional<KernelForm> form_of(const MeasuredKernel& row);
+
+class KernelFit {
+ public:
+  virtual ~KernelFit() = default;
+  /// Seconds of a call, by the formula and, where there is one, its residual.
+  virtual double seconds(const KernelSample& sample) const = 0;
+  /// Named parameters in SI units or shares.
+  virtual std::vector<std::pair<std::string, double>> parameters() const = 0;
+  /// Of a GEMM with a residual; null for the others.
+  virtual const hardware::ShapeResidual* residual() const { return nullptr; }
+};
+
+/// Whether the smooth formula is corrected by its nearest samples.
+enum class Residual : std::uint8_t { none, nearest };
+
+/// Errors  too few samples for any formula: nothing is returned
+std::unique_ptr<KernelFit> fit_gemm(const std::vector<KernelSample>&, Residual);     // gemm_fit
+std::unique_ptr<KernelFit> fit_prefill(const std::vector<KernelSample>&, Residual);  // prefill_fit
+std::unique_ptr<KernelFit> fit_fused_attention(const std::vector<KernelSample>&);    // attention
+std::unique_ptr<KernelFit> fit_unfused_attention(const std::vector<KernelSample>&);  // attention
+std::unique_ptr<KernelFit> fit_stream(const std::vector<KernelSample>&);             // stream_fit
+std::unique_ptr<KernelFit> fit_kernel(KernelForm form, const std::vector<KernelSample>& samples,
+                                      Residual residual);
+
+/// Soft-L1 scale of log time: beyond 3 % a sample's error counts linearly.
+inline constexpr double log_scale = 0.03;
+
+}  // namespace orrery::scenarios

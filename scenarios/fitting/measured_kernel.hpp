@@ -1,0 +1,45 @@
+#pragma once
+// One measured kernel, as a line of a CSV file states it, and which curve the line belongs to.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/input/csv.hpp"
+#include "sim/quantity.hpp"
+
+namespace orrery::scenarios {
+
+/// Words are as written; a count that is not stated is 0.
+struct MeasuredKernel {
+  std::string id, source, kernel, implementation, gpu, dtype, includes, set_aside;
+  std::int64_t m = 0, n = 0, k = 0;  // of attention k is the sequence length
+  std::int64_t heads = 0, kv_heads = 0, head_dim = 0, batch = 0;
+  bool causal = false;
+  std::optional<double> seconds;
+
+  /// Rows that count in a fit and in a score.
+  bool usable() const { return seconds && set_aside.empty(); }
+};
+
+/// Whether a header is that of measured kernels: `kernel`, `time_us` and `k_or_seq` are there.
+bool holds_kernels(const orrery::Table& table);
+
+/// Every line. Errors  a column that is missing, a cell that is no number or not above 0
+std::vector<MeasuredKernel> read_kernels(const orrery::Table& table);
+
+/// The same call, whoever measured it: all columns but source and time agree.
+std::string identity_of(const MeasuredKernel& row);
+
+/// Rows that one formula is fitted to: one kernel of one implementation on one GPU and dtype.
+std::string table_of(const MeasuredKernel& row);
+
+/// What is left out together: kernel, GPU, dtype, n and k of one source, with all its m, batches
+/// and heads. Of attention that is a whole sequence length.
+std::string curve_of(const MeasuredKernel& row);
+
+/// Formats as curves know them: "nvfp4" is "fp4"; empty and unknown ones stay.
+std::string catalogue_dtype(const std::string& dtype);
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,160 @@
+// Attention of a serving prefill: the kernel, and the pass that writes the KV cache beside it.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "scenarios/fitting/kernel_fit.hpp"
+#include "scenarios/fitting/least_squares.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+constexpr double bf16_bytes = 2;      // bf16
+constexpr double tile_rows = 128;     // queries that one thread block takes, FlashAttention-2
+constexpr double flops_per_pair = 2;  // a multiplication and an addition
+
+/// Streaming multiprocessors, of the datasheets; a wave is one thread block on each.
+double multiprocessors(const hardware::Gpu& gpu) {
+  switch (gpu.generation) {
+    case hardware::Generation::volta:
+      return 80;
+    case hardware::Generation::ampere:
+      return 108;
+    case hardware::Generation::ada:
+      return 142;
+    case hardware::Generation::hopper:
+      return 132;
+    default:
+      return 148;
+  }
+}
+
+/// What the formula needs of a row, in seconds at peak.
+struct PrefillPoint {
+  double compute = 0;  // useful FLOPs
+  double tile = 0;     // the longest thread block, times all multiprocessors
+  double queries = 0;  // q and o, once
+  double keys = 0;     // k and v, once
+  double seq = 1;
+  double head_64 = 0;  // 1 at head size 64, 0 at 128
+  double log_seconds = 0;
+  std::array<double, 5> place{};  // log2 of seq, batch, heads, kv heads, head size
+};
+
+PrefillPoint prefill_point(const KernelSample& sample) {
+  const MeasuredKernel& row = *sample.row;
+  const double s = static_cast<double>(row.k);
+  const double b = static_cast<double>(std::max<std::int64_t>(row.batch, 1));
+  const double h = static_cast<double>(row.heads);
+  const double kv = static_cast<double>(row.kv_heads > 0 ? row.kv_heads : row.heads);
+  const double d = static_cast<double>(row.head_dim);
+  const double peak = sample.gpu->peak(hardware::DType::bf16)->count();
+  const double bandwidth = sample.gpu->memory_bandwidth.count();
+  const double masked = row.causal ? 0.5 : 1.0;
+  PrefillPoint point;
+  point.compute = masked * 2 * flops_per_pair * b * h * s * s * d / peak;
+  point.tile = 2 * flops_per_pair * tile_rows * s * d * multiprocessors(*sample.gpu) / peak;
+  point.queries = 2 * bf16_bytes * b * s * h * d / bandwidth;
+  point.keys = 2 * bf16_bytes * b * s * kv * d / bandwidth;
+  point.seq = s;
+  point.head_64 = std::clamp((128 - d) / 64, 0.0, 1.0);
+  point.log_seconds = row.seconds ? std::log(*row.seconds) : 0;
+  point.place = {std::log2(s), std::log2(b), std::log2(h), std::log2(kv), std::log2(d)};
+  return point;
+}
+
+/// t = t0 + (max(F (1 + c/s), longest block) + w * half a block) / (e P)
+///        + (q + o) / (b W) + (k + v) / (g W)
+/// F       useful FLOPs, half of all with a causal mask; block: 4 * 128 * s * d on each SM
+/// c, w    more traffic of short sequences (tokens); waves that end unevenly
+/// e, b, g shares of peak P and memory bandwidth W; e between its values at head size 64 and 128
+/// Memory is added, not overlapped: rows include a pass of its own that writes the KV cache. A
+/// training plan has no such pass: use the curves of the published figures there.
+/// Source  form: the tiling of FlashAttention-2 (Dao 2023)
+struct PrefillParameters {
+  double start = 0, share_128 = 0.6, share_64 = 0.6, extra = 0, waves = 1, memory = 0.5, keys = 0.5;
+
+  double seconds(const PrefillPoint& point) const {
+    const double share = share_128 + point.head_64 * (share_64 - share_128);
+    const double work = std::max(point.compute * (1 + extra / point.seq), point.tile);
+    return start + (work + waves * point.tile / 2) / share + point.queries / memory +
+           point.keys / keys;
+  }
+};
+
+PrefillParameters prefill_parameters(const std::vector<double>& p) {
+  return {.start = p[0] * 1e-6,
+          .share_128 = p[1],
+          .share_64 = p[2],
+          .extra = p[3],
+          .waves = p[4],
+          .memory = p[5],
+          .keys = p[6]};
+}
+
+class PrefillFit : public KernelFit {
+ public:
+  PrefillFit(PrefillParameters parameters, const std::vector<PrefillPoint>& samples)
+      : parameters_{parameters} {
+    for (const PrefillPoint& sample : samples) {
+      places_.push_back(sample.place);
+      log_ratios_.push_back(sample.log_seconds - std::log(parameters.seconds(sample)));
+    }
+  }
+
+  double seconds(const KernelSample& sample) const override {
+    const PrefillPoint point = prefill_point(sample);
+    const double smooth = parameters_.seconds(point);
+    if (places_.empty()) return smooth;
+    std::vector<double> distances;
+    distances.reserve(places_.size());
+    for (const auto& place : places_) {
+      double square = 0;
+      for (std::size_t i = 0; i < place.size(); ++i) {
+        square += (place[i] - point.place[i]) * (place[i] - point.place[i]);
+      }
+      distances.push_back(std::sqrt(square));
+    }
+    return smooth * std::exp(hardware::nearest_mean(std::move(distances), log_ratios_));
+  }
+
+  std::vector<std::pair<std::string, double>> parameters() const override {
+    return {{"start_s", parameters_.start},        {"share_128", parameters_.share_128},
+            {"share_64", parameters_.share_64},    {"extra_tokens", parameters_.extra},
+            {"waves", parameters_.waves},          {"query_memory_share", parameters_.memory},
+            {"key_memory_share", parameters_.keys}};
+  }
+
+ private:
+  PrefillParameters parameters_;
+  std::vector<std::array<double, 5>> places_;
+  std::vector<double> log_ratios_;
+};
+
+}  // namespace
+
+std::unique_ptr<KernelFit> fit_prefill(const std::vector<KernelSample>& samples,
+                                       Residual residual) {
+  std::vector<PrefillPoint> points;
+  for (const KernelSample& sample : samples) points.push_back(prefill_point(sample));
+  const std::vector<Parameter> unknown{{8, 0, 40}, {0.6, 0.05, 1}, {0.6, 0.05, 1}, {300, 0, 10000},
+                                       {1, 0, 10}, {0.5, 0.02, 2}, {0.5, 0.02, 2}};
+  if (points.size() <= unknown.size()) return nullptr;
+  const Residuals residuals = [&](const std::vector<double>& p) {
+    const PrefillParameters tried = prefill_parameters(p);
+    std::vector<double> errors;
+    errors.reserve(points.size());
+    for (const PrefillPoint& point : points) {
+      errors.push_back(std::log(tried.seconds(point)) - point.log_seconds);
+    }
+    return errors;
+  };
+  const PrefillParameters found = prefill_parameters(least_squares(unknown, residuals, log_scale));
+  if (residual == Residual::none) points.clear();
+  return std::make_unique<PrefillFit>(found, points);
+}
+
+}  // namespace orrery::scenarios
