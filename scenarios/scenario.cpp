@@ -35,7 +35,7 @@ std::string folder_of(const std::string& file) {
   return is_path(file) ? std::filesystem::path{file}.parent_path().string() : std::string{};
 }
 
-const std::optional<std::string>& flag_of(Section section, const Parts& parts) {
+const std::optional<std::string>& flag_of_section(Section section, const Parts& parts) {
   switch (section) {
     case Section::model:
       return parts.model;
@@ -99,7 +99,7 @@ Scenario Scenario::expand(const Document& written, const Parts& parts) {
   Json result = root.json();
   Json assumptions = Json::array();
   for (const Section section : all_sections) {
-    const auto& flag = flag_of(section, parts);
+    const auto& flag = flag_of_section(section, parts);
     const auto member = root.find(scenarios::name(section));
     Expansion part = flag     ? of_flag(section, *flag)
                      : member ? expanded(section, *member, folder_of(written.name()))

@@ -7,11 +7,11 @@ namespace orrery::scenarios {
 namespace {
 
 /// What tells a table of training runs from one of collectives, kernels or goodput.
-bool holds_training_runs(const Table& table) {
+bool holds_training_runs(const orrery::Table& table) {
   return table.has("step_time_s") && table.has("global_batch") && table.has("layers");
 }
 
-void check_header(const Table& table) {
+void check_header(const orrery::Table& table) {
   if (!holds_training_runs(table)) {
     throw InputError{table.name(),
                      "holds no training runs; accepted: a header with run, software, family, "
@@ -82,7 +82,7 @@ MeasuredRun read_run(const Row& row, bool by_id) {
 
 }  // namespace
 
-std::vector<MeasuredRun> read_runs(const Table& table) {
+std::vector<MeasuredRun> read_runs(const orrery::Table& table) {
   check_header(table);
   std::vector<MeasuredRun> runs;
   runs.reserve(table.size());
@@ -92,7 +92,7 @@ std::vector<MeasuredRun> read_runs(const Table& table) {
   return runs;
 }
 
-std::vector<std::string> cells_of(const Table& table, const std::string& column) {
+std::vector<std::string> cells_of(const orrery::Table& table, const std::string& column) {
   std::vector<std::string> cells;
   cells.reserve(table.size());
   for (std::size_t i = 0; i < table.size(); ++i) cells.emplace_back(table[i].text(column));

@@ -27,9 +27,9 @@ struct MeasuredRun {
 /// Every line of a table of training runs. Column `run`, or `id`, names the line.
 /// Errors  a header of something else: `FILE: holds no training runs; accepted: ...`; a column
 ///         that is missing; a cell that is no number
-std::vector<MeasuredRun> read_runs(const Table& table);
+std::vector<MeasuredRun> read_runs(const orrery::Table& table);
 
 /// The cell of a column by which results can be grouped, as text.
-std::vector<std::string> cells_of(const Table& table, const std::string& column);
+std::vector<std::string> cells_of(const orrery::Table& table, const std::string& column);
 
 }  // namespace orrery::scenarios

@@ -1,0 +1,57 @@
+#include "scenarios/fitting/leave_out_groups.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace orrery::scenarios {
+
+namespace {
+
+constexpr std::size_t most_folds = 10;
+constexpr std::size_t least_groups = 3;
+
+LeaveOutGroups groups_by(const orrery::Table& table, const std::vector<std::size_t>& rows,
+                         const std::vector<std::string>& columns) {
+  LeaveOutGroups found;
+  for (const std::string& column : columns) {
+    if (!table.has(column)) {
+      throw InputError{"--leave-out", "unknown column '" + column + "' in " + table.name()};
+    }
+    found.columns += (found.columns.empty() ? "" : ",") + column;
+  }
+  std::vector<std::string> keys;
+  for (const std::size_t row : rows) {
+    std::string key;
+    for (const std::string& column : columns) key += std::string{table[row].text(column)} + '\n';
+    keys.push_back(std::move(key));
+  }
+  const std::set<std::string> different{keys.begin(), keys.end()};
+  found.groups = different.size();
+  found.folds = std::min(found.groups, most_folds);
+  for (const std::string& key : keys) {
+    const auto place = std::distance(different.begin(), different.find(key));
+    found.fold.push_back(static_cast<std::size_t>(place) % found.folds);
+  }
+  return found;
+}
+
+}  // namespace
+
+LeaveOutGroups leave_out_groups(const orrery::Table& table, const std::vector<std::size_t>& rows,
+                                const std::vector<std::string>& columns) {
+  if (!columns.empty()) return groups_by(table, rows, columns);
+  const std::string name = table.has("run") ? "run" : "id";
+  const std::vector<std::vector<std::string>> choices{
+      {"model", "gpu"}, {"gpus"}, {"tp", "pp"}, {name}};
+  LeaveOutGroups found;
+  for (const auto& choice : choices) {
+    const bool there = std::all_of(choice.begin(), choice.end(),
+                                   [&](const std::string& each) { return table.has(each); });
+    if (!there) continue;
+    found = groups_by(table, rows, choice);
+    if (found.groups >= least_groups) break;
+  }
+  return found;
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,25 @@
+#pragma once
+// Which rows are left out together.
+
+#include <string>
+#include <vector>
+
+#include "sim/input/csv.hpp"
+
+namespace orrery::scenarios {
+
+struct LeaveOutGroups {
+  std::string columns;            // "model,gpu"
+  std::size_t groups = 0;         // different cells
+  std::vector<std::size_t> fold;  // by row: left out with all rows of the same fold
+  std::size_t folds = 0;
+};
+
+/// Whole groups, never parts of one, dealt in turn to at most ten folds. Without `columns` the
+/// first of model x GPU, GPU count, plan and single runs that makes three groups.
+/// rows    in the table
+/// Errors  a column that is missing: InputError
+LeaveOutGroups leave_out_groups(const orrery::Table& table, const std::vector<std::size_t>& rows,
+                                const std::vector<std::string>& columns);
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,46 @@
+#include "scenarios/fitting/software_bench.hpp"
+
+#include <cmath>
+#include <utility>
+
+#include "models/pricing/price.hpp"
+#include "scenarios/search/crew.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::scenarios {
+
+SoftwareBench::SoftwareBench(std::vector<BenchRow> rows, Trials trials)
+    : rows_{std::move(rows)}, trials_{std::move(trials)} {
+  ensure(!rows_.empty(), "a fit needs rows");
+  for (const BenchRow& each : rows_) {
+    programs_.push_back(models::lower(each.question));
+    std::vector<std::string> notes;
+    price_program(programs_.back(), each.question.cluster, each.question.software, notes);
+    borrowed_.push_back(static_cast<int>(notes.size()));
+  }
+}
+
+models::Software SoftwareBench::with(const std::vector<double>& numbers) const {
+  models::Software software = start();
+  for (std::size_t i = 0; i < numbers.size(); ++i) software_numbers()[i].set(software, numbers[i]);
+  return software;
+}
+
+std::optional<std::vector<double>> SoftwareBench::errors(const std::vector<double>& numbers) {
+  const auto found = known_.find(numbers);
+  if (found != known_.end()) return found->second;
+  const models::Software software = with(numbers);
+  std::vector<double> logs(rows_.size());
+  const Crew crew{.threads = trials_.threads, .progress = {}};
+  crew.work_through(rows_.size(), [&](std::size_t i, unsigned) {
+    std::vector<std::string> notes;
+    const models::PricedProgram priced =
+        price_program(programs_[i], rows_[i].question.cluster, software, notes);
+    logs[i] = std::log(seconds(evaluate_maps(priced).step) / rows_[i].measured);
+  });
+  known_.emplace(numbers, logs);
+  if (trials_.keep_going && !trials_.keep_going()) return std::nullopt;
+  return logs;
+}
+
+}  // namespace orrery::scenarios

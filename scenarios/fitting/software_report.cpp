@@ -1,0 +1,193 @@
+// What `orrery fit software` prints: numbers, what the rows do not determine, errors seen and
+// unseen.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "scenarios/fitting/software_fit.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+Json summary_json(const std::vector<double>& logs) {
+  if (logs.empty()) return nullptr;
+  const ErrorSummary summary = summary_of(percents(logs));
+  return {{"rows", summary.rows},
+          {"median_abs_error_pct", summary.median},
+          {"mean_abs_error_pct", summary.mean},
+          {"p90_abs_error_pct", summary.p90},
+          {"bias_pct", summary.bias}};
+}
+
+std::string summary_text(const std::vector<double>& logs) {
+  if (logs.empty()) return "-";
+  const ErrorSummary summary = summary_of(percents(logs));
+  return fmt::format("{:.1f} / {:.1f} / {:+.1f}", summary.median, summary.p90, summary.bias);
+}
+
+/// Errors of all rows and of the stacks on average.
+struct Overall {
+  std::vector<double> at_start, in_sample, left_out, generic;
+  double mean_in_sample = 0, mean_left_out = 0;  // of the stacks' medians
+};
+
+constexpr std::size_t least_rows_of_a_stack = 10;
+
+void append(std::vector<double>& to, const std::vector<double>& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+
+Overall overall(const orrery::Table& table, const SoftwareFits& fits) {
+  Overall all;
+  std::vector<std::size_t> rows;
+  std::size_t stacks = 0;
+  for (const SoftwareFit& fit : fits.fits) {
+    append(all.at_start, fit.at_start);
+    append(all.in_sample, fit.in_sample);
+    append(all.left_out, fit.left_out);
+    rows.insert(rows.end(), fit.rows.begin(), fit.rows.end());
+    if (fit.left_out.size() < least_rows_of_a_stack) continue;
+    all.mean_in_sample += summary_of(percents(fit.in_sample)).median;
+    all.mean_left_out += summary_of(percents(fit.left_out)).median;
+    ++stacks;
+  }
+  if (stacks > 0) {
+    all.mean_in_sample /= static_cast<double>(stacks);
+    all.mean_left_out /= static_cast<double>(stacks);
+  }
+  if (fits.complete) all.generic = errors_of_generic(read_runs(table), rows);
+  return all;
+}
+
+Json fit_json(const SoftwareFit& fit) {
+  Json numbers = Json::array();
+  for (std::size_t i = 0; i < fit.numbers.size(); ++i) {
+    const SoftwareNumber& number = software_numbers()[i];
+    const FittedNumber& fitted = fit.numbers[i];
+    numbers.push_back({{"pointer", number.pointer},
+                       {"start", number.written(fitted.start)},
+                       {"fitted", number.written(fitted.value)},
+                       {"growth_pct_points", fitted.growth},
+                       {"determined", fitted.determined()}});
+  }
+  return {{"software", fit.name},
+          {"rows", fit.rows.size()},
+          {"numbers", numbers},
+          {"at_start", summary_json(fit.at_start)},
+          {"in_sample", summary_json(fit.in_sample)},
+          {"left_out_by", fit.left_out_by},
+          {"groups", fit.groups},
+          {"left_out", summary_json(fit.left_out)},
+          {"profile", fit.profile}};
+}
+
+void add_runs(Json& json, const std::vector<MeasuredRun>& runs, const SoftwareFit& fit) {
+  const auto time = [](const std::vector<double>& logs, std::size_t i, double measured) {
+    return i < logs.size() ? Json(measured * std::exp(logs[i])) : Json(nullptr);
+  };
+  for (std::size_t i = 0; i < fit.rows.size(); ++i) {
+    const MeasuredRun& run = runs[fit.rows[i]];
+    const Json unseen = time(fit.left_out, i, *run.step_time);
+    json.push_back({{"run", run.run},
+                    {"measured_s", *run.step_time},
+                    {"predicted_s", unseen},
+                    {"in_sample_s", time(fit.in_sample, i, *run.step_time)},
+                    {"error_pct",
+                     unseen.is_null() ? Json(nullptr) : Json(100 * std::expm1(fit.left_out[i]))}});
+  }
+}
+
+std::string fit_text(const SoftwareFit& fit) {
+  std::string text =
+      fmt::format("\n{}: {} runs\n  {:<30} {:>9} {:>9}   error grows by, moved 30 %\n", fit.name,
+                  fit.rows.size(), "number", "start", "fitted");
+  const auto plain = [](const Json& value) {
+    return value.is_string() ? value.get<std::string>()
+                             : fmt::format("{:.2f}", value.get<double>());
+  };
+  for (std::size_t i = 0; i < fit.numbers.size(); ++i) {
+    const SoftwareNumber& number = software_numbers()[i];
+    const FittedNumber& fitted = fit.numbers[i];
+    text += fmt::format("  {:<30} {:>9} {:>9}   {:.2f} points{}\n", number.pointer,
+                        plain(number.written(fitted.start)), plain(number.written(fitted.value)),
+                        fitted.growth, fitted.determined() ? "" : ": not determined by these runs");
+  }
+  text += fmt::format(
+      "  error, median / 90th percentile / bias in %\n"
+      "    numbers at the start  {}\n    fitted                {}\n",
+      summary_text(fit.at_start), summary_text(fit.in_sample));
+  if (!fit.left_out.empty()) {
+    text += fmt::format("    fitted without its own {} ({} groups)  {}\n", fit.left_out_by,
+                        fit.groups, summary_text(fit.left_out));
+  }
+  return text;
+}
+
+std::string overall_text(const orrery::Table& table, const SoftwareFits& fits) {
+  const Overall all = overall(table, fits);
+  std::string text = fmt::format(
+      "\nall: {} runs; error, median / 90th percentile / bias in %\n"
+      "  numbers at the start                    {}\n"
+      "  fitted                                  {}\n"
+      "  fitted without the row's group          {}\n",
+      all.at_start.size(), summary_text(all.at_start), summary_text(all.in_sample),
+      summary_text(all.left_out));
+  if (!all.generic.empty()) {
+    text +=
+        fmt::format("  by the profile of no stack (generic)    {}\n", summary_text(all.generic));
+  }
+  if (all.mean_left_out > 0) {
+    text +=
+        fmt::format("  mean over stacks of 10 runs or more     {:.1f} fitted, {:.1f} left out\n",
+                    all.mean_in_sample, all.mean_left_out);
+  }
+  if (!all.in_sample.empty() && all.left_out.size() == all.in_sample.size()) {
+    const ErrorSummary seen = summary_of(percents(all.in_sample));
+    const ErrorSummary unseen = summary_of(percents(all.left_out));
+    text += fmt::format("  left out over fitted                    {:.2f} median, {:.2f} 90th\n",
+                        unseen.median / seen.median, unseen.p90 / seen.p90);
+  }
+  return text;
+}
+
+}  // namespace
+
+Json to_json(const orrery::Table& table, const SoftwareFits& fits) {
+  const std::vector<MeasuredRun> runs = read_runs(table);
+  const Overall all = overall(table, fits);
+  Json json{{"kind", "training runs"},
+            {"complete", fits.complete},
+            {"rows", runs.size()},
+            {"scored", all.left_out.size()}};
+  const bool unseen = !all.left_out.empty();
+  const ErrorSummary errors = unseen ? summary_of(percents(all.left_out)) : ErrorSummary{};
+  json["median_abs_error_pct"] = unseen ? Json(errors.median) : Json(nullptr);
+  json["mean_abs_error_pct"] = unseen ? Json(errors.mean) : Json(nullptr);
+  json["p90_abs_error_pct"] = unseen ? Json(errors.p90) : Json(nullptr);
+  json["bias_pct"] = unseen ? Json(errors.bias) : Json(nullptr);
+  json["mean_over_stacks_pct"] = all.mean_left_out > 0 ? Json(all.mean_left_out) : Json(nullptr);
+  json["at_start"] = summary_json(all.at_start);
+  json["in_sample"] = summary_json(all.in_sample);
+  json["stack_left_out"] = summary_json(all.generic);
+  json["software"] = Json::array();
+  json["runs"] = Json::array();
+  for (const SoftwareFit& fit : fits.fits) {
+    json["software"].push_back(fit_json(fit));
+    add_runs(json["runs"], runs, fit);
+  }
+  return json;
+}
+
+std::string table_of(const orrery::Table& table, const SoftwareFits& fits) {
+  std::string text;
+  for (const SoftwareFit& fit : fits.fits) text += fit_text(fit);
+  if (fits.fits.size() > 1) text += overall_text(table, fits);
+  if (!fits.complete)
+    text += "\nstopped: the numbers are the best so far, what is missing was not reached\n";
+  return text.empty() ? text : text.substr(1);
+}
+
+}  // namespace orrery::scenarios

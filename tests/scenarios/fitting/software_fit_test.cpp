@@ -1,0 +1,139 @@
+#include "scenarios/fitting/software_fit.hpp"
+
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "scenarios/fitting/leave_out_groups.hpp"
+#include "scenarios/validation/validation.hpp"
+
+namespace orrery::scenarios {
+namespace {
+
+const std::string header =
+    "run,software,software_year,task,family,model,layers,hidden,heads,ffn_hidden,vocab,seq_len,"
+    "gpu,gpus,gpus_per_node,network,tp,pp,dp,zero_stage,recompute,precision,micro_batch,"
+    "global_batch,step_time_s,set_aside\n";
+
+/// Three models at two micro-batches on eight A100; times as told.
+std::string runs_of(const std::string& stack, const std::vector<double>& times) {
+  std::string text = header;
+  std::size_t i = 0;
+  for (const int hidden : {4096, 6144, 8192}) {
+    for (const int micro : {2, 4}) {
+      text += fmt::format(
+          "r{},{},2021,pretrain,gpt,h{},24,{},32,{},51200,2048,a100-sxm-80gb,8,8,,2,1,4,0,none,"
+          "fp16,{},64,{},\n",
+          i, stack, hidden, hidden, 4 * hidden, micro, i < times.size() ? times[i] : 1.0);
+      ++i;
+    }
+  }
+  return text;
+}
+
+/// What a profile predicts for those rows, as if measured, in turn `noise` too slow and too fast.
+orrery::Table table_by(const models::Software& software, const std::string& stack,
+                       double noise = 0) {
+  const orrery::Table ones = orrery::Table::parse(runs_of(stack, {}), "runs.csv");
+  std::vector<double> times;
+  ValidationOptions options;
+  options.profiles.push_back(software);
+  for (const RunResult& each : validate(read_runs(ones), options)) {
+    times.push_back(each.predicted.value() * (1 + noise));
+    noise = -noise;
+  }
+  return orrery::Table::parse(runs_of(stack, times), "runs.csv");
+}
+
+models::Software shipped(const std::string& name) {
+  const Document document = Document::from(models::software_profile(name), name);
+  return models::read_software(document.root());
+}
+
+double fitted(const SoftwareFit& fit, const std::string& pointer) {
+  for (std::size_t i = 0; i < fit.numbers.size(); ++i) {
+    if (software_numbers()[i].pointer == pointer) return fit.numbers[i].value;
+  }
+  return 0;
+}
+
+TEST_CASE("A fit finds the numbers of the machine that made the runs") {
+  // Products 25 % and memory traffic 40 % slower than the shipped profile says: the rows are the
+  // simulator's own, so nothing else can differ.
+  models::Software slow = shipped("megatron-lm");
+  const double gemm = 1.25 * slow.kernels.gemm_derate.at("default");
+  const double memory = 1.4 * slow.kernels.memory_derate;
+  slow.kernels.gemm_derate["default"] = gemm;
+  slow.kernels.memory_derate = memory;
+  const SoftwareFits fits = fit_software(table_by(slow, "megatron-lm"), {});
+  REQUIRE(fits.complete);
+  REQUIRE(fits.fits.size() == 1);
+  const SoftwareFit& fit = fits.fits[0];
+  CHECK(fit.name == "megatron-lm");
+  CHECK(fitted(fit, "/kernels/gemm_derate/default") == Approx(gemm).epsilon(0.03));
+  CHECK(fitted(fit, "/kernels/memory_derate") == Approx(memory).epsilon(0.10));
+  CHECK(summary_of(percents(fit.at_start)).median > 10);
+  CHECK(summary_of(percents(fit.in_sample)).median < 1);
+  CHECK(summary_of(percents(fit.left_out)).median < 2);
+  CHECK(fit.left_out_by == "model,gpu");
+  CHECK(fit.groups == 3);
+}
+
+TEST_CASE("Runs that say nothing about a number leave it where it was, and the fit says so") {
+  // One node, long kernels: the host runs ahead, and no network between nodes is used.
+  const SoftwareFits fits = fit_software(table_by(shipped("megatron-lm"), "megatron-lm", 0.02), {});
+  const SoftwareFit& fit = fits.fits.at(0);
+  CHECK(fit.numbers[0].value == fit.numbers[0].start);  // forward_launch
+  CHECK_FALSE(fit.numbers[0].determined());
+  CHECK(fit.numbers[3].determined());  // gemm_derate
+}
+
+TEST_CASE("A stack that nobody knows gets a profile of its own, that can be read") {
+  models::Software own = shipped("generic");
+  own.kernels.gemm_derate["default"] = 1.2;
+  own.stands_for.push_back({.stack = "our-stack"});
+  const SoftwareFits fits = fit_software(table_by(own, "our-stack"), {});
+  const SoftwareFit& fit = fits.fits.at(0);
+  CHECK(fit.name == "our-stack");
+  const Document document = Document::from(fit.profile, "ours");
+  const models::Software read = models::read_software(document.root());
+  CHECK(read.name == "our-stack");
+  CHECK(read.kernels.gemm_derate.at("default") == Approx(1.2).epsilon(0.03));
+}
+
+TEST_CASE("A fit that is told to stop says that it is not complete") {
+  SoftwareFitOptions options;
+  options.trials.keep_going = [trials = 0]() mutable { return ++trials < 5; };
+  const auto table = orrery::Table::parse(runs_of("megatron-lm", {}), "runs.csv");
+  CHECK_FALSE(fit_software(table, options).complete);
+}
+
+TEST_CASE("A fit is the same with any number of threads") {
+  const auto table = orrery::Table::parse(runs_of("megatron-lm", {1, 2, 3, 4, 5, 6}), "runs.csv");
+  SoftwareFitOptions one, three;
+  one.trials.threads = 1;
+  three.trials.threads = 3;
+  CHECK(to_json(table, fit_software(table, one)) == to_json(table, fit_software(table, three)));
+}
+
+TEST_CASE("A time is written in two digits with its unit, a factor in hundredths") {
+  const SoftwareNumber& launch = software_numbers()[0];
+  CHECK(launch.rounded(24.6e-6) == Approx(25e-6));
+  CHECK(launch.written(25e-6) == "25 us");
+  CHECK(software_numbers()[2].written(0.029) == "29 ms");
+  CHECK(software_numbers()[3].rounded(1.2345) == 1.23);
+}
+
+TEST_CASE("A group is left out whole") {
+  const auto table = orrery::Table::parse(runs_of("megatron-lm", {}), "runs.csv");
+  const LeaveOutGroups groups = leave_out_groups(table, {0, 1, 2, 3, 4, 5}, {"model"});
+  CHECK(groups.folds == 3);
+  for (const std::size_t first : {0, 2, 4}) CHECK(groups.fold[first] == groups.fold[first + 1]);
+  CHECK(std::set<std::size_t>(groups.fold.begin(), groups.fold.end()).size() == 3);
+  CHECK_THROWS_WITH(leave_out_groups(table, {0}, {"colour"}),
+                    "--leave-out: unknown column 'colour' in runs.csv");
+}
+
+}  // namespace
+}  // namespace orrery::scenarios
