@@ -19,6 +19,7 @@ void add_simulate(CLI::App& application, int& exit_code);
 void add_show(CLI::App& application, int& exit_code);
 void add_validate(CLI::App& application, int& exit_code);
 void add_fit(CLI::App& application, int& exit_code);
+void add_fit_software(CLI::App& fit, int& exit_code);  // below `fit`
 void add_plan(CLI::App& application, int& exit_code);
 void add_buy(CLI::App& application, int& exit_code);
 

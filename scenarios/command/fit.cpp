@@ -78,6 +78,7 @@ void add_fit(CLI::App& application, int& exit_code) {
     run_fit(*flags);
     exit_code = exit_done;
   });
+  add_fit_software(*fit, exit_code);
 }
 
 }  // namespace orrery::scenarios

@@ -1,0 +1,114 @@
+// `orrery fit software --from RUNS.csv`: a stack's numbers from its measured steps.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+
+#include "scenarios/command/commands.hpp"
+#include "scenarios/command/progress.hpp"
+#include "scenarios/fitting/software_fit.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+struct SoftwareFlags {
+  std::string from, out, leave_out;
+  std::vector<std::string> stacks, software;
+  unsigned threads = 0;
+  bool generic = false;
+  bool json = false;
+};
+
+std::vector<std::string> words_of(const std::string& list) {
+  std::vector<std::string> words;
+  std::istringstream text{list};
+  for (std::string word; std::getline(text, word, ',');) words.push_back(word);
+  return words;
+}
+
+void write(const std::filesystem::path& path, const Json& profile) {
+  std::ofstream file{path};
+  file << profile.dump(2) << "\n";
+  if (!file.flush()) throw InputError{"--out", path.string() + " cannot be written"};
+}
+
+/// One profile goes to a file that is named so, several into a folder.
+void write_profiles(const std::string& out, const SoftwareFits& fits) {
+  const bool one = std::filesystem::path{out}.extension() == ".json";
+  if (one && fits.fits.size() != 1) {
+    throw InputError{"--out", fmt::format("{} profiles do not fit in one file; name a folder, or "
+                                          "one of them with --stack",
+                                          fits.fits.size())};
+  }
+  if (one) return write(out, fits.fits.front().profile);
+  std::error_code failed;
+  std::filesystem::create_directories(out, failed);
+  if (failed) throw InputError{"--out", out + " cannot be made: " + failed.message()};
+  for (const SoftwareFit& fit : fits.fits) {
+    write(std::filesystem::path{out} / (fit.name + ".json"), fit.profile);
+  }
+}
+
+/// How many trials there will be, nobody knows: they are counted.
+std::function<bool()> counted_trials() {
+  const bool watched = isatty(STDERR_FILENO) == 1;
+  return [watched, trials = 0]() mutable {
+    if (watched) fmt::print(stderr, "\r\x1b[K{} trials", ++trials);
+    if (watched) std::fflush(stderr);
+    return !Watch::interrupted();
+  };
+}
+
+int run(const SoftwareFlags& flags) {
+  const orrery::Table table = orrery::Table::load(flags.from);
+  SoftwareFitOptions options;
+  options.stacks = flags.stacks;
+  options.leave_out = words_of(flags.leave_out);
+  options.from_generic = flags.generic;
+  for (const std::string& path : flags.software) {
+    options.profiles.push_back(Document::load(path).json());
+  }
+  const Watch watch;
+  options.trials = {.threads = flags.threads, .keep_going = counted_trials()};
+  const SoftwareFits fits = fit_software(table, options);
+  if (isatty(STDERR_FILENO) == 1) fmt::print(stderr, "\r\x1b[K");
+  if (!flags.out.empty()) write_profiles(flags.out, fits);
+  if (flags.json) {
+    fmt::print("{}\n", to_json(table, fits).dump(2));
+  } else {
+    fmt::print("{}", table_of(table, fits));
+  }
+  return fits.complete ? exit_done : exit_interrupted;
+}
+
+}  // namespace
+
+void add_fit_software(CLI::App& fit, int& exit_code) {
+  const auto flags = std::make_shared<SoftwareFlags>();
+  CLI::App& command = *fit.add_subcommand("software", "Numbers of a software profile");
+  command.add_option("--from", flags->from, "Measured training runs, CSV")->required();
+  command
+      .add_option("--stack", flags->stacks, "Stack or profile to fit, repeatable (all in the file)")
+      ->allow_extra_args(false);
+  command
+      .add_option("--software", flags->software,
+                  "Profile to start from instead of the shipped one of its stacks, repeatable")
+      ->allow_extra_args(false);
+  command.add_option("--leave-out", flags->leave_out,
+                     "Columns whose groups are left out in turn (model,gpu; gpus; tp,pp; run)");
+  command.add_flag("--from-generic", flags->generic,
+                   "Start at the generic profile's numbers, not at the stack's own");
+  command.add_option("--out", flags->out, "FILE.json for one profile, else a folder");
+  command.add_option("--threads", flags->threads, "Threads (all of the machine)");
+  command.add_flag("--json", flags->json, "One JSON document on stdout");
+  command.callback([flags, &exit_code] { exit_code = run(*flags); });
+}
+
+}  // namespace orrery::scenarios
