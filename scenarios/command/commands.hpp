@@ -18,9 +18,9 @@ inline constexpr int exit_interrupted = 130;  // Ctrl-C: what was there by then 
 void add_simulate(CLI::App& application, int& exit_code);
 void add_show(CLI::App& application, int& exit_code);
 void add_validate(CLI::App& application, int& exit_code);
-void add_fit(CLI::App& application, int& exit_code);
-void add_fit_software(CLI::App& fit, int& exit_code);  // below `fit`
 void add_plan(CLI::App& application, int& exit_code);
 void add_buy(CLI::App& application, int& exit_code);
+void add_fit(CLI::App& application, int& exit_code);
+void add_fit_software(CLI::App& fit, int& exit_code);  // below `fit`
 
 }  // namespace orrery::scenarios

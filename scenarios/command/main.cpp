@@ -42,9 +42,9 @@ int run(int argc, char** argv) {
   add_simulate(application, exit_code);
   add_show(application, exit_code);
   add_validate(application, exit_code);
-  add_fit(application, exit_code);
   add_plan(application, exit_code);
   add_buy(application, exit_code);
+  add_fit(application, exit_code);
   try {
     application.parse(argc, argv);
     return exit_code;

@@ -84,16 +84,16 @@ std::string table(const PlanReport& report, const ReportOptions& options) {
   const bool parts = on_parts(report);
   const bool energy = report.objective == Objective::energy;
   std::vector<TextTable::Column> columns{{"#"},
-                                     {"TP", Align::left},
-                                     {"PP", Align::left},
-                                     {"DP", Align::left},
-                                     {"micro"},
-                                     {"recompute", Align::left},
-                                     {"step"},
-                                     {"MFU"},
-                                     {"memory"},
-                                     {energy ? "energy" : "$/step"},
-                                     {"against 1"}};
+                                         {"TP", Align::left},
+                                         {"PP", Align::left},
+                                         {"DP", Align::left},
+                                         {"micro"},
+                                         {"recompute", Align::left},
+                                         {"step"},
+                                         {"MFU"},
+                                         {"memory"},
+                                         {energy ? "energy" : "$/step"},
+                                         {"against 1"}};
   if (parts) columns.insert(columns.begin() + 1, {"nodes"});
   TextTable shown{std::move(columns)};
   const Time unit = report.best.front().candidate.estimate.step;

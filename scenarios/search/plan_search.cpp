@@ -60,8 +60,12 @@ Bytes lacking(const models::OutOfMemory& found) {
 
 class Search {
  public:
-  Search(const PlanQuery& query, Objective objective, const Crew& crew)
-      : query_{query}, objective_{objective}, crew_{crew}, estimator_{query, crew.size()} {}
+  Search(const PlanQuery& query, Objective objective, const Crew& crew, Recomputations which)
+      : query_{query},
+        objective_{objective},
+        crew_{crew},
+        which_{which},
+        estimator_{query, crew.size()} {}
 
   PlanAnswer run() {
     PlanSpace space = enumerate_plans(
@@ -69,13 +73,7 @@ class Search {
     answer_.conflicting = space.conflicting;
     answer_.considered = static_cast<std::int64_t>(space.plans.size());
     set_aside_by_sizes(std::move(space.plans));
-    std::vector<std::optional<Estimate>> found(plans_.size());
-    answer_.stopped = !crew_.work_through(plans_.size(), [&](std::size_t i, unsigned member) {
-      found[i] = estimator_(plans_[i], member);
-    });
-    for (std::size_t i = 0; i < plans_.size(); ++i) {
-      if (found[i]) take(plans_[i], *found[i]);
-    }
+    estimate_all();
     look_for_nearer_misses();
     order();
     return std::move(answer_);
@@ -97,6 +95,35 @@ class Search {
       }
     }
     answer_.too_large = answer_.too_large_by_sizes = static_cast<std::int64_t>(large_.size());
+  }
+
+  /// Plans that differ in recomputation only stand together, the least first: first of each.
+  std::vector<std::size_t> beginnings() const {
+    std::vector<std::size_t> found;
+    for (std::size_t i = 0; i < plans_.size(); ++i) {
+      const bool first = plans_[i].plan.recompute == models::Recompute::none;
+      if (first || which_ == Recomputations::all) found.push_back(i);
+    }
+    found.push_back(plans_.size());
+    return found;
+  }
+
+  void estimate_all() {
+    const std::vector<std::size_t> begin = beginnings();
+    std::vector<std::optional<Estimate>> found(plans_.size());
+    answer_.stopped = !crew_.work_through(begin.size() - 1, [&](std::size_t g, unsigned member) {
+      for (std::size_t i = begin[g]; i < begin[g + 1]; ++i) {
+        found[i] = estimator_(plans_[i], member);
+        if (!found[i]->out_of_memory) break;
+      }
+    });
+    for (std::size_t i = 0; i < plans_.size(); ++i) {
+      if (found[i]) {
+        take(plans_[i], *found[i]);
+      } else if (!answer_.stopped) {
+        ++answer_.passed_over;
+      }
+    }
   }
 
   void take(const PlacedPlan& placed, const Estimate& estimate) {
@@ -158,6 +185,7 @@ class Search {
   const PlanQuery& query_;
   Objective objective_;
   const Crew& crew_;
+  Recomputations which_;
   Estimator estimator_;
   std::vector<PlacedPlan> plans_;
   std::vector<Large> large_;
@@ -166,9 +194,10 @@ class Search {
 
 }  // namespace
 
-PlanAnswer search_plans(const PlanQuery& query, Objective objective, const Crew& crew) {
+PlanAnswer search_plans(const PlanQuery& query, Objective objective, const Crew& crew,
+                        Recomputations which) {
   if (const auto refused = refusal(query)) throw InputError{refused->pointer, refused->problem};
-  return Search{query, objective, crew}.run();
+  return Search{query, objective, crew, which}.run();
 }
 
 }  // namespace orrery::scenarios

@@ -15,6 +15,11 @@ namespace orrery::scenarios {
 /// plans on a part of the cluster (Extent::fewer_nodes) take part, too.
 enum class Objective : std::uint8_t { time, cost, energy };
 
+/// Of plans that differ in nothing but recomputation: are all estimated, or the more thrifty ones
+/// only where those before them do not fit? What recomputes more runs the same kernels and others
+/// in the same order: it is never faster. `least` finds the same best plan for less work.
+enum class Recomputations : std::uint8_t { all, least };
+
 /// A plan that fits, with what decides about it.
 struct Candidate {
   PlacedPlan placed;
@@ -37,6 +42,7 @@ struct PlanAnswer {
   std::int64_t conflicting = 0;         // not in it, as model or schedule forbid them
   std::int64_t too_large = 0;           // do not fit
   std::int64_t too_large_by_sizes = 0;  // ... and were never lowered: least_memory says so
+  std::int64_t passed_over = 0;         // Recomputations::least: another fits and is no slower
   bool stopped = false;                 // before every plan was estimated
 
   std::int64_t fits() const;  // plans that fit, equal ones counted
@@ -45,7 +51,8 @@ struct PlanAnswer {
 /// Estimates all plans; the answer is the same for any number of threads.
 /// Errors  refusal(query): InputError `POINTER: PROBLEM`; cost on a cluster without a price:
 ///         ContractError
-PlanAnswer search_plans(const PlanQuery& query, Objective objective, const Crew& crew);
+PlanAnswer search_plans(const PlanQuery& query, Objective objective, const Crew& crew,
+                        Recomputations which = Recomputations::all);
 
 /// What an objective counts: seconds, dollars or joules of a step.
 double measure(const models::Estimate& estimate, Objective objective);

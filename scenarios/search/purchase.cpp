@@ -66,7 +66,8 @@ class Survey {
       if (!reason.empty()) return {std::nullopt, std::move(reason), true, 0};
     }
     // The survey's own threads share clusters out, so that each is searched by one.
-    PlanAnswer answer = search_plans(asked, Objective::time, {.threads = 1, .progress = {}});
+    PlanAnswer answer =
+        search_plans(asked, Objective::time, {.threads = 1, .progress = {}}, Recomputations::least);
     if (answer.fitting.empty()) {
       return {std::nullopt, reason_of(asked, answer), false, answer.considered};
     }

@@ -78,14 +78,14 @@ std::string title(const PurchaseReport& report, const ReportOptions& options) {
 
 TextTable empty_table() {
   return TextTable{{{"#"},
-                {"cluster", Align::left},
-                {"GPUs"},
-                {"days"},
-                {"cost"},
-                {"$/GPU-h"},
-                {"MFU"},
-                {"memory"},
-                {"", Align::left}}};
+                    {"cluster", Align::left},
+                    {"GPUs"},
+                    {"days"},
+                    {"cost"},
+                    {"$/GPU-h"},
+                    {"MFU"},
+                    {"memory"},
+                    {"", Align::left}}};
 }
 
 void add_row(TextTable& table, const Choice& each, const std::string& number) {

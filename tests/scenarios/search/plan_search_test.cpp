@@ -74,6 +74,29 @@ TEST_CASE("Plans that take as long and hold as much are shown as one") {
   }
 }
 
+TEST_CASE("What recomputes more is never faster, so the least finds the same best plan") {
+  for (const PlanQuery& query : {plan_query("gpt2", "dgx-a100-80gb", 16, 1024, Breadth::full),
+                                 plan_query("llama3-8b", "dgx-h100", 16, 8192),
+                                 plan_query("gpt3-175b", "dgx-b200 x 8", 64, 2048)}) {
+    INFO(query.model.name);
+    const std::vector<PlacedPlan> plans = enumerate_plans(query).plans;
+    for (std::size_t i = 1; i < plans.size(); ++i) {
+      if (plans[i].plan.recompute == models::Recompute::none) continue;
+      INFO(words_of(plans[i].plan));
+      const models::Estimate less = models::estimate(question_of(query, plans[i - 1]));
+      const models::Estimate more = models::estimate(question_of(query, plans[i]));
+      if (!less.out_of_memory && !more.out_of_memory) CHECK(less.step <= more.step);
+    }
+    const PlanAnswer all = search_plans(query, Objective::time, {2, {}});
+    const PlanAnswer least = search_plans(query, Objective::time, {2, {}}, Recomputations::least);
+    REQUIRE(!all.fitting.empty());
+    CHECK(least.fitting.front().estimate.step == all.fitting.front().estimate.step);
+    CHECK(all.passed_over == 0);
+    CHECK(least.passed_over > 0);
+    CHECK(least.fits() + least.too_large + least.passed_over == least.considered);
+  }
+}
+
 TEST_CASE("The answer is the same for any number of threads") {
   const PlanQuery query = plan_query("gpt2-medium", "dgx-a100-80gb x 2", 32, 1024);
   for (const Objective objective : {Objective::time, Objective::cost, Objective::energy}) {
