@@ -7,7 +7,8 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-build_packages=(cmake ninja-build g++ ccache libboost-dev nlohmann-json3-dev libcli11-dev libfmt-dev)
+build_packages=(cmake ninja-build g++ ccache pkg-config libboost-dev nlohmann-json3-dev libcli11-dev
+  libfmt-dev libopenblas-dev libopenmpi-dev openmpi-bin)
 python_packages=(python3-venv python3-dev)
 test_packages=(catch2 clang-14 libclang-rt-14-dev clang-format-14)
 

@@ -1,0 +1,25 @@
+#include "executor/errors.hpp"
+
+namespace orrery::executor {
+
+std::string_view meaning(Exit code) {
+  switch (code) {
+    case Exit::done:
+      return "done";
+    case Exit::invalid_program:
+      return "the program cannot be executed here";
+    case Exit::peer_failed:
+      return "a peer failed: start again from the checkpoint";
+    case Exit::local_failure:
+      return "this machine failed: leave it out";
+    case Exit::requeue:
+      return "asked to make room: queue again";
+    case Exit::deadline:
+      return "the deadline has passed";
+    case Exit::interrupted:
+      return "interrupted";
+  }
+  return "unknown";
+}
+
+}  // namespace orrery::executor
