@@ -35,6 +35,7 @@ enum class Arithmetic : std::uint8_t { real, ring };
 struct Place {
   std::int64_t first_row = 0;         // of the micro-batch's tokens, under sequence parallelism
   std::int64_t first_vocabulary = 0;  // first row of this rank's shard of the vocabulary
+  std::int64_t sequence = 1;          // tokens of one sequence: row r has position r mod sequence
   double loss_scale = 1;              // 1 / tokens of the global batch
 };
 
@@ -45,6 +46,9 @@ struct AdamStep {
   std::int64_t step = 1;      // from 1, for the bias correction
 };
 
+/// One call. Kernels add to what is there in gradients of parameters (of norms, biases, tables; a
+/// GEMM where it says so) and in the sum of squared_norm; everything else is overwritten. An
+/// operation on all parameters may come as several calls, one for each contiguous range.
 struct Kernel {
   const models::Operation* operation = nullptr;
   std::span<const View> reads, writes;  // as the operation's
