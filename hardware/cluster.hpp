@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hardware/gpu.hpp"
+#include "hardware/measured_collectives.hpp"
 #include "sim/quantity.hpp"
 
 namespace orrery::hardware {
@@ -81,12 +82,19 @@ struct CollectiveConstants {
   std::string source;
 };
 
+/// What one node reads and writes of files, in order and in large blocks; nothing: not measured.
+struct Storage {
+  std::optional<Bandwidth> read, write;
+};
+
 struct Cluster {
   std::string name;
   NodeType node;
   int nodes = 1;
   Fabric fabric;
   CollectiveConstants collectives;
+  std::vector<CollectiveTable> measured_collectives;  // preferred to the laws
+  Storage storage;
   std::optional<Price> price_per_gpu_hour;
   std::string price_source;  // with its date
   /// Defaults filled in, and the loans that every user of this GPU lives with. A curve lent by

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hardware/calibration.hpp"
 #include "hardware/curve.hpp"
 #include "hardware/dtype.hpp"
 #include "sim/quantity.hpp"
@@ -44,7 +45,8 @@ struct Gpu {
   std::map<DType, GemmCurve> gemm;                  // for every dtype that has a peak
   std::map<std::string, AttentionCurve> attention;  // by kernel: "flash-2", "cudnn", ...
   MemoryCurve memory_bound;
-  int unconfirmed = 0;  // numbers whose source is "unconfirmed"
+  Calibration calibration;  // what was measured on this very device beside the curves
+  int unconfirmed = 0;      // numbers whose source is "unconfirmed"
 
   /// Dense peak of a format; nothing if the GPU cannot compute in it.
   std::optional<FlopRate> peak(DType type) const {

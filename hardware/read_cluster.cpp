@@ -132,6 +132,14 @@ Fabric read_fabric(const Node& node, int nics, CollectiveConstants& constants) {
   return fabric;
 }
 
+Storage read_storage(const Node& node) {
+  node.only({"read", "write", "notes", "sources"});
+  Storage storage;
+  if (const auto rate = node.find("read")) storage.read = positive<Bandwidth>(*rate);
+  if (const auto rate = node.find("write")) storage.write = positive<Bandwidth>(*rate);
+  return storage;
+}
+
 void check_reach(const Node& node, const Cluster& cluster) {
   if (cluster.gpus() > most_gpus) {
     node["nodes"].fail(fmt::format("{} nodes of {} GPUs are more than 2^20 GPUs", cluster.nodes,
@@ -165,8 +173,8 @@ void tell_borrowings(Cluster& cluster) {
 }  // namespace
 
 Cluster read_cluster(const Node& node) {
-  node.only(
-      {"name", "node", "nodes", "fabric", "price_per_gpu_hour", "assumptions", "notes", "sources"});
+  node.only({"name", "node", "nodes", "fabric", "price_per_gpu_hour", "measured_collectives",
+             "storage", "software", "assumptions", "notes", "sources"});
   Cluster cluster;
   cluster.node = read_node(node["node"], cluster.collectives);
   cluster.name = node.value_or<std::string>("name", cluster.node.name);
@@ -174,6 +182,10 @@ Cluster read_cluster(const Node& node) {
   cluster.nodes = nodes ? static_cast<int>(nodes->integer(1, most_gpus)) : 1;
   cluster.fabric = read_fabric(node["fabric"], cluster.node.nics, cluster.collectives);
   check_reach(node, cluster);
+  if (const auto tables = node.find("measured_collectives")) {
+    cluster.measured_collectives = read_collective_tables(*tables);
+  }
+  if (const auto storage = node.find("storage")) cluster.storage = read_storage(*storage);
   if (const auto price = node.find("price_per_gpu_hour")) {
     cluster.price_per_gpu_hour = positive<Price>(*price);
     cluster.price_source = source_of(node.json(), "/price_per_gpu_hour");

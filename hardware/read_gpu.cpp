@@ -76,7 +76,7 @@ void read_curves(const Node& node, Gpu& gpu) {
 Gpu read_measured(const Node& node) {
   node.only({"name", "aliases", "vendor", "generation", "dense_peak", "memory", "memory_bandwidth",
              "scale_up", "host_link", "board_power", "sustained_share", "gemm", "attention",
-             "memory_bound", "curves_from", "notes", "sources"});
+             "memory_bound", "measured", "curves_from", "notes", "sources"});
   Gpu gpu;
   gpu.name = node["name"].as<std::string>();
   gpu.vendor = node.value_or<std::string>("vendor", "");
@@ -92,6 +92,7 @@ Gpu read_measured(const Node& node) {
     gpu.sustained_origin = origin_of(node.json(), "/sustained_share");
   }
   read_curves(node, gpu);
+  if (const auto measured = node.find("measured")) gpu.calibration = read_calibration(*measured);
   gpu.unconfirmed = count_unconfirmed(node.json());
   return gpu;
 }

@@ -55,10 +55,32 @@ Expansion of_flag(Section section, const std::string& text) {
   return part;
 }
 
+/// The profile that a calibrated cluster brings along.
+std::optional<Json> software_of(const Json& known) {
+  const auto cluster = known.find("cluster");
+  if (cluster == known.end() || !cluster->contains("software")) return std::nullopt;
+  const Json& own = (*cluster)["software"];
+  if (own.is_string()) return models::software_profile(own.get<std::string>());
+  return own;
+}
+
+/// Measured numbers stand in for the shipped ones of the same name.
+void prefer_own_software(const std::optional<std::string>& flag, const std::optional<Node>& member,
+                         const Json& known, Expansion& part) {
+  const std::optional<Json> own = software_of(known);
+  if (!own || !own->is_object() || !own->contains("name")) return;
+  const Json asked = flag ? Json(*flag) : member ? member->json() : Json{};
+  if (asked == (*own)["name"]) part.json = *own;
+}
+
 /// What stands for a section that nobody has given.
-Expansion of_nothing(Section section, const Node& root, Json& assumptions) {
+Expansion of_nothing(Section section, const Node& root, const Json& known, Json& assumptions) {
   if (section == Section::plan) return {Json::object(), ""};  // all derived or default, each told
   if (section == Section::software) {
+    if (const auto own = software_of(known)) {
+      assumptions.push_back("/software: the cluster's own, measured on it");
+      return {*own, ""};
+    }
     assumptions.push_back(fmt::format("/software: {} taken as default", usual_software));
     return {models::software_profile(usual_software), ""};
   }
@@ -103,7 +125,8 @@ Scenario Scenario::expand(const Document& written, const Parts& parts) {
     const auto member = root.find(scenarios::name(section));
     Expansion part = flag     ? of_flag(section, *flag)
                      : member ? expanded(section, *member, folder_of(written.name()))
-                              : of_nothing(section, root, assumptions);
+                              : of_nothing(section, root, result, assumptions);
+    if (section == Section::software) prefer_own_software(flag, member, result, part);
     if (flag && section != Section::software) result.erase("published");
     result[scenarios::name(section)] = std::move(part.json);
     if (!part.origin.empty()) origins[scenarios::name(section)] = part.origin;

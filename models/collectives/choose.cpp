@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/collectives/measured.hpp"
 #include "models/collectives/terms.hpp"
 #include "sim/errors.hpp"
 
@@ -58,6 +59,15 @@ std::vector<CollectiveTime> candidates(Collective collective, Bytes size, const 
 
 CollectiveTime price(Collective collective, Bytes size, const GroupShape& group,
                      const hardware::Cluster& cluster) {
+  check(collective, size, group, cluster);
+  if (group.ranks > 1 && size > Bytes{0}) {
+    if (const auto measured = collectives::measured_time({collective, size, group, cluster})) {
+      return {.time = *measured,
+              .algorithm = Algorithm::direct,
+              .protocol = {},
+              .limited_by = "measured"};
+    }
+  }
   const auto times = candidates(collective, size, group, cluster);
   return *std::min_element(times.begin(), times.end(),
                            [](const auto& a, const auto& b) { return a.time < b.time; });

@@ -51,7 +51,8 @@ struct CollectiveTime {
 std::vector<CollectiveTime> candidates(Collective collective, Bytes size, const GroupShape& group,
                                        const hardware::Cluster& cluster);
 
-/// The fastest candidate, the first of equals. Never decreases with size or with siblings.
+/// The cluster's own measured table where it has one (measured.hpp, limited by "measured"), else
+/// the fastest candidate, the first of equals. Never decreases with size or with siblings.
 CollectiveTime price(Collective collective, Bytes size, const GroupShape& group,
                      const hardware::Cluster& cluster);
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/collectives/measured.hpp"
 #include "models/lowering/lower.hpp"
+#include "models/pricing/calibrated.hpp"
 
 namespace orrery::models {
 
@@ -65,6 +67,12 @@ double memory_derate(const Operation& op, const Software& software) {
   return falls_apart(op, software) ? usual * softmax_pieces_traffic : usual;
 }
 
+/// What a stack makes of a kernel that was measured alone.
+double measured_derate(const Operation& op, const hardware::Gpu& gpu, const Software& software) {
+  const bool product = op.kind == OpKind::gemm || op.kind == OpKind::batched_gemm;
+  return product ? software.gemm_derate(gpu.generation) : memory_derate(op, software);
+}
+
 hardware::AttentionCall call_of(const Operation& op) {
   return {
       .work = op.flops,
@@ -113,10 +121,15 @@ class Pricer {
       const int ranks = groups_[op.communicator].ranks;
       const Time duration = op.kind == OpKind::collective
                                 ? tensor_time(op)
-                                : kernel_time(op, cluster_.gpu(), software_);
+                                : kernel_time(op, cluster_.gpu(), software_, at_once());
       prices.push_back({launch_time(op, software_, ranks), duration});
     }
     return prices;
+  }
+
+  /// Ranks of one machine that compute at once.
+  int at_once() const {
+    return static_cast<int>(std::min<std::int64_t>(program_.mesh.ranks(), cluster_.node.gpus));
   }
 
   Time tensor_time(const Operation& op) const {
@@ -166,9 +179,34 @@ void note_borrowed(const hardware::Gpu& gpu, const Program& program, const Softw
   note("memory-bound", gpu.memory_bound.origin);
 }
 
+void note_tables(const Program& program, const hardware::Cluster& cluster,
+                 std::vector<std::string>& assumptions) {
+  if (cluster.measured_collectives.empty()) return;
+  const auto note = [&](Collective kind, Bytes bytes, std::uint16_t communicator) {
+    const GroupShape group =
+        shape_of(program.mesh, program.communicators[communicator], cluster.node.gpus);
+    const auto text = table_note(kind, bytes, group, cluster);
+    if (text && std::find(assumptions.begin(), assumptions.end(), *text) == assumptions.end()) {
+      assumptions.push_back(*text);
+    }
+  };
+  for (const Block& block : program.blocks) {
+    for (const Operation& op : block.operations) {
+      if (op.kind == OpKind::collective) note(op.collective, op.bytes, op.communicator);
+    }
+  }
+  for (const JointCollective& joint : program.collectives) {
+    note(joint.kind, joint.bytes, joint.communicator);
+  }
+}
+
 }  // namespace
 
-Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& software) {
+Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& software,
+                 int at_once) {
+  if (const auto measured = calibrated_time(op, gpu)) {
+    return scaled(*measured, measured_derate(op, gpu, software) * slowdown_of(op, gpu, at_once));
+  }
   const auto generation = gpu.generation;
   switch (op.kind) {
     case OpKind::gemm:
@@ -199,6 +237,7 @@ Time launch_time(const Operation& op, const Software& software, int ranks) {
 PricedProgram price_program(const Program& program, const hardware::Cluster& cluster,
                             const Software& software, std::vector<std::string>& assumptions) {
   note_borrowed(cluster.gpu(), program, software, assumptions);
+  note_tables(program, cluster, assumptions);
   return Pricer{program, cluster, software}.run();
 }
 

@@ -15,8 +15,11 @@ namespace orrery::models {
 /// those that run at once.
 GroupShape shape_of(const Mesh& mesh, const Communicator& communicator, int gpus_per_node);
 
-/// Time of one kernel in a long step of this stack on this GPU.
-Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& software);
+/// Time of one kernel in a long step of this stack on this GPU: as measured there, else by its
+/// curves.
+/// at_once  ranks of its machine that compute at the same time, where they slow each other down
+Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& software,
+                 int at_once = 1);
 
 /// Host time before an operation starts: by pass, and for a collective jitter x ranks on top.
 Time launch_time(const Operation& op, const Software& software, int ranks);

@@ -1,0 +1,64 @@
+#pragma once
+// What a calibration measured on one device beyond the plain curves of gpu.hpp: tables by kind of
+// kernel, what the GEMM curve misses at some shapes, many small products, and what a kernel loses
+// when the other ranks of its machine compute too. All of it may be absent, as on any datasheet
+// GPU. Leaves out number formats: bytes tell them apart.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hardware/curve.hpp"
+#include "hardware/dtype.hpp"
+#include "hardware/shape_residual.hpp"
+#include "hardware/size_table.hpp"
+
+namespace orrery {
+class Node;
+}
+
+namespace orrery::hardware {
+
+/// A kind of kernel by its memory traffic: the measured table, or where none is kept
+///   t = overhead + bytes / rate
+struct KernelCurve {
+  SizeTable table;
+  Time overhead{};
+  Bandwidth rate{};
+
+  Time at(Bytes traffic) const {
+    return table.empty() ? overhead + traffic / rate : table.at(traffic);
+  }
+};
+
+/// Ranks that compute at once share cores and memory: time over that of one rank alone.
+struct Concurrency {
+  int ranks = 1;
+  double gemm = 1;
+  double memory_bound = 1;
+};
+
+enum class KernelClass : std::uint8_t { gemm, memory_bound };
+
+struct Calibration {
+  std::map<std::string, KernelCurve, std::less<>> kernels;  // "norm_backward"
+  std::map<DType, ShapeResidual> gemm;                      // measured over GemmCurve, by shape
+  std::map<DType, GemmCurve> batched;                       // one of many products in a call
+  std::map<DType, ShapeResidual> batched_gemm;              // ... and what that misses
+  std::vector<Concurrency> concurrency;                     // by increasing ranks, from 2
+
+  const KernelCurve* kernel(std::string_view kind) const;
+  /// How much longer a kernel takes beside `ranks` - 1 others: on a line between measured ranks, in
+  /// proportion to ranks beyond the last. 1 where nothing was measured.
+  double slowdown(KernelClass kind, int ranks) const;
+};
+
+/// Of a GPU's `measured` member.
+Calibration read_calibration(const Node& measured);
+
+/// A table as files write it: `[["256 B", "12 us"], ...]`.
+SizeTable read_size_table(const Node& points);
+
+}  // namespace orrery::hardware

@@ -1,0 +1,45 @@
+#include "hardware/measured_collectives.hpp"
+
+#include <algorithm>
+
+#include "hardware/calibration.hpp"
+#include "sim/input/document.hpp"
+
+namespace orrery::hardware {
+
+namespace {
+
+constexpr const char* operations[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast",
+                                      "reduce",     "all_to_all", "send_receive"};
+
+CollectiveTable read_table(const Node& table) {
+  table.only({"operation", "ranks", "nodes", "points", "notes", "sources"});
+  const std::size_t which =
+      table["operation"].one_of({operations[0], operations[1], operations[2], operations[3],
+                                 operations[4], operations[5], operations[6]});
+  CollectiveTable read;
+  read.operation = operations[which];
+  read.ranks = static_cast<int>(table["ranks"].integer(2, 1 << 20));
+  const auto nodes = table.find("nodes");
+  read.nodes = nodes ? static_cast<int>(nodes->integer(1, read.ranks)) : 1;
+  read.times = read_size_table(table["points"]);
+  return read;
+}
+
+}  // namespace
+
+std::vector<CollectiveTable> read_collective_tables(const Node& tables) {
+  std::vector<CollectiveTable> read;
+  for (const Node& each : tables.elements()) {
+    CollectiveTable table = read_table(each);
+    const bool twice = std::any_of(read.begin(), read.end(), [&](const CollectiveTable& other) {
+      return other.operation == table.operation && other.ranks == table.ranks &&
+             other.nodes == table.nodes;
+    });
+    if (twice) each.fail("this operation is given twice for so many ranks and nodes");
+    read.push_back(std::move(table));
+  }
+  return read;
+}
+
+}  // namespace orrery::hardware

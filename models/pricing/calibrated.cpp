@@ -1,0 +1,52 @@
+#include "models/pricing/calibrated.hpp"
+
+#include <cmath>
+
+namespace orrery::models {
+
+namespace {
+
+using hardware::Calibration;
+using hardware::KernelClass;
+
+bool is_product(const Operation& op) {
+  return op.kind == OpKind::gemm || op.kind == OpKind::batched_gemm;
+}
+
+double ratio_at(const std::map<DType, hardware::ShapeResidual>& ratios, const Operation& op) {
+  const auto found = ratios.find(op.dtype);
+  if (found == ratios.end()) return 1;
+  return std::exp(found->second.log_ratio({op.gemm.m, op.gemm.n, op.gemm.k}));
+}
+
+std::optional<Time> product_time(const Operation& op, const hardware::Gpu& gpu) {
+  const Calibration& measured = gpu.calibration;
+  if (measured.gemm.count(op.dtype) == 0) return std::nullopt;
+  return scaled(gpu.gemm_time(op.dtype, op.flops, op.bytes), ratio_at(measured.gemm, op));
+}
+
+std::optional<Time> batched_time(const Operation& op, const hardware::Gpu& gpu) {
+  const auto curve = gpu.calibration.batched.find(op.dtype);
+  const auto peak = gpu.peak(op.dtype);
+  if (curve == gpu.calibration.batched.end() || !peak) return std::nullopt;
+  const std::int64_t batch = op.gemm.batch;
+  const Time one = time_of(curve->second, *peak, gpu.memory_bandwidth,
+                           Flops{op.flops.count() / batch}, Bytes{op.bytes.count() / batch});
+  return scaled(one * batch, ratio_at(gpu.calibration.batched_gemm, op));
+}
+
+}  // namespace
+
+std::optional<Time> calibrated_time(const Operation& op, const hardware::Gpu& gpu) {
+  if (op.kind == OpKind::gemm) return product_time(op, gpu);
+  if (op.kind == OpKind::batched_gemm) return batched_time(op, gpu);
+  const hardware::KernelCurve* curve = gpu.calibration.kernel(name(op.kind));
+  return curve ? std::optional{curve->at(op.bytes)} : std::nullopt;
+}
+
+double slowdown_of(const Operation& op, const hardware::Gpu& gpu, int at_once) {
+  return gpu.calibration.slowdown(is_product(op) ? KernelClass::gemm : KernelClass::memory_bound,
+                                  at_once);
+}
+
+}  // namespace orrery::models

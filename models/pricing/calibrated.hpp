@@ -1,0 +1,21 @@
+#pragma once
+// A kernel's time from what was measured on this very device, where its calibration has it:
+// by kind and bytes, products by shape. Longer when the other ranks of the machine compute too.
+
+#include <optional>
+
+#include "hardware/gpu.hpp"
+#include "models/program/block.hpp"
+
+namespace orrery::models {
+
+/// Time of an operation alone on the device; nothing where its kind was not measured.
+///   gemm          curve(2mnk, bytes) * ratio(m, n, k)
+///   batched_gemm  batch * curve(2mnk, bytes / batch) * ratio(m, n, k): one product after another
+///   others        the kind's table at the operation's bytes
+std::optional<Time> calibrated_time(const Operation& op, const hardware::Gpu& gpu);
+
+/// Its slowdown beside `at_once` - 1 other ranks of one machine.
+double slowdown_of(const Operation& op, const hardware::Gpu& gpu, int at_once);
+
+}  // namespace orrery::models
