@@ -1,0 +1,68 @@
+#pragma once
+// The store's frames: numbers little-endian, texts with their length before them.
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace orrery::executor {
+
+inline constexpr std::string_view store_magic = "ORRERYST";
+inline constexpr std::uint32_t store_version = 1;
+
+enum class StoreVerb : std::uint8_t { set, first, find, get, add, erase, barrier, leave };
+enum class StoreAnswer : std::uint8_t { done, absent, refused };
+
+class FrameWriter {
+ public:
+  FrameWriter& number(std::uint64_t value, int bytes) {
+    for (int i = 0; i < bytes; ++i) frame_.push_back(static_cast<char>(value >> (8 * i)));
+    return *this;
+  }
+  FrameWriter& text(std::string_view value) {
+    number(value.size(), 4);
+    frame_.append(value);
+    return *this;
+  }
+  /// With its length before it.
+  std::string framed() const { return FrameWriter{}.number(frame_.size(), 4).frame_ + frame_; }
+
+ private:
+  std::string frame_;
+};
+
+/// Reads what was written; past the end it reads zeros and says so.
+class FrameReader {
+ public:
+  explicit FrameReader(std::string_view frame) : rest_{frame} {}
+
+  std::uint64_t number(int bytes) {
+    std::uint64_t value = 0;
+    if (rest_.size() < static_cast<std::size_t>(bytes)) return fail();
+    for (int i = 0; i < bytes; ++i) {
+      value |= static_cast<std::uint64_t>(static_cast<unsigned char>(rest_[i])) << (8 * i);
+    }
+    rest_.remove_prefix(static_cast<std::size_t>(bytes));
+    return value;
+  }
+  std::string text() {
+    const std::uint64_t size = number(4);
+    if (size > rest_.size()) return fail(), std::string{};
+    const std::string value{rest_.substr(0, size)};
+    rest_.remove_prefix(size);
+    return value;
+  }
+  bool whole() const { return whole_; }
+
+ private:
+  std::uint64_t fail() {
+    whole_ = false;
+    rest_ = {};
+    return 0;
+  }
+  std::string_view rest_;
+  bool whole_ = true;
+};
+
+}  // namespace orrery::executor

@@ -1,0 +1,208 @@
+#include "executor/launch/socket.hpp"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "executor/errors.hpp"
+
+namespace orrery::executor {
+
+namespace {
+
+constexpr int backlog = 1024;  // ranks that knock at once
+constexpr std::chrono::milliseconds between_attempts{50};
+
+using Found = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+/// Addresses of a name; on failure an empty list and why.
+Found look_up(const Address& address, int flags, std::string& why) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags;
+  addrinfo* found = nullptr;
+  const char* host = address.host.empty() ? nullptr : address.host.c_str();
+  const int error = getaddrinfo(host, std::to_string(address.port).c_str(), &hints, &found);
+  if (error != 0) why = gai_strerror(error);
+  return {error == 0 ? found : nullptr, freeaddrinfo};
+}
+
+Socket socket_for(const addrinfo& each) {
+  return Socket{::socket(each.ai_family, each.ai_socktype | SOCK_CLOEXEC, each.ai_protocol)};
+}
+
+/// 0, or the error of one attempt.
+int try_connect(const Socket& socket, const addrinfo& each, Deadline deadline) {
+  make_nonblocking(socket);
+  if (::connect(socket.descriptor(), each.ai_addr, each.ai_addrlen) == 0) return 0;
+  if (errno != EINPROGRESS) return errno;
+  pollfd waited{socket.descriptor(), POLLOUT, 0};
+  // One address that drops packets must not use up the time of the next.
+  const auto patience = std::min(deadline, Clock::now() + std::chrono::seconds{3});
+  if (::poll(&waited, 1, poll_timeout(patience)) <= 0) return ETIMEDOUT;
+  int error = 0;
+  socklen_t size = sizeof error;
+  ::getsockopt(socket.descriptor(), SOL_SOCKET, SO_ERROR, &error, &size);
+  return error;
+}
+
+bool wait_until_ready(const Socket& socket, short events, Deadline deadline) {
+  for (;;) {
+    pollfd waited{socket.descriptor(), events, 0};
+    const int ready = ::poll(&waited, 1, poll_timeout(deadline));
+    if (ready > 0) return true;
+    if (ready == 0 && Clock::now() >= deadline) return false;
+  }
+}
+
+[[noreturn]] void lost(std::string_view peer, std::string_view how) {
+  throw RunFailure{Exit::peer_failed, fmt::format("{} {}", peer, how)};
+}
+
+}  // namespace
+
+int poll_timeout(Deadline deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+  return static_cast<int>(std::clamp<decltype(left)>(left, 0, 60'000));
+}
+
+Socket& Socket::operator=(Socket&& other) noexcept {
+  if (this != &other) {
+    close();
+    descriptor_ = std::exchange(other.descriptor_, -1);
+  }
+  return *this;
+}
+
+void Socket::close() noexcept {
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+}
+
+Socket listen_on(const Address& address) {
+  // Every interface is one IPv6 socket that takes IPv4 too, where the machine has IPv6.
+  std::string why;
+  Address wanted = address;
+  if (wanted.host.empty()) wanted.host = "::";
+  for (;;) {
+    const Found found = look_up(wanted, AI_PASSIVE, why);
+    for (const addrinfo* each = found.get(); each != nullptr; each = each->ai_next) {
+      Socket listener = socket_for(*each);
+      const int yes = 1, no = 0;
+      if (listener) {
+        ::setsockopt(listener.descriptor(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+        if (each->ai_family == AF_INET6) {
+          ::setsockopt(listener.descriptor(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+        }
+        if (::bind(listener.descriptor(), each->ai_addr, each->ai_addrlen) == 0 &&
+            ::listen(listener.descriptor(), backlog) == 0) {
+          return listener;
+        }
+      }
+      why = std::strerror(errno);
+    }
+    if (wanted.host != "::" || !address.host.empty()) break;
+    wanted.host = "0.0.0.0";
+  }
+  throw RunFailure{Exit::local_failure,
+                   fmt::format("cannot listen on {}: {}", text_of(wanted), why)};
+}
+
+Socket accept_from(const Socket& listener, Deadline deadline) {
+  while (wait_until_ready(listener, POLLIN, deadline)) {
+    Socket peer{::accept4(listener.descriptor(), nullptr, nullptr, SOCK_CLOEXEC)};
+    if (peer) return peer;  // else it has gone again
+  }
+  return Socket{};
+}
+
+Socket connect_to(const Address& address, Deadline deadline) {
+  std::string why = "no address";
+  do {
+    const Found found = look_up(address, 0, why);
+    for (const addrinfo* each = found.get(); each != nullptr; each = each->ai_next) {
+      Socket socket = socket_for(*each);
+      if (!socket) continue;
+      const int error = try_connect(socket, *each, deadline);
+      if (error == 0) return socket;
+      why = std::strerror(error);
+    }
+    std::this_thread::sleep_for(between_attempts);
+  } while (Clock::now() < deadline);
+  throw RunFailure{Exit::peer_failed,
+                   fmt::format("nobody answers at {} ({})", text_of(address), why)};
+}
+
+Address local_address(const Socket& socket) {
+  sockaddr_storage bound{};
+  socklen_t size = sizeof bound;
+  ::getsockname(socket.descriptor(), reinterpret_cast<sockaddr*>(&bound), &size);
+  char host[NI_MAXHOST] = "", port[NI_MAXSERV] = "0";
+  ::getnameinfo(reinterpret_cast<sockaddr*>(&bound), size, host, sizeof host, port, sizeof port,
+                NI_NUMERICHOST | NI_NUMERICSERV);
+  std::string_view number{host};
+  constexpr std::string_view mapped = "::ffff:";  // IPv4 through an IPv6 socket
+  if (number.substr(0, mapped.size()) == mapped) number.remove_prefix(mapped.size());
+  return {.host = std::string{number}, .port = static_cast<std::uint16_t>(std::stoi(port))};
+}
+
+bool is_loopback(std::string_view host) {
+  return host.substr(0, 4) == "127." || host == "::1" || host == "localhost";
+}
+
+void send_immediately(const Socket& socket) {
+  const int yes = 1;
+  ::setsockopt(socket.descriptor(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+}
+
+void make_nonblocking(const Socket& socket) {
+  const int flags = ::fcntl(socket.descriptor(), F_GETFL);
+  ::fcntl(socket.descriptor(), F_SETFL, flags | O_NONBLOCK);
+}
+
+void send_all(const Socket& socket, const void* data, std::size_t size, Deadline deadline,
+              std::string_view peer) {
+  const char* at = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t sent = ::send(socket.descriptor(), at, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) {
+      at += sent;
+      size -= static_cast<std::size_t>(sent);
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      if (!wait_until_ready(socket, POLLOUT, deadline)) lost(peer, "does not take what it is sent");
+    } else if (errno != EINTR) {
+      lost(peer, fmt::format("vanished ({})", std::strerror(errno)));
+    }
+  }
+}
+
+void receive_all(const Socket& socket, void* data, std::size_t size, Deadline deadline,
+                 std::string_view peer) {
+  char* at = static_cast<char*>(data);
+  while (size > 0) {
+    const ssize_t got = ::recv(socket.descriptor(), at, size, MSG_DONTWAIT);
+    if (got > 0) {
+      at += got;
+      size -= static_cast<std::size_t>(got);
+    } else if (got == 0) {
+      lost(peer, "closed its connection");
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      if (!wait_until_ready(socket, POLLIN, deadline)) lost(peer, "does not answer");
+    } else if (errno != EINTR) {
+      lost(peer, fmt::format("vanished ({})", std::strerror(errno)));
+    }
+  }
+}
+
+}  // namespace orrery::executor

@@ -1,0 +1,61 @@
+#pragma once
+// Stream sockets that do not surprise: closed on exec, silent on a broken pipe, IPv4 and IPv6,
+// whole messages or a reason, everything within a deadline. SO_REUSEPORT is never set: with it a
+// second job would listen on the same port and take half of the first one's ranks.
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "executor/launch/environment.hpp"
+
+namespace orrery::executor {
+
+using Clock = std::chrono::steady_clock;
+using Deadline = Clock::time_point;
+
+/// Milliseconds left, at least 0 and at most one minute: what poll(2) takes.
+int poll_timeout(Deadline deadline);
+
+/// A file descriptor with one owner.
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int descriptor) : descriptor_{descriptor} {}
+  Socket(Socket&& other) noexcept : descriptor_{std::exchange(other.descriptor_, -1)} {}
+  Socket& operator=(Socket&& other) noexcept;
+  ~Socket() { close(); }
+
+  int descriptor() const { return descriptor_; }
+  explicit operator bool() const { return descriptor_ >= 0; }
+  void close() noexcept;
+
+ private:
+  int descriptor_ = -1;
+};
+
+/// Listens; an empty host is every interface, port 0 any free one.
+/// Errors  RunFailure{local_failure}: `cannot listen on HOST:PORT: REASON`
+Socket listen_on(const Address& address);
+/// The next peer that knocks. Nothing within the deadline: an empty socket.
+Socket accept_from(const Socket& listener, Deadline deadline);
+/// Tries every address of the name, again and again: the listener may be late.
+/// Errors  RunFailure{peer_failed}: `nobody answers at HOST:PORT (REASON)`
+Socket connect_to(const Address& address, Deadline deadline);
+
+Address local_address(const Socket& socket);
+bool is_loopback(std::string_view host);
+
+/// Small messages leave at once.
+void send_immediately(const Socket& socket);
+void make_nonblocking(const Socket& socket);
+
+/// All of it, or RunFailure{peer_failed} saying that `peer` closed, failed or was too slow.
+void send_all(const Socket& socket, const void* data, std::size_t size, Deadline deadline,
+              std::string_view peer);
+void receive_all(const Socket& socket, void* data, std::size_t size, Deadline deadline,
+                 std::string_view peer);
+
+}  // namespace orrery::executor

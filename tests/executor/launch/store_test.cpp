@@ -1,0 +1,189 @@
+#include "executor/launch/store.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "executor/errors.hpp"
+#include "executor/launch/frame.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::executor {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+const Address any_port{.host = "127.0.0.1", .port = 0};
+
+Store join(const StoreServer& server, int rank, int ranks, const LastWill& will = {}) {
+  return Store{server.address(), {.job = "test", .ranks = ranks}, rank, 5s, will};
+}
+
+std::string failure(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const RunFailure& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("What one rank sets the others find") {
+  const StoreServer server{any_port, {.job = "test", .ranks = 2}};
+  Store zero = join(server, 0, 2), one = join(server, 1, 2);
+  CHECK_FALSE(one.find("key").has_value());
+  zero.set("key", "value");
+  CHECK(one.find("key") == "value");
+  CHECK(one.get("key", 1s) == "value");
+  CHECK(one.first("key", "other") == "value");
+  CHECK(one.first("fresh", "mine") == "mine");
+  CHECK(zero.add("count", 5) == 5);
+  CHECK(one.add("count", -7) == -2);
+  zero.erase("key");
+  CHECK_FALSE(one.find("key").has_value());
+}
+
+TEST_CASE("A value of 8 MiB with every byte in it survives the wire") {
+  const StoreServer server{any_port, {.job = "test", .ranks = 1}};
+  Store store = join(server, 0, 1);
+  std::string large(8 << 20, '\0');
+  for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>(i * 31);
+  store.set("large", large);
+  CHECK((store.get("large", 1s) == large));
+}
+
+TEST_CASE("A get waits for the set; a barrier for the last rank, time after time") {
+  const StoreServer server{any_port, {.job = "test", .ranks = 3}};
+  std::atomic<int> arrived{0};
+  std::atomic<bool> early{false};
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < 3; ++rank) {
+    ranks.emplace_back([&, rank] {
+      Store store = join(server, rank, 3);
+      if (rank == 2) {
+        std::this_thread::sleep_for(50ms);
+        store.set("late", "yes");
+      } else if (store.get("late", 5s) != "yes") {
+        early = true;
+      }
+      for (int round = 1; round <= 20; ++round) {
+        ++arrived;
+        store.barrier("round", 5s);
+        if (arrived < 3 * round) early = true;
+        store.barrier("checked", 5s);
+      }
+    });
+  }
+  for (std::thread& each : ranks) each.join();
+  CHECK_FALSE(early);
+}
+
+TEST_CASE("Who is missing when time is up is said by name") {
+  const StoreServer server{any_port, {.job = "test", .ranks = 4}};
+  Store zero = join(server, 0, 4), one = join(server, 1, 4);
+  CHECK(failure([&] { zero.get("tcp/3", 1s); }) ==
+        "nobody set 'tcp/3' within 1 s; missing: ranks 2 3");
+  CHECK(failure([&] { one.barrier("start", 50ms); }) ==
+        "barrier 'start' was not reached within 1 s by ranks 0 2 3");
+  Store two = join(server, 2, 4), three = join(server, 3, 4);
+  CHECK(failure([&] { zero.get("nothing", 20ms); }) == "nobody set 'nothing' within 1 s");
+}
+
+TEST_CASE("Another job, another world and a stranger are refused with the reason") {
+  const StoreServer server{any_port, {.job = "test", .ranks = 2}};
+  const std::string store = "rank 0's store at " + text_of(server.address());
+  CHECK(failure([&] { Store(server.address(), {.job = "b", .ranks = 2}, 1, 1s); }) ==
+        store + " refuses: this is job 'test', not 'b'");
+  CHECK(failure([&] { Store(server.address(), {.job = "test", .ranks = 3}, 1, 1s); }) ==
+        store + " refuses: there are 2 ranks here, not 3");
+  // A browser that takes the port for its own: its first 4 bytes are no length of a frame.
+  const Socket stranger = connect_to(server.address(), Clock::now() + 1s);
+  send_all(stranger, "GET / HTTP/1.1\r\n\r\n", 18, Clock::now() + 1s, "server");
+  char answer[256] = "";
+  ::pollfd ready{stranger.descriptor(), POLLIN, 0};
+  REQUIRE(::poll(&ready, 1, 2000) == 1);
+  const auto size = ::recv(stranger.descriptor(), answer, sizeof answer, 0);
+  REQUIRE(size > 9);
+  CHECK(std::string(answer + 9, static_cast<std::size_t>(size) - 9) ==
+        "the frame is larger than 64 MiB");
+}
+
+TEST_CASE("A rank that dies without goodbye leaves its will, one that leaves does not") {
+  const StoreServer server{any_port, {.job = "test", .ranks = 3}};
+  Store zero = join(server, 0, 3);
+  {
+    Store one = join(server, 1, 3, {"abort", "rank 1 vanished"});
+    one.leave();
+  }
+  CHECK_FALSE(zero.find("abort").has_value());
+  { const Store two = join(server, 2, 3, {"abort", "rank 2 vanished"}); }
+  CHECK(zero.get("abort", 5s) == "rank 2 vanished");
+}
+
+TEST_CASE("A store that vanishes ends a wait at once") {
+  auto server = std::make_unique<StoreServer>(any_port, StoreIdentity{.job = "test", .ranks = 2});
+  const std::string name = "rank 0's store at " + text_of(server->address());
+  Store one = join(*server, 1, 2);
+  std::thread end{[&] {
+    std::this_thread::sleep_for(50ms);
+    server.reset();
+  }};
+  const auto begin = Clock::now();
+  CHECK(failure([&] { one.get("never", 30s); }) == name + " closed its connection");
+  CHECK(Clock::now() - begin < 5s);
+  end.join();
+}
+
+TEST_CASE("One listener serves IPv6 and IPv4") {
+  const StoreServer server{{.host = "", .port = 0}, {.job = "test", .ranks = 1}};
+  const std::uint16_t port = server.address().port;
+  for (const char* host : {"127.0.0.1", "::1", "localhost"}) {
+    Store store{{host, port}, {.job = "test", .ranks = 1}, 0, 5s};
+    store.set(host, "reached");
+    CHECK(store.find(host) == "reached");
+    CHECK(is_loopback(store.local().host));
+  }
+}
+
+TEST_CASE("A port that is taken is said, not shared") {
+  const StoreServer server{any_port, {.job = "test", .ranks = 1}};
+  CHECK(failure([&] { StoreServer(server.address(), {.job = "other", .ranks = 1}); }) ==
+        "cannot listen on " + text_of(server.address()) + ": Address already in use");
+}
+
+TEST_CASE("The address travels in a file, and the wait for it ends") {
+  std::string folder = (std::filesystem::temp_directory_path() / "orrery-XXXXXX").string();
+  REQUIRE(mkdtemp(folder.data()) != nullptr);
+  const std::string path = folder + "/store";
+  CHECK(failure([&] { published_address(path, 20ms); }) ==
+        "no rank 0 within 1 s: " + path + " is not there");
+  publish_address(path, {"::1", 4000});
+  CHECK(published_address(path, 1s) == Address{"::1", 4000});
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("Nobody at an address is said with the reason") {
+  Address closed;
+  {
+    const Socket listener = listen_on(any_port);
+    closed = local_address(listener);
+  }
+  CHECK(failure([&] { connect_to(closed, Clock::now() + 100ms); }) ==
+        "nobody answers at " + text_of(closed) + " (Connection refused)");
+}
+
+TEST_CASE("A long list of ranks is cut") {
+  CHECK(text_of_ranks({7}) == "rank 7");
+  CHECK(text_of_ranks({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}) == "ranks 0 1 2 3 4 5 6 7 and 2 more");
+}
+
+}  // namespace orrery::executor
