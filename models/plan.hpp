@@ -15,7 +15,7 @@ namespace orrery::models {
 
 enum class Recompute : std::uint8_t { none, selective, full };
 enum class Zero : std::uint8_t { none, one };
-enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, fp8 };
+enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, fp8, fp64 };
 
 /// All degrees and choices of one training step, complete: read_plan fills what was left out.
 struct Plan {
@@ -43,14 +43,20 @@ struct Plan {
 
 constexpr hardware::DType compute_dtype(Precision precision) {
   using hardware::DType;
-  constexpr DType of[] = {DType::fp32, DType::tf32, DType::fp16, DType::bf16, DType::fp8};
+  constexpr DType of[] = {DType::fp32, DType::tf32, DType::fp16,
+                          DType::bf16, DType::fp8,  DType::fp64};
   return of[static_cast<int>(precision)];
 }
 /// What activations and working weights are stored in (fp8 trains with bf16 storage).
 constexpr hardware::DType storage_dtype(Precision precision) {
   using hardware::DType;
-  constexpr DType of[] = {DType::fp32, DType::fp32, DType::fp16, DType::bf16, DType::bf16};
+  constexpr DType of[] = {DType::fp32, DType::fp32, DType::fp16,
+                          DType::bf16, DType::bf16, DType::fp64};
   return of[static_cast<int>(precision)];
+}
+/// What master weights, moments, the loss and its statistics are kept in.
+constexpr hardware::DType state_dtype(Precision precision) {
+  return precision == Precision::fp64 ? hardware::DType::fp64 : hardware::DType::fp32;
 }
 
 /// A conflict inside a plan or between plan, model and cluster: the pointer of the field that is

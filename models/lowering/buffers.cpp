@@ -172,11 +172,13 @@ void add_persistent(const Program& program, RankClass& ranks, const Software& so
   const DType storage = storage_dtype(program.plan.precision);
   const std::int64_t shards = program.plan.zero == Zero::one ? program.plan.data : 1;
   const std::int64_t owned = (ranks.parameters + shards - 1) / shards;
-  // Master weights are the parameters themselves where those are fp32.
-  const std::int64_t per_owned = storage == DType::fp32 ? 8 : 12;
+  // Master weights are the parameters themselves where those are as wide.
+  const DType state = state_dtype(program.plan.precision);
+  const std::int64_t per_owned = (storage == state ? 2 : 3) * bits(state) / 8;
+  const DType gradient = gradient_dtype(program.plan, software);
   ranks.persistent = {
       {"parameters", BufferKind::parameter, Bytes{ranks.parameters * bits(storage) / 8}},
-      {"gradients", BufferKind::gradient, Bytes{ranks.parameters * bits(software.gradient) / 8}},
+      {"gradients", BufferKind::gradient, Bytes{ranks.parameters * bits(gradient) / 8}},
       {"optimizer", BufferKind::optimizer, Bytes{owned * per_owned}}};
   // A gradient that a kernel of its own adds up stays beside the sums until it is overwritten.
   if (software.accumulation == Accumulation::separate) {

@@ -32,7 +32,7 @@ class GradientReducer {
     const Bytes wanted =
         program_.plan.bucket.count() > 0 ? program_.plan.bucket : software_.overlap.bucket;
     if (wanted.count() == 0) return std::numeric_limits<std::int64_t>::max();
-    return std::max<std::int64_t>(1, wanted.count() * 8 / bits(software_.gradient));
+    return std::max<std::int64_t>(1, wanted.count() * 8 / bits(gradient_));
   }
 
   /// Cuts a backward phase into segments that each fill a bucket.
@@ -68,14 +68,14 @@ class GradientReducer {
   }
 
   Instruction reduction(std::uint32_t rank_class, const Segment& segment, std::uint16_t chunk) {
-    const std::int64_t bits_each = bits(software_.gradient);
+    const std::int64_t bits_each = bits(gradient_);
     const std::string name =
         "gradients" + segment.phase.name.substr(std::string{"backward"}.size());
     program_.collectives.push_back(
         {.name = name,
          .kind = sharded() ? Collective::reduce_scatter : Collective::all_reduce,
          .communicator = data_group,
-         .dtype = software_.gradient,
+         .dtype = gradient_,
          .bytes = Bytes{segment.parameters * bits_each / 8},
          .classes = {rank_class},
          .first_layer = segment.first_layer,
@@ -134,6 +134,7 @@ class GradientReducer {
 
   Program& program_;
   const Software& software_;
+  DType gradient_ = gradient_dtype(program_.plan, software_);
   std::int64_t bucket_;
   std::vector<Instruction> late_;
 };

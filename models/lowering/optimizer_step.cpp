@@ -42,13 +42,13 @@ class StepEnd {
     const auto weight = head.find("head.weight");
     ensure(weight.has_value(), "a head has no weight");
     const auto last = static_cast<std::uint32_t>(program_.plan.pipeline - 1);
-    const std::uint32_t tie = add(
-        {.name = "tied embedding",
-         .kind = Collective::all_reduce,
-         .communicator = tie_group,
-         .dtype = inputs_.software.gradient,
-         .bytes = Bytes{head.operands[*weight].elements() * bits(inputs_.software.gradient) / 8},
-         .classes = {0, last}});
+    const std::uint32_t tie =
+        add({.name = "tied embedding",
+             .kind = Collective::all_reduce,
+             .communicator = tie_group,
+             .dtype = gradient_,
+             .bytes = Bytes{head.operands[*weight].elements() * bits(gradient_) / 8},
+             .classes = {0, last}});
     program_.classes.front().instructions.push_back(step(Opcode::tie, tie));
     program_.classes.back().instructions.push_back(step(Opcode::tie, tie));
   }
@@ -74,7 +74,7 @@ class StepEnd {
     const std::uint32_t sum = add({.name = "replicated gradients.s" + std::to_string(ranks.stage),
                                    .kind = Collective::all_reduce,
                                    .communicator = tensor_group,
-                                   .dtype = inputs_.software.gradient,
+                                   .dtype = gradient_,
                                    .bytes = bytes,
                                    .classes = {c}});
     ranks.instructions.push_back(step(Opcode::tie, sum));
@@ -82,13 +82,14 @@ class StepEnd {
 
   /// One scalar over all ranks that hold different parameters; the host reads it to clip.
   std::uint32_t add_norm() {
+    const DType state = state_dtype(program_.plan.precision);
     std::vector<std::uint32_t> everyone;
     for (std::uint32_t c = 0; c < program_.classes.size(); ++c) everyone.push_back(c);
     return add({.name = "gradient norm",
                 .kind = Collective::all_reduce,
                 .communicator = sharded() ? world_group : model_group,
-                .dtype = DType::fp32,
-                .bytes = Bytes{4},
+                .dtype = state,
+                .bytes = Bytes{bits(state) / 8},
                 .classes = std::move(everyone),
                 .host_waits = true});
   }
@@ -134,6 +135,7 @@ class StepEnd {
 
   Program& program_;
   const BlockInputs& inputs_;
+  DType gradient_ = gradient_dtype(inputs_.plan, inputs_.software);
   std::map<std::pair<std::string, std::int64_t>, std::uint32_t> phases_;
 };
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "models/lowering/lower.hpp"
+#include "sim/errors.hpp"
 
 namespace orrery::models {
 
@@ -19,13 +20,14 @@ class TensorCutter {
     block_.operations.clear();
     for (Operation& op : source) {
       if (plan_.sequence_parallel) gather_inputs(op);
+      if (op.kind == OpKind::cross_entropy_backward) op.reads.back() = all_statistics();
       const bool partial = op.partial_sum && !op.writes.empty();
       if (partial) {
         reduce_output(std::move(op));
       } else {
         wait_if_serial(op);
         block_.operations.push_back(std::move(op));
-        if (block_.operations.back().kind == OpKind::cross_entropy) agree_on_loss();
+        if (block_.operations.back().kind == OpKind::cross_entropy) gather_statistics();
       }
     }
     drop_replaced_shards();
@@ -131,13 +133,26 @@ class TensorCutter {
     last_sum_ = block_.operations.size() - 1;
   }
 
-  /// A loss over vocabulary shards agrees on three numbers per token: the largest logit, the
-  /// label's logit and the sum of exponentials.
-  void agree_on_loss() {
-    const OperandId softmax = block_.operations.back().writes.front();
-    const Bytes bytes{3 * 4 * block_.operands[softmax].shape[1]};
-    block_.operations.push_back(
-        collective("loss.sum", Collective::all_reduce, softmax, softmax, Pass::forward, bytes));
+  /// A loss over vocabulary shards needs three numbers per token of every shard: the largest logit,
+  /// the sum of exponentials and the label's logit.
+  void gather_statistics() {
+    const OperandId own = block_.operations.back().writes.back();
+    const OperandId all = all_statistics();
+    block_.operations.push_back(collective("loss.statistics.gather", Collective::all_gather, own,
+                                           all, Pass::forward, block_.operands[all].bytes()));
+  }
+
+  /// [t, rows, 3]; a rank's own are then kept no longer than it takes to gather them.
+  OperandId all_statistics() {
+    const auto own = block_.find("loss.statistics");
+    ensure(own.has_value(), "a loss has no statistics");
+    Operand all = block_.operands[*own];
+    block_.operands[*own].role = Role::temporary;
+    all.name += ".all";
+    all.role = Role::saved;
+    all.shape[0] = plan_.tensor;
+    block_.operands.push_back(std::move(all));
+    return static_cast<OperandId>(block_.operands.size() - 1);
   }
 
   /// Norms, residual biases and positions work on a shard of the sequence; norms of queries and

@@ -29,15 +29,15 @@ GemmShape LayerBuilder::per_head(std::int64_t m, std::int64_t n, std::int64_t k)
   return {.m = m, .n = n, .k = k, .batch = shares_.sequences * shares_.heads};
 }
 
-Operation& LayerBuilder::product(std::string_view name, OperandId a, OperandId b, OperandId out,
-                                 const GemmShape& shape) {
+void LayerBuilder::product(Product which, std::string_view name, OperandId a, OperandId b,
+                           OperandId out, const GemmShape& shape) {
   Operation& op = block_.batched_gemm(name, a, b, out, shape, storage_);
   const std::int64_t square = shares_.sequences * shares_.heads * shares_.seq * shares_.seq;
   const std::int64_t columns = shares_.query + shares_.key_value;
   op.bytes = Bytes{(square + shares_.tokens * columns) * bits(storage_) / 8};
   op.attention = attention_shape();
+  op.product = which;
   op.attention_core = op.pass == Pass::forward;
-  return op;
 }
 
 void LayerBuilder::attention_forward() {
@@ -71,7 +71,7 @@ void LayerBuilder::attention_forward() {
   const OperandId probabilities = scores("probabilities", Role::saved, storage_);
   GemmShape square = per_head(shares_.seq, shares_.seq, shares_.head_dim);
   square.transpose_b = true;
-  product("scores", qkv_out, qkv_out, raw, square);
+  product(Product::scores, "scores", qkv_out, qkv_out, raw, square);
   Operation& softmax = block_.add(OpKind::softmax, "softmax", {raw}, {probabilities});
   softmax.attention = attention_shape();
   softmax.attention_core = true;
@@ -82,7 +82,8 @@ void LayerBuilder::attention_forward() {
     block_.add(OpKind::add, "attention.dropout", {probabilities}, {weights, mask}).attention_core =
         true;
   }
-  product("context", weights, qkv_out, out, per_head(shares_.seq, shares_.head_dim, shares_.seq));
+  product(Product::context, "context", weights, qkv_out, out,
+          per_head(shares_.seq, shares_.head_dim, shares_.seq));
 }
 
 /// Four products: dV = P' dO, dP = dO V', dQ = dS K, dK = dS' Q, and dS by the softmax's backward.
@@ -99,8 +100,8 @@ void LayerBuilder::unfused_backward(OperandId qkv_out, OperandId gradient_out,
   const GemmShape tall = per_head(shares_.seq, shares_.head_dim, shares_.seq);
   GemmShape turned = tall;
   turned.transpose_a = true;
-  product("context.dgrad", gradient_out, qkv_out, d_weights, square);
-  product("value.grad", weights, gradient_out, gradient_in, turned);
+  product(Product::weights_gradient, "context.dgrad", gradient_out, qkv_out, d_weights, square);
+  product(Product::value_gradient, "value.grad", weights, gradient_out, gradient_in, turned);
   if (dropout) {
     const OperandId mask = scores("attention.mask", Role::saved, DType::uint8);
     block_.add(OpKind::add_backward, "attention.dropout.backward", {d_weights, mask}, {d_weights});
@@ -108,8 +109,8 @@ void LayerBuilder::unfused_backward(OperandId qkv_out, OperandId gradient_out,
   Operation& softmax = block_.add(OpKind::softmax_backward, "softmax.backward",
                                   {d_weights, probabilities}, {d_scores});
   softmax.attention = attention_shape();
-  product("query.grad", d_scores, qkv_out, gradient_in, tall);
-  product("key.grad", d_scores, qkv_out, gradient_in, turned);
+  product(Product::query_gradient, "query.grad", d_scores, qkv_out, gradient_in, tall);
+  product(Product::key_gradient, "key.grad", d_scores, qkv_out, gradient_in, turned);
 }
 
 void LayerBuilder::attention_backward(OperandId gradient_out, OperandId gradient_in) {
@@ -137,8 +138,8 @@ void LayerBuilder::attention_backward(OperandId gradient_out, OperandId gradient
   if (model.qk_norm) {
     const OperandId weight =
         block_.operand("qk_norm.weight", Role::parameter, storage_, {1, 2, shares_.head_dim});
-    const OperandId weight_gradient = block_.operand(
-        "qk_norm.weight.grad", Role::gradient, inputs_.software.gradient, {1, 2, shares_.head_dim});
+    const OperandId weight_gradient =
+        block_.operand("qk_norm.weight.grad", Role::gradient, gradient_, {1, 2, shares_.head_dim});
     block_.add(OpKind::norm_backward, "qk_norm.backward",
                {gradient_in, tokens("qkv.out", Role::saved, columns), weight},
                {gradient_in, weight_gradient});

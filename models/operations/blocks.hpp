@@ -35,6 +35,9 @@ struct Shares {
   explicit Shares(const BlockInputs& inputs);
 };
 
+/// What gradients are added up and reduced in: the stack's choice, fp64 where the plan computes so.
+DType gradient_dtype(const Plan& plan, const Software& software);
+
 /// Do norms add a bias? RMS norms have none.
 bool has_norm_bias(const Model& model);
 
@@ -58,7 +61,8 @@ BlockPair head_blocks(const BlockInputs& inputs);
 
 /// Sum of squares of `elements` gradients, before the norm is agreed.
 Block gradient_norm_block(const BlockInputs& inputs, std::int64_t elements);
-/// AdamW on `elements` owned parameters: fp32 master and moments, working copy in storage format.
+/// AdamW on `elements` owned parameters: master and moments in fp32 (fp64), working copy in storage
+/// format.
 Block adam_block(const BlockInputs& inputs, std::int64_t elements);
 
 /// Parameters (elements) of this rank's share of a block.

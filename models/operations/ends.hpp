@@ -11,7 +11,7 @@ struct Ends {
   const BlockInputs& inputs;
   Shares shares{inputs};
   DType storage = storage_dtype(inputs.plan.precision);
-  DType gradient = inputs.software.gradient;
+  DType gradient = gradient_dtype(inputs.plan, inputs.software);
 
   /// [S, h]
   OperandId rows(BlockBuilder& block, std::string_view name, Role role) const {

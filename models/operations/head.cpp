@@ -32,7 +32,7 @@ class HeadBuilder {
     linear_.forward(vocabulary(), in, logits("logits", Role::temporary, ends_.storage));
     Operation& loss = block_.add(OpKind::cross_entropy, "loss",
                                  {logits("logits", Role::temporary, ends_.storage), labels()},
-                                 {logits("softmax", Role::saved, DType::fp32)});
+                                 {exponentials(), statistics()});
     loss.bytes = loss_bytes(ends_.inputs.software.kernels.loss_forward_bytes);
     return block_.finish();
   }
@@ -40,9 +40,8 @@ class HeadBuilder {
   Block backward() {
     const Model& model = ends_.inputs.model;
     const OperandId d_logits = logits("logits.grad", Role::temporary, ends_.storage);
-    Operation& loss =
-        block_.add(OpKind::cross_entropy_backward, "loss.backward",
-                   {logits("softmax", Role::saved, DType::fp32), labels()}, {d_logits});
+    Operation& loss = block_.add(OpKind::cross_entropy_backward, "loss.backward",
+                                 {exponentials(), labels(), statistics()}, {d_logits});
     loss.bytes = loss_bytes(ends_.inputs.software.kernels.loss_backward_bytes);
     const OperandId x = ends_.rows(block_, "x", Role::saved);
     const OperandId dx = ends_.rows(block_, "x.grad", Role::output);
@@ -91,6 +90,16 @@ class HeadBuilder {
   OperandId logits(std::string_view name, Role role, DType dtype) {
     return block_.operand(name, role, dtype, {1, predicted(), ends_.shares.vocab});
   }
+  /// exp(logit - largest logit of this rank's columns): not yet divided by their sum.
+  OperandId exponentials() {
+    return logits("softmax", Role::saved, state_dtype(ends_.inputs.plan.precision));
+  }
+  /// Of each row, over this rank's columns: the largest logit, the sum of exponentials, and the
+  /// label's logit, minus infinity where the label is another rank's.
+  OperandId statistics() {
+    return block_.operand("loss.statistics", Role::saved, state_dtype(ends_.inputs.plan.precision),
+                          {1, predicted(), 3});
+  }
   OperandId labels() {
     return block_.operand("labels", Role::batch, DType::int64, {1, 1, predicted()});
   }
@@ -114,10 +123,12 @@ class HeadBuilder {
   }
   bool picks() const { return predicted() < ends_.shares.tokens; }
 
-  /// Bytes that the loss moves for every logit, as the stack's kernels do.
+  /// Bytes that the loss moves for every logit, as the stack's kernels do: its statistics are few
+  /// beside them. In fp64 each number is twice as wide.
   Bytes loss_bytes(double per_logit) const {
+    const double width = ends_.storage == DType::fp64 ? 2 : 1;
     const auto count = static_cast<double>(predicted() * ends_.shares.vocab);
-    return Bytes{std::llround(count * per_logit)};
+    return Bytes{std::llround(count * per_logit * width)};
   }
 
   /// Copies the rows to predict, which are all that it moves.

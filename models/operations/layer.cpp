@@ -6,6 +6,7 @@ LayerBuilder::LayerBuilder(const BlockInputs& inputs, Pass pass)
     : inputs_{inputs},
       shares_{inputs},
       storage_{storage_dtype(inputs.plan.precision)},
+      gradient_{gradient_dtype(inputs.plan, inputs.software)},
       block_{pass == Pass::forward ? "layer.forward" : "layer.backward", pass},
       linear_{block_, inputs_, shares_} {}
 
@@ -60,14 +61,14 @@ void LayerBuilder::norm_backward(std::string_view name, OperandId gradient, Oper
   const std::string full{name};
   const OperandId weight =
       block_.operand(full + ".weight", Role::parameter, storage_, {1, 1, shares_.hidden});
-  const OperandId weight_gradient = block_.operand(
-      full + ".weight.grad", Role::gradient, inputs_.software.gradient, {1, 1, shares_.hidden});
+  const OperandId weight_gradient =
+      block_.operand(full + ".weight.grad", Role::gradient, gradient_, {1, 1, shares_.hidden});
   Operation& op = block_.add(OpKind::norm_backward, full + ".backward",
                              {gradient, saved_in, weight, residual}, {out, weight_gradient});
   op.dtype = storage_;
   if (has_norm_bias(inputs_.model)) {
-    block_.write(op, block_.operand(full + ".bias.grad", Role::gradient, inputs_.software.gradient,
-                                    {1, 1, shares_.hidden}));
+    block_.write(
+        op, block_.operand(full + ".bias.grad", Role::gradient, gradient_, {1, 1, shares_.hidden}));
   }
 }
 
@@ -100,8 +101,8 @@ OperandId LayerBuilder::add_backward(std::string_view name, OperandId gradient, 
     block_.write(op, out);
   }
   if (bias) {
-    block_.write(op, block_.operand(full + ".bias.grad", Role::gradient, inputs_.software.gradient,
-                                    {1, 1, shares_.hidden}));
+    block_.write(
+        op, block_.operand(full + ".bias.grad", Role::gradient, gradient_, {1, 1, shares_.hidden}));
   }
   return out;
 }
@@ -172,8 +173,8 @@ void LayerBuilder::parallel_backward(OperandId d_sum, OperandId dy, OperandId dx
   const OperandId d_n2 = rows("norm2.out.grad", Role::temporary);
   if (model.output_bias) {
     Operation& bias = block_.add(OpKind::add_backward, "branches.backward", {d_sum}, {});
-    block_.write(bias, block_.operand("projection.bias.grad", Role::gradient,
-                                      inputs_.software.gradient, {1, 1, shares_.hidden}));
+    block_.write(bias, block_.operand("projection.bias.grad", Role::gradient, gradient_,
+                                      {1, 1, shares_.hidden}));
     bias.dtype = storage_;
   }
   mlp_backward(model.shared_norm ? n1 : rows("norm2.out", Role::saved), d_sum, d_n2);

@@ -27,8 +27,8 @@ class LayerBuilder {
   GemmShape per_head(std::int64_t m, std::int64_t n, std::int64_t k) const;
   /// One product per head, unfused: queries (or what has their shape), keys or values, and a
   /// [s, s] square, whichever of the three is written.
-  Operation& product(std::string_view name, OperandId a, OperandId b, OperandId out,
-                     const GemmShape& shape);
+  void product(Product which, std::string_view name, OperandId a, OperandId b, OperandId out,
+               const GemmShape& shape);
 
   void norm(std::string_view name, OperandId in, OperandId out);
   void norm_backward(std::string_view name, OperandId gradient, OperandId saved_in,
@@ -44,7 +44,7 @@ class LayerBuilder {
 
   const BlockInputs& inputs_;
   Shares shares_;
-  DType storage_;
+  DType storage_, gradient_;
   BlockBuilder block_;
   LinearBuilder linear_;
 };

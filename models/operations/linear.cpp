@@ -67,9 +67,10 @@ void LinearBuilder::backward(const Linear& layer, OperandId input, OperandId out
 void LinearBuilder::weight_gradient(const Linear& layer, OperandId input,
                                     OperandId output_gradient) {
   const Software& software = inputs_.software;
+  const DType sums = gradient_dtype(inputs_.plan, software);
   const std::array<std::int64_t, 3> shape{1, layer.in, layer.out};
   const OperandId gradient =
-      block_.operand(layer.name + ".weight.grad", Role::gradient, software.gradient, shape);
+      block_.operand(layer.name + ".weight.grad", Role::gradient, sums, shape);
   const bool separate = software.accumulation == Accumulation::separate;
   const OperandId out = separate ? block_.operand(layer.name + ".weight.fresh", Role::temporary,
                                                   storage_dtype(inputs_.plan.precision), shape)
@@ -83,13 +84,13 @@ void LinearBuilder::weight_gradient(const Linear& layer, OperandId input,
                               arithmetic(layer));
   if (layer.cut != LinearCut::whole) op.full_sequence = {input, output_gradient};
   if (layer.bias && layer.cut != LinearCut::row) {
-    block_.write(op, block_.operand(layer.name + ".bias.grad", Role::gradient, software.gradient,
-                                    {1, 1, layer.out}));
+    block_.write(
+        op, block_.operand(layer.name + ".bias.grad", Role::gradient, sums, {1, 1, layer.out}));
   }
   if (separate) {
     Operation& sum =
         block_.add(OpKind::accumulate, layer.name + ".accumulate", {out, gradient}, {gradient});
-    sum.dtype = software.gradient;
+    sum.dtype = sums;
   }
 }
 

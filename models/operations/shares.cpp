@@ -9,6 +9,10 @@ std::int64_t padded_vocab(const Model& model, std::int64_t tensor) {
   return (model.vocab + multiple - 1) / multiple * multiple;
 }
 
+DType gradient_dtype(const Plan& plan, const Software& software) {
+  return plan.precision == Precision::fp64 ? DType::fp64 : software.gradient;
+}
+
 bool has_norm_bias(const Model& model) {
   return model.norm == Norm::layer_norm && model.norm_bias;
 }

@@ -7,9 +7,10 @@ namespace orrery::models {
 
 Block gradient_norm_block(const BlockInputs& inputs, std::int64_t elements) {
   BlockBuilder block{"gradient_norm", Pass::step};
-  const OperandId gradients =
-      block.operand("gradients", Role::input, inputs.software.gradient, {1, 1, elements});
-  const OperandId sum = block.operand("squared_norm", Role::temporary, DType::fp32, {1, 1, 1});
+  const OperandId gradients = block.operand(
+      "gradients", Role::input, gradient_dtype(inputs.plan, inputs.software), {1, 1, elements});
+  const OperandId sum =
+      block.operand("squared_norm", Role::temporary, state_dtype(inputs.plan.precision), {1, 1, 1});
   block.add(OpKind::squared_norm, "squared_norm", {gradients}, {sum}).time_class =
       TimeClass::optimizer;
   return block.finish();
@@ -19,16 +20,17 @@ Block adam_block(const BlockInputs& inputs, std::int64_t elements) {
   BlockBuilder block{"adam", Pass::step};
   const std::array<std::int64_t, 3> shape{1, 1, elements};
   const DType storage = storage_dtype(inputs.plan.precision);
+  const DType state = state_dtype(inputs.plan.precision);
   const OperandId gradients =
-      block.operand("gradients", Role::input, inputs.software.gradient, shape);
-  const OperandId master = block.operand("master", Role::optimizer, DType::fp32, shape);
-  const OperandId first = block.operand("first_moment", Role::optimizer, DType::fp32, shape);
-  const OperandId second = block.operand("second_moment", Role::optimizer, DType::fp32, shape);
+      block.operand("gradients", Role::input, gradient_dtype(inputs.plan, inputs.software), shape);
+  const OperandId master = block.operand("master", Role::optimizer, state, shape);
+  const OperandId first = block.operand("first_moment", Role::optimizer, state, shape);
+  const OperandId second = block.operand("second_moment", Role::optimizer, state, shape);
   Operation& op = block.add(OpKind::adam, "adam", {gradients, master, first, second},
                             {master, first, second, gradients});
   op.time_class = TimeClass::optimizer;
-  op.dtype = DType::fp32;
-  if (storage != DType::fp32) {
+  op.dtype = state;
+  if (storage != state) {
     const OperandId working = block.operand("parameters", Role::parameter, storage, shape);
     op.writes.push_back(working);  // and the gradients are zeroed in the same pass
     op.bytes += block.at(working).bytes();

@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t most_batch = std::int64_t{1} << 31;
 constexpr std::int64_t most_seq_len = std::int64_t{1} << 30;
 constexpr std::int64_t most_virtual_stages = 1 << 12;  // a model has no more layers
-constexpr std::array precision_names{"fp32", "tf32", "fp16", "bf16", "fp8"};
+constexpr std::array precision_names{"fp32", "tf32", "fp16", "bf16", "fp8", "fp64"};
 constexpr std::array recompute_names{"none", "selective", "full"};
 
 /// Reads members of a plan and notes each default taken.
@@ -82,7 +82,8 @@ void read_kinds(const Node& json, PlanReader& reader, Plan& plan) {
     if (plan.schedule == "interleaved") plan.schedule = "interleaved-1f1b";
   }
   if (const auto word = reader.word("precision", "bf16")) {
-    plan.precision = static_cast<Precision>(word->one_of({"fp32", "tf32", "fp16", "bf16", "fp8"}));
+    plan.precision =
+        static_cast<Precision>(word->one_of({"fp32", "tf32", "fp16", "bf16", "fp8", "fp64"}));
   }
   if (const auto word = reader.word("recompute", "none")) {
     plan.recompute = static_cast<Recompute>(word->one_of({"none", "selective", "full"}));

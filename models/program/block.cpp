@@ -26,6 +26,13 @@ std::string_view name(OpKind kind) {
   return of[static_cast<int>(kind)];
 }
 
+std::string_view name(Product product) {
+  constexpr std::string_view of[] = {
+      "none",           "scores",         "context",     "weights_gradient",
+      "value_gradient", "query_gradient", "key_gradient"};
+  return of[static_cast<int>(product)];
+}
+
 std::string_view name(TimeClass part) {
   constexpr std::string_view of[] = {"gemm",      "attention", "memory_bound", "tp",
                                      "dp",        "pp",        "other_comm",   "bubble",

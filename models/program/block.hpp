@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hardware/dtype.hpp"
@@ -107,6 +108,19 @@ struct GemmShape {
   bool accumulate = false;  // fp32 accumulators: writes[0] += product
 };
 
+/// Which product of an unfused attention a `batched_gemm` is, and so which heads of its operands it
+/// multiplies: with S = Q K' the scores, P their softmax, and C = P V the context.
+enum class Product : std::uint8_t {
+  none,
+  scores,            // S = Q K'
+  context,           // C = P V
+  weights_gradient,  // dP = dC V'
+  value_gradient,    // dV = P' dC
+  query_gradient,    // dQ = dS K
+  key_gradient,      // dK = dS' Q
+};
+std::string_view name(Product product);
+
 /// Sizes of one attention on one rank.
 struct AttentionShape {
   std::int64_t batch = 0, seq = 0, heads = 0, kv_heads = 0, head_dim = 0;
@@ -129,6 +143,7 @@ struct Operation {
   DType dtype = DType::bf16;  // format of the arithmetic
   GemmShape gemm{};
   AttentionShape attention{};
+  Product product = Product::none;  // of a batched_gemm
   Collective collective = Collective::all_reduce;
   std::uint16_t communicator = 0;  // of a collective, index into Program::communicators
   /// Operands whose every sequence row must be there from here on (gathered under sequence

@@ -35,6 +35,7 @@ void put_shape(TextBuffer& text, const Operation& op, const Program& program) {
     if (shape.transpose_b) put(text, " transpose_b");
     if (shape.accumulate) put(text, " accumulate");
   }
+  if (op.product != Product::none) put(text, " product={}", name(op.product));
   if (op.attention.seq > 0) {
     const AttentionShape& shape = op.attention;
     put(text, " b={} s={} heads={} kv_heads={} d={}{}", shape.batch, shape.seq, shape.heads,

@@ -100,7 +100,7 @@ RunDefaults read_defaults(const Node& node) {
   RunDefaults defaults;
   if (const auto word = node.find("precision")) {
     defaults.precision =
-        static_cast<Precision>(word->one_of({"fp32", "tf32", "fp16", "bf16", "fp8"}));
+        static_cast<Precision>(word->one_of({"fp32", "tf32", "fp16", "bf16", "fp8", "fp64"}));
   }
   if (const auto word = node.find("recompute")) {
     defaults.recompute = static_cast<Recompute>(word->one_of({"none", "selective", "full"}));

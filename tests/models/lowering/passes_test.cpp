@@ -154,11 +154,26 @@ TEST_CASE("A tensor group sums twice per layer forward and twice backward") {
     CHECK(collectives(program.blocks[block]) == 2);
     CHECK(count(program.blocks[block], Collective::all_reduce, whole) == 2);
   }
-  // Embedding sums its rows; the loss agrees on three fp32 per token; the head sums [T, h] back.
+  // Embedding sums its rows; the loss gathers three fp32 per token of each; the head sums [T, h]
+  // back.
   CHECK(count(program.blocks[embedding_forward], Collective::all_reduce, whole) == 1);
-  CHECK(count(program.blocks[head_forward], Collective::all_reduce, Bytes{12 * 2048}) == 1);
+  CHECK(count(program.blocks[head_forward], Collective::all_gather, Bytes{8 * 12 * 2048}) == 1);
   CHECK(count(program.blocks[head_backward], Collective::all_reduce, whole) == 1);
   CHECK(collectives(program.blocks[embedding_backward]) == 0);
+}
+
+TEST_CASE("Shards of a loss keep everyone's statistics and no longer their own") {
+  const Program program = insert_tensor_collectives(recomputed(gpt3(8, false, {})), true);
+  for (const std::uint32_t id : {head_forward, head_backward}) {
+    const Block& block = program.blocks[id];
+    const auto all = block.find("loss.statistics.all");
+    REQUIRE(all);
+    CHECK(block.operands[*all].role == Role::saved);
+    CHECK(block.operands[*all].shape == std::array<std::int64_t, 3>{8, 2048, 3});
+    CHECK(block.operands[*block.find("loss.statistics")].role == Role::temporary);
+  }
+  const Block& backward = program.blocks[head_backward];
+  CHECK(operation(backward, "loss.backward").reads[2] == *backward.find("loss.statistics.all"));
 }
 
 TEST_CASE("With sequence parallelism the sums become scatters, and gathers bring whole rows") {

@@ -215,6 +215,60 @@ TEST_CASE("Eight-bit training quantises what its products read and keeps the hea
   CHECK(layer.backward.bytes(Role::saved).count() == 1024 * (eight + 2 * sixteen + 4 * 32));
 }
 
+TEST_CASE("Training in fp64 keeps everything in fp64") {
+  // GPT-2, 1024 tokens: neither an operand nor an operation in another floating-point format.
+  Built made = built("gpt2", 1024);
+  made.plan.precision = Precision::fp64;
+  for (const BlockPair& pair :
+       {layer_blocks(made.inputs()), embedding_blocks(made.inputs()), head_blocks(made.inputs())}) {
+    for (const Block* block : {&pair.forward, &pair.backward}) {
+      for (const Operand& each : block->operands) {
+        CAPTURE(block->name, each.name);
+        CHECK(each.dtype == (each.role == Role::batch ? DType::int64 : DType::fp64));
+      }
+      for (const Operation& op : block->operations) CHECK(op.dtype == DType::fp64);
+    }
+  }
+  // Reads 8 + 3 * 8 bytes and writes 3 * 8 + 8: the master is the parameter.
+  CHECK(adam_block(made.inputs(), 1000).operations[0].bytes.count() == 64'000);
+  CHECK(gradient_norm_block(made.inputs(), 1000).operations[0].bytes.count() == 8 * 1000 + 8);
+}
+
+TEST_CASE("A product of unfused attention says which of its operands' heads it multiplies") {
+  Built made = built("gpt2", 1024);
+  made.plan.precision = Precision::fp32;
+  const BlockPair layer = layer_blocks(made.inputs());
+  const std::vector<std::pair<std::string, Product>> forward{{"scores", Product::scores},
+                                                             {"context", Product::context}};
+  const std::vector<std::pair<std::string, Product>> backward{
+      {"context.dgrad", Product::weights_gradient},
+      {"value.grad", Product::value_gradient},
+      {"query.grad", Product::query_gradient},
+      {"key.grad", Product::key_gradient}};
+  for (const auto& [name, which] : forward) CHECK(operation(layer.forward, name).product == which);
+  for (const auto& [name, which] : backward) {
+    CHECK(operation(layer.backward, name).product == which);
+  }
+  for (const Operation& op : layer.backward.operations) {
+    CHECK((op.kind == OpKind::batched_gemm) == (op.product != Product::none));
+  }
+}
+
+TEST_CASE("A loss leaves exponentials and three numbers per token for its backward") {
+  // The largest logit, the sum of exponentials and the label's logit, in fp32.
+  const Built made = built("gpt2", 512);
+  const BlockPair head = head_blocks(made.inputs());
+  const Operation& loss = operation(head.forward, "loss");
+  REQUIRE(loss.writes.size() == 2);
+  const Operand& statistics = head.forward.operands[loss.writes[1]];
+  CHECK(statistics.name == "loss.statistics");
+  CHECK(statistics.role == Role::saved);
+  CHECK(statistics.dtype == DType::fp32);
+  CHECK(statistics.shape == std::array<std::int64_t, 3>{1, 512, 3});
+  const Operation& back = operation(head.backward, "loss.backward");
+  CHECK(head.backward.operands[back.reads[2]].name == "loss.statistics");
+}
+
 TEST_CASE("An embedding reads one row per token, and adds positions behind the tokens' sum") {
   // GPT-2, two sequences of 512: 1024 rows of 768 in bf16 and int64 tokens; positions are read once
   // for both. Their fp32 gradient is read and written.
