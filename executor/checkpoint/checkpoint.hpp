@@ -1,0 +1,91 @@
+#pragma once
+// Where a run can start again: parameters and moments in a folder, cut as the ranks were that wrote
+// them and readable under any other cut. One folder per checkpoint:
+//
+//   step-0000000040/part-00003.bin    what rank 3 is the writer of, tile after tile
+//   step-0000000040/part-00003.json   which tiles those are, with a CRC-32C of each
+//   step-0000000040/manifest.json     last of all: the run, the tensors, the parts. What has no
+//                                     manifest is no checkpoint.
+//   latest                            the name of the newest one, for people and scripts
+//
+// Every file is written beside, flushed, renamed, its folder flushed; the manifest follows when all
+// ranks have come so far, `latest` follows the manifest, and only then is the oldest removed. So
+// whatever dies between any two steps, the newest checkpoint with a manifest is whole. All ranks
+// see one folder (a shared file system).
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "executor/checkpoint/durable_file.hpp"
+#include "executor/runner.hpp"
+
+namespace orrery::executor {
+
+/// What a checkpoint is of. Another model's or another arithmetic's is refused.
+struct CheckpointRun {
+  std::string model{};  // its name, for messages
+  std::vector<StateTensor> tensors{};
+  models::DType format = models::DType::fp32;
+  Arithmetic arithmetic = Arithmetic::real;
+  std::uint64_t seed = 1;
+};
+
+/// What a rank holds, and the way to it: a Runner's, or a test's.
+struct CheckpointState {
+  std::vector<StateRun> runs{};
+  std::function<void(StateKind, std::int64_t local, std::int64_t count, void* to)> read{};
+  std::function<void(StateKind, std::int64_t local, std::int64_t count, const void* from)> load{};
+};
+CheckpointState state_of(Runner& runner);
+
+struct CheckpointSettings {
+  std::string folder{};
+  int rank = 0;
+  int ranks = 1;
+  std::int64_t keep = 2;                              // checkpoints
+  std::function<void(const std::string&)> barrier{};  // of all ranks; nothing where there is one
+  std::function<void()> alive{};                      // called now and then while it works
+  StepDone step{};                                    // tests die here
+};
+
+/// How far a checkpoint had come.
+struct CheckpointFound {
+  std::int64_t steps = 0;  // updates that the state has seen
+  std::uint64_t seed = 1;
+};
+
+class Checkpoints {
+ public:
+  Checkpoints(CheckpointSettings settings, CheckpointRun run)
+      : settings_{std::move(settings)}, run_{std::move(run)} {}
+
+  /// All ranks together, between two steps.
+  /// Errors  RunFailure{local_failure}: the disk; whatever `barrier` throws
+  void save(const CheckpointState& state, std::int64_t steps) const;
+
+  /// The newest one with a manifest; nothing in an empty or absent folder.
+  /// Errors  InputError in one sentence: damaged, of another model, another format or seed
+  std::optional<CheckpointFound> newest() const;
+
+  /// Fills the state of this rank from the checkpoint of `steps`.
+  /// Errors  InputError: a part that is missing or damaged, elements that nobody wrote
+  void restore(const CheckpointState& state, std::int64_t steps) const;
+
+ private:
+  std::string folder_of(std::int64_t steps) const;
+  void write_part(const CheckpointState& state, const std::string& folder) const;
+  void write_manifest(const std::string& folder, std::int64_t steps) const;
+  void remove_old() const;
+  void wait_for_all(const std::string& what) const;
+  void alive() const;
+  void say(std::string_view step) const;
+  void require_same_run(const std::string& manifest, const Json& found) const;
+
+  CheckpointSettings settings_;
+  CheckpointRun run_;
+};
+
+}  // namespace orrery::executor

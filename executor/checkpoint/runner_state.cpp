@@ -1,0 +1,15 @@
+// The state of a Runner, as checkpoints take it.
+
+#include "executor/checkpoint/checkpoint.hpp"
+
+namespace orrery::executor {
+
+CheckpointState state_of(Runner& runner) {
+  return {.runs = runner.state_runs(),
+          .read = [&runner](StateKind kind, std::int64_t local, std::int64_t count,
+                            void* to) { runner.read_state(kind, local, count, to); },
+          .load = [&runner](StateKind kind, std::int64_t local, std::int64_t count,
+                            const void* from) { runner.load_state(kind, local, count, from); }};
+}
+
+}  // namespace orrery::executor
