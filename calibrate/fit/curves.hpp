@@ -1,0 +1,62 @@
+#pragma once
+// From measured points to the curves of hardware/: robust fits in relative error, each with its
+// error on points that the fit had not seen.
+
+#include <string>
+#include <vector>
+
+#include "hardware/calibration.hpp"
+#include "hardware/curve.hpp"
+
+namespace orrery::calibrate {
+
+/// One product, measured. Work and traffic are of one product; `time` too.
+struct ProductPoint {
+  hardware::GemmShape shape;
+  Flops work{};
+  Bytes traffic{};
+  Time time{};
+};
+
+/// What products are set against: rates that make shares of the fitted parameters.
+struct Roof {
+  FlopRate peak{};
+  Bandwidth memory{};
+  double most_share = 1;  // of either; a GPU file's shares end at 1
+};
+
+/// GEMM: three parameters and what they miss by shape, each point's median over repetitions.
+///   min sum_i robust(log(t_i / (overhead + (x_i^4 + y_i^4)^(1/4))))
+/// x, y: hardware::GemmCurve. `leave_out_error_pct`: median absolute error, every fifth point in
+/// turn predicted by the other four fifths, residuals included.
+struct ProductFit {
+  hardware::GemmCurve curve;
+  std::vector<hardware::ShapeResidual::Sample> residuals;
+  double leave_out_error_pct = 0, plain_error_pct = 0;  // without residuals, of the fit itself
+};
+
+/// Errors  no point: ContractError
+ProductFit fit_products(const std::vector<ProductPoint>& points, const Roof& roof);
+
+/// A kind of kernel at some traffic.
+struct KernelPoint {
+  Bytes traffic{};
+  Time time{};
+};
+
+/// The table of medians, or overhead and rate: whichever predicts left-out sizes better.
+struct KernelFit {
+  hardware::KernelCurve curve;
+  double leave_out_error_pct = 0;
+  std::size_t sizes = 0;
+};
+
+/// Points of nearly the same traffic (within 2 %) are one size, their median time.
+/// Errors  no point: ContractError
+KernelFit fit_kernel(const std::vector<KernelPoint>& points);
+
+/// Median absolute error, in per cent, of interpolating each inner point of a table from the
+/// others; of a table of two points or fewer, nothing can be said: 0.
+double interpolation_error_pct(const hardware::SizeTable& table);
+
+}  // namespace orrery::calibrate

@@ -1,0 +1,163 @@
+#include "calibrate/harness/harness.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+#include <optional>
+
+#include "sim/errors.hpp"
+
+namespace orrery::calibrate {
+
+namespace {
+
+class MachineClock : public Clock {
+ public:
+  Time now() override {
+    const auto since = std::chrono::steady_clock::now().time_since_epoch();
+    return Time{std::chrono::duration_cast<std::chrono::nanoseconds>(since).count() * 1000};
+  }
+
+  /// A chain of multiplications, each of which waits for the one before: clock cycles, no memory.
+  Time reference_work() override {
+    const Time begin = now();
+    std::uint64_t x = 88172645463325252u;
+    for (int i = 0; i < 50'000; ++i) x = x * 6364136223846793005u + 1442695040888963407u;
+    sink_ = x;
+    return now() - begin;
+  }
+
+ private:
+  volatile std::uint64_t sink_ = 0;
+};
+
+Time whole(const std::vector<Time>& parts) {
+  return std::accumulate(parts.begin(), parts.end(), Time{});
+}
+
+}  // namespace
+
+std::unique_ptr<Clock> machine_clock() {
+  return std::make_unique<MachineClock>();
+}
+
+Time quantile(std::vector<Time> values, double share) {
+  ensure(!values.empty() && share >= 0 && share <= 1, "a quantile is of something");
+  std::sort(values.begin(), values.end());
+  const double place = share * static_cast<double>(values.size() - 1);
+  const auto low = static_cast<std::size_t>(place);
+  const std::size_t high = std::min(low + 1, values.size() - 1);
+  return values[low] + scaled(values[high] - values[low], place - static_cast<double>(low));
+}
+
+double relative_spread(const std::vector<Time>& values) {
+  if (values.size() < 2) return 0;
+  const Time middle = quantile(values, 0.5);
+  if (middle <= Time{}) return 0;
+  return ratio(quantile(values, 0.75) - quantile(values, 0.25), middle);
+}
+
+Time Measurement::median(std::size_t part) const {
+  return quantile(parts.at(part), 0.5);
+}
+
+/// Runs between two looks at the reference work.
+struct Harness::Batch {
+  std::vector<std::vector<Time>> runs;  // by run, by part
+  Time worst_reference{};
+};
+
+Harness::Harness(Clock& clock, Rules rules, std::uint64_t seed)
+    : clock_{clock}, rules_{rules}, order_{seed} {
+  end_ = clock_.now() + rules_.budget;
+  best_reference_ = clock_.reference_work();
+  for (int i = 0; i < 4; ++i) best_reference_ = std::min(best_reference_, clock_.reference_work());
+}
+
+Time Harness::left() {
+  return std::max(Time{}, end_ - clock_.now());
+}
+
+Harness::Batch Harness::run_batch(Subject& subject, Time limit) {
+  Batch batch;
+  batch.worst_reference = clock_.reference_work();
+  const Time stop = clock_.now() + std::min(limit, rules_.batch);
+  do {
+    std::vector<Time> times(subject.parts());
+    subject.run(times);
+    batch.runs.push_back(std::move(times));
+  } while (clock_.now() < stop && static_cast<int>(batch.runs.size()) < rules_.most_runs);
+  const Time after = clock_.reference_work();
+  best_reference_ = std::min({best_reference_, batch.worst_reference, after});
+  batch.worst_reference = std::max(batch.worst_reference, after);
+  return batch;
+}
+
+Measurement Harness::measure_one(Subject& subject, Time limit) {
+  Measurement found;
+  found.name = subject.name();
+  found.parts.resize(subject.parts());
+  const Time stop = clock_.now() + limit;
+  subject.prepare();
+  std::vector<Time> times(subject.parts());
+  for (int i = 0; i < rules_.warm_up; ++i) subject.run(times);
+
+  std::vector<Time> wholes;
+  std::optional<Batch> least_disturbed;
+  const auto keep = [&](const Batch& batch) {
+    for (const auto& run : batch.runs) {
+      for (std::size_t p = 0; p < run.size(); ++p) found.parts[p].push_back(run[p]);
+      wholes.push_back(whole(run));
+    }
+  };
+  do {
+    Batch batch = run_batch(subject, stop - clock_.now());
+    if (ratio(batch.worst_reference, best_reference_) <= rules_.disturbed) {
+      keep(batch);
+    } else {
+      found.discarded_runs += static_cast<int>(batch.runs.size());
+      const bool better =
+          !least_disturbed || batch.worst_reference < least_disturbed->worst_reference;
+      if (better) least_disturbed = std::move(batch);
+    }
+    found.spread = relative_spread(wholes);
+    const bool enough = static_cast<int>(wholes.size()) >= rules_.least_runs;
+    found.settled = enough && found.spread < rules_.settled;
+  } while (!found.settled && clock_.now() < stop &&
+           static_cast<int>(wholes.size()) < rules_.most_runs);
+  if (wholes.empty()) {
+    found.disturbed = true;
+    found.discarded_runs -= static_cast<int>(least_disturbed->runs.size());
+    keep(*least_disturbed);
+    found.spread = relative_spread(wholes);
+  }
+  subject.finish();
+  discarded_ += found.discarded_runs;
+  return found;
+}
+
+std::vector<Measurement> Harness::measure(const std::vector<Subject*>& subjects, double share,
+                                          const Watcher& watcher) {
+  std::vector<std::size_t> order(subjects.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::shuffle(order.begin(), order.end(), order_);
+  const Time end = clock_.now() + scaled(left(), share);
+  std::vector<std::optional<Measurement>> found(subjects.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (watcher && !watcher(i, order.size())) break;
+    const Time remaining = end - clock_.now();
+    if (remaining <= Time{}) break;
+    const auto points = static_cast<std::int64_t>(order.size() - i);
+    const Time limit = std::min(rules_.point, Time{remaining.count() / points});
+    found[order[i]] = measure_one(*subjects[order[i]], limit);
+  }
+  if (watcher) watcher(order.size(), order.size());
+  std::vector<Measurement> answer;
+  for (auto& each : found) {
+    if (each) answer.push_back(std::move(*each));
+  }
+  return answer;
+}
+
+}  // namespace orrery::calibrate

@@ -1,0 +1,47 @@
+#pragma once
+// Measurements out of other people's logs. The format is recognised by content, never by name.
+// Lines that no format knows are counted and shown, never silently skipped; what cannot be trusted
+// (a run of one rank, wrong results, a failed job) is refused with the place where it stands.
+// Limits: 128 MiB a file, 256 levels of JSON. Compressed files are refused with a hint.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "calibrate/sample.hpp"
+
+namespace orrery::calibrate {
+
+enum class LogFormat : std::uint8_t {
+  nccl_tests,
+  nccl_tests_json,
+  nccl_log,
+  osu,
+  perftest,
+  perftest_json,
+  fio,
+  babelstream,
+  kineto,
+};
+std::string_view name(LogFormat format);  // "nccl-tests", "nccl-tests JSON", ...
+
+struct UnknownLine {
+  std::size_t line = 0;
+  std::string text;
+};
+
+struct Imported {
+  LogFormat format = LogFormat::nccl_tests;
+  std::string file;
+  std::vector<Sample> samples;
+  std::vector<UnknownLine> unknown;  // all of them
+  std::vector<std::string> notes;    // what was inferred, dropped or is missing
+  Json facts = Json::object();       // of the log as a whole: version, ranks, rings, totals
+};
+
+/// Errors  unreadable or unknown content, a malformed row, what is refused: InputError
+Imported import_log(const std::string& path);
+/// The same of a text in memory; `name` is what errors call it.
+Imported import_text(std::string_view text, const std::string& name);
+
+}  // namespace orrery::calibrate

@@ -1,0 +1,150 @@
+// perftest (ib_write_bw, ib_read_lat ...): a title, `key : value` twice a line, a header whose
+// names carry the unit, rows. Bandwidth is MiB/sec, or Gb/sec under --report_gbits; latency usec.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "calibrate/import/log_lines.hpp"
+#include "sim/input/text.hpp"
+
+namespace orrery::calibrate {
+
+namespace {
+
+/// `BW average[Gb/sec]` is one column of two words: where each begins and its unit.
+struct Column {
+  std::string_view name, unit;
+};
+
+std::vector<Column> header_columns(std::string_view header) {
+  constexpr std::string_view names[] = {"#bytes",  "#iterations", "BW peak", "BW average",
+                                        "MsgRate", "t_min",       "t_max",   "t_typical",
+                                        "t_avg",   "t_stdev"};
+  std::vector<std::pair<std::size_t, Column>> found;
+  for (const std::string_view name : names) {
+    const std::size_t at = header.find(name);
+    if (at == std::string_view::npos) continue;
+    const std::string_view rest = header.substr(at + name.size());
+    const bool bracket = starts_with(rest, "[");
+    found.push_back({at, {name, bracket ? rest.substr(1, rest.find(']') - 1) : ""}});
+  }
+  std::sort(found.begin(), found.end(), [](auto& a, auto& b) { return a.first < b.first; });
+  std::vector<Column> columns;
+  for (auto& each : found) columns.push_back(each.second);
+  return columns;
+}
+
+/// "RDMA_Write BW Test" -> "rdma_write".
+std::string quantity_of_title(std::string_view title) {
+  std::string name{words(title).front()};
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name;
+}
+
+/// "mlx5_5" of `Device         : mlx5_5`.
+std::string value_behind(std::string_view text, std::string_view key) {
+  const auto rest = behind(text, key);
+  const auto value = rest ? behind(*rest, ":") : std::nullopt;
+  const auto found = value ? words(*value) : std::vector<std::string_view>{};
+  return found.empty() ? std::string{} : std::string{found.front()};
+}
+
+Value value_in(double number, const Column& column, const std::string& place) {
+  if (column.unit == "usec") return microseconds(number);
+  if (const auto rate = rate_of(number, column.unit)) return *rate;
+  throw InputError{place, fmt::format("expected a column in MiB/sec, Gb/sec or usec, found \"{}\"",
+                                      column.unit)};
+}
+
+class PerftestReader {
+ public:
+  explicit PerftestReader(const std::string& file) : file_{file} {
+    imported_.format = LogFormat::perftest;
+    imported_.file = file;
+  }
+
+  Imported read(const std::vector<LogLine>& lines) {
+    for (const LogLine& line : lines) take(line);
+    for (Sample& sample : imported_.samples) sample.device = device_;
+    return std::move(imported_);
+  }
+
+ private:
+  void take(const LogLine& line) {
+    const std::string_view text = trimmed(line.text);
+    const auto cells = words(text);
+    if (cells.empty() || starts_with(text, "-----")) return;
+    if (contains(text, " Test") && (contains(text, " BW ") || contains(text, " Latency "))) {
+      quantity_ = quantity_of_title(text);
+    } else if (starts_with(text, "#bytes")) {
+      columns_ = header_columns(text);
+    } else if (contains(text, " : ") || contains(text, "address:") || starts_with(text, "GID")) {
+      const std::string device = value_behind(text, "Device");
+      if (!device.empty()) device_ = device;
+    } else if (!columns_.empty() && to_integer(cells.front())) {
+      row(line, cells);
+    } else {
+      imported_.unknown.push_back({line.number, std::string{line.text}});
+    }
+  }
+
+  void row(const LogLine& line, const std::vector<std::string_view>& cells) {
+    const std::string place = place_of(file_, line);
+    const auto average = std::find_if(columns_.begin(), columns_.end(), [](const Column& each) {
+      return each.name == "BW average" || each.name == "t_typical";
+    });
+    const auto at = static_cast<std::size_t>(average - columns_.begin());
+    const auto number = at < cells.size() ? to_number(cells[at]) : std::nullopt;
+    if (average == columns_.end() || !number || *number <= 0) {
+      throw InputError{place, "expected a row with an average bandwidth or a typical latency"};
+    }
+    Sample sample;
+    sample.quantity = quantity_;
+    sample.detail = average->name == "t_typical" ? "latency" : "bandwidth";
+    sample.value = value_in(*number, *average, place);
+    sample.size = Bytes{*to_integer(cells.front())};
+    sample.ranks = 2;
+    sample.count = cells.size() > 1 ? to_integer(cells[1]).value_or(1) : 1;
+    sample.software = "perftest";
+    sample.place = place;
+    imported_.samples.push_back(std::move(sample));
+  }
+
+  const std::string& file_;
+  Imported imported_;
+  std::vector<Column> columns_;
+  std::string quantity_ = "rdma", device_;
+};
+
+}  // namespace
+
+Imported read_perftest(const std::vector<LogLine>& lines, const std::string& file) {
+  return PerftestReader{file}.read(lines);
+}
+
+/// `--out_json`: test_info and results; rates are in MiB/sec unless the file says Gb/sec.
+Imported read_perftest_json(const Node& root) {
+  Imported imported;
+  imported.format = LogFormat::perftest_json;
+  imported.file = root.file();
+  const Node info = root["test_info"], results = root["results"];
+  Sample sample;
+  sample.quantity = quantity_of_title(info.value_or<std::string>("test", "rdma"));
+  sample.device = info.value_or<std::string>("Device", "");
+  const bool bits = info.value_or<std::string>("BW_unit", "") == "Gb/sec";
+  const double average = results["BW_average"].as<double>();
+  if (average <= 0) results["BW_average"].fail_expected("a bandwidth above 0");
+  sample.detail = "bandwidth";
+  sample.value = *rate_of(average, bits ? "Gb/sec" : "MiB/sec");
+  sample.size = Bytes{results["MsgSize"].integer(1, std::int64_t{1} << 40)};
+  sample.count = results["n_iterations"].integer(0, std::int64_t{1} << 60);
+  sample.ranks = 2;
+  sample.software = "perftest";
+  sample.place = results.place();
+  imported.samples.push_back(std::move(sample));
+  return imported;
+}
+
+}  // namespace orrery::calibrate

@@ -1,0 +1,28 @@
+#pragma once
+// The machine and the software that a measurement was made with: what makes it repeatable.
+
+#include <string>
+
+#include "sim/input/document.hpp"
+#include "sim/quantity.hpp"
+
+namespace orrery::calibrate {
+
+struct Machine {
+  std::string processor;  // "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz"
+  int cores = 1;          // that this process may use
+  Bytes memory{};         // of the machine
+  std::string system;     // "Linux 6.1.0"
+  std::string compiler;   // "gcc 12.2.0"
+  std::string library;    // what the device says of itself: "OpenBLAS 0.3.21 ..."
+  std::string date;       // "2026-11-21"
+};
+
+/// This machine. What cannot be found out is "unknown".
+Machine this_machine(const std::string& device_description);
+
+/// One line for `sources`: "calibrated 2026-11-21 on PROCESSOR, 2 cores; LIBRARY; ...".
+std::string source_line(const Machine& machine);
+Json to_json(const Machine& machine);
+
+}  // namespace orrery::calibrate
