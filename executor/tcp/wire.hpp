@@ -1,0 +1,136 @@
+#pragma once
+// Messages between every two ranks of a run, over one TCP connection each. A message belongs to a
+// stream of its sender; the k-th message of a stream meets the receiver's k-th receive on it,
+// whichever comes first: what nobody waits for yet is kept. One thread calls; `abort` may come from
+// another. Nothing moves but inside `send` and `progress`.
+//
+// A peer may close its connection when all it owes has been sent: only who still waits for it, or
+// has something for it, fails.
+
+#include <poll.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "executor/launch/store.hpp"
+
+namespace orrery::executor {
+
+using Stream = std::uint64_t;
+
+/// Memory of a message.
+struct Block {
+  std::unique_ptr<std::byte[]> memory;
+  std::size_t capacity = 0;
+
+  std::byte* data() const { return memory.get(); }
+};
+
+class Wire {
+ public:
+  using Done = std::function<void()>;
+  using Taken = std::function<void(Block)>;
+
+  /// Connects to all other ranks, whose addresses it finds in the store.
+  /// Errors  RunFailure{peer_failed}: `ranks 2 3 did not connect within 30 s`
+  Wire(Store& store, std::string_view job, std::chrono::milliseconds patience);
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
+
+  int rank() const { return rank_; }
+  int ranks() const { return static_cast<int>(peers_.size()); }
+
+  /// `data` stays until `done`, which may come before `send` returns.
+  void send(int peer, Stream stream, const std::byte* data, std::size_t size, Done done);
+  /// The wire keeps the block and gives it back to the pool.
+  void send(int peer, Stream stream, Block block, std::size_t size, Done done);
+  /// Errors  the message has another size: ContractError
+  void receive(int peer, Stream stream, std::byte* into, std::size_t size, Done done);
+  /// Hands over the message as it lies.
+  void take(int peer, Stream stream, std::size_t size, Taken taken);
+
+  Block block(std::size_t size);
+  void give_back(Block block);
+
+  /// Moves what can move; sleeps for at most `patience` if nothing can.
+  /// Errors  RunFailure{peer_failed}: aborted, or a peer is lost that is still needed
+  void progress(std::chrono::milliseconds patience);
+  void refuse_if_aborted();
+  void abort(std::string_view why) noexcept;
+
+ private:
+  struct Header {
+    Stream stream = 0;
+    std::uint64_t size = 0;
+  };
+  struct Outgoing {
+    Header header{};
+    const std::byte* data = nullptr;
+    std::size_t sent = 0;  // of header and data together
+    Block owned{};
+    Done done{};
+  };
+  struct Posted {
+    std::byte* into = nullptr;
+    std::size_t size = 0;
+    Done done{};
+    Taken taken{};  // where `into` is nothing
+  };
+  struct Arrived {
+    Block block;
+    std::size_t size = 0;
+  };
+  struct Line {  // of one stream: at most one of the two holds something
+    std::deque<Posted> posted;
+    std::deque<Arrived> arrived;
+  };
+  struct Peer {
+    int rank = 0;
+    Socket socket;
+    std::deque<Outgoing> out;
+    std::unordered_map<Stream, Line> lines;
+    std::size_t expected = 0;  // posted receives and the one that is under way
+    std::string lost;          // why the connection ended
+    // What is being read.
+    std::unique_ptr<std::byte[]> buffer;
+    std::size_t begin = 0, end = 0;  // of what is in the buffer
+    bool in_message = false, bound = false;
+    Header header;
+    std::size_t got = 0;
+    Posted target;  // where bound
+    Block block;    // where there is no `into`
+  };
+
+  void connect(Store& store, std::string_view job, std::chrono::milliseconds patience);
+  void post(Peer& peer, Stream stream, Posted posted);
+  void enqueue(Peer& peer, Outgoing message);
+  void write(Peer& peer);
+  void read(Peer& peer);
+  bool fill(Peer& peer, std::byte* to, std::size_t size, std::size_t& got);
+  void begin_message(Peer& peer);
+  void end_message(Peer& peer);
+  void complete(Posted& posted, Block block, std::size_t size);
+  void require(const Peer& peer) const;
+
+  int rank_;
+  std::vector<Peer> peers_;  // by rank; one's own is empty
+  std::vector<Block> pool_;
+  std::vector<pollfd> watched_;  // of `progress`, kept for their memory
+  std::vector<Peer*> whose_;
+  Socket wake_;
+  std::atomic<bool> aborted_{false};
+  std::mutex why_lock_;
+  std::string why_;
+};
+
+}  // namespace orrery::executor
