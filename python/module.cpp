@@ -92,8 +92,8 @@ std::string answer_report(const Answer& answer, bool explain, int width) {
 }
 
 void save_trace(const Answer& answer, const std::string& path, bool operations) {
-  write_trace(answer.prediction, operations ? TraceDetail::operations : TraceDetail::instructions,
-              path);
+  const TraceDetail detail = operations ? TraceDetail::operations : TraceDetail::instructions;
+  write_trace(trace_of(answer.prediction, detail), path);
 }
 
 Names catalogue(const std::string& kind) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "scenarios/scenario.hpp"
+#include "sim/trace/trace.hpp"
 
 namespace orrery::scenarios {
 
@@ -25,14 +26,17 @@ struct ReportOptions {
 std::string report(const models::Question& question, const models::Prediction& prediction,
                    const ReportOptions& options);
 
-/// Writes the predicted step as a Chrome trace: the first rank of each class is a process, each of
+/// The predicted step as a trace: the first rank of each class is a process, each of
 /// its queues a thread.
 ///   instructions  what the schedule says, and the host's part of each
 ///   operations    every kernel, collective, transfer and launch; FLOPs and bytes are charged
 ///                 once, so their sums are the Program's ledger
 /// `args.id` is "rank/instruction" or "rank/instruction/block.layer/operation".
-/// Errors  a file that cannot be written: InputError
+/// Its note `peak_memory_bytes` is that of the worst rank.
 enum class TraceDetail : std::uint8_t { instructions, operations };
-void write_trace(const models::Prediction& prediction, TraceDetail detail, const std::string& path);
+Trace trace_of(const models::Prediction& prediction, TraceDetail detail);
+
+/// Errors  a file that cannot be written: InputError
+void write_trace(const Trace& trace, const std::string& path);
 
 }  // namespace orrery::scenarios

@@ -150,12 +150,16 @@ class ClassTrace {
 
 }  // namespace
 
-void write_trace(const models::Prediction& prediction, TraceDetail detail,
-                 const std::string& path) {
+Trace trace_of(const models::Prediction& prediction, TraceDetail detail) {
   Trace trace;
   for (std::uint32_t c = 0; c < prediction.program->classes.size(); ++c) {
     ClassTrace{prediction, c, detail, trace}.record(prediction.times);
   }
+  trace.note("peak_memory_bytes", prediction.memory.at(prediction.fullest).total.count());
+  return trace;
+}
+
+void write_trace(const Trace& trace, const std::string& path) {
   std::ofstream file{path, std::ios::binary};
   if (file) write_chrome(trace, file);
   file.flush();

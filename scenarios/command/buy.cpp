@@ -150,7 +150,8 @@ void add_buy(CLI::App& application, int& exit_code) {
       ->delimiter(',');
   command.add_option("--top", flags->top, "How many clusters to show (10)")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1000}));
-  command.add_option("--threads", flags->threads, "Threads (all of the machine)");
+  command.add_option("--threads", flags->threads, "Threads (all of the machine)")
+      ->check(CLI::Range(1U, most_threads));
   command.add_flag("--json", flags->json, "One JSON document instead of the tables");
   command.callback([flags, &exit_code] { exit_code = buy(*flags); });
 }

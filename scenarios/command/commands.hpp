@@ -14,6 +14,9 @@ inline constexpr int exit_wrong_input = 2;
 inline constexpr int exit_our_fault = 3;
 inline constexpr int exit_interrupted = 130;  // Ctrl-C: what was there by then is printed
 
+/// The most worker threads that a search takes.
+inline constexpr unsigned most_threads = 1024;
+
 /// `exit_code` is exit_done when a callback begins and outlives the application.
 void add_simulate(CLI::App& application, int& exit_code);
 void add_show(CLI::App& application, int& exit_code);
@@ -21,6 +24,7 @@ void add_validate(CLI::App& application, int& exit_code);
 void add_plan(CLI::App& application, int& exit_code);
 void add_buy(CLI::App& application, int& exit_code);
 void add_fit(CLI::App& application, int& exit_code);
+void add_compare(CLI::App& application, int& exit_code);
 void add_fit_software(CLI::App& fit, int& exit_code);  // below `fit`
 
 }  // namespace orrery::scenarios

@@ -51,7 +51,7 @@ int simulate(const SimulateFlags& flags) {
   const std::optional<double> tokens = tokens_of(flags, scenario);
   const double load = std::chrono::duration<double>(Clock::now() - begin).count();
   const models::Prediction prediction = models::predict(question);
-  if (flags.trace) write_trace(prediction, detail, *flags.trace);
+  if (flags.trace) write_trace(trace_of(prediction, detail), *flags.trace);
   if (flags.json) {
     fmt::print("{}\n", to_json(question, prediction, load).dump(2));
   } else {

@@ -129,6 +129,19 @@ void append_record(std::string& out, const Trace& trace, const TraceRecord& reco
   out += "}}";
 }
 
+void append_notes(std::string& out, const Trace& trace) {
+  if (trace.notes().empty()) return;
+  out += ",\n\"otherData\":{";
+  std::string_view separator;
+  for (const auto& [key, figure] : trace.notes()) {
+    out += separator;
+    separator = ",";
+    append_string(out, key);
+    fmt::format_to(std::back_inserter(out), ":{}", figure);
+  }
+  out += "}";
+}
+
 /// The records' numbers by process, thread, start; the order added among equals.
 std::vector<std::size_t> sorted(const Trace& trace) {
   std::vector<std::size_t> order(trace.records().size());
@@ -157,7 +170,9 @@ void write_chrome(const Trace& trace, std::ostream& out) {
     out.write(text.data(), static_cast<std::streamsize>(text.size()));
     text.clear();
   }
-  text += "\n]}\n";
+  text += "\n]";
+  append_notes(text, trace);
+  text += "}\n";
   out.write(text.data(), static_cast<std::streamsize>(text.size()));
 }
 

@@ -7,6 +7,7 @@
 // Source  Google, "Trace Event Format" (docs.google.com, document of the Catapult project)
 
 #include <ostream>
+#include <string>
 
 #include "sim/trace/trace.hpp"
 
@@ -14,6 +15,12 @@ namespace orrery {
 
 /// The same trace gives the same bytes. Bytes that are not UTF-8 are written as U+FFFD, so what
 /// comes out is JSON whatever the names are. The stream's state tells whether all was written.
+/// The trace's figures stand in `otherData`.
 void write_chrome(const Trace& trace, std::ostream& out);
+
+/// Reads complete events that carry `args.id`, with the names of their processes and threads; other
+/// events, which a viewer may have added, are passed over. Times are rounded to a picosecond.
+/// Errors  not a Chrome trace, no event with an id, a time that is no number: InputError
+Trace read_chrome(const std::string& path);
 
 }  // namespace orrery

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -47,6 +48,10 @@ class Trace {
     std::size_t thread;   // among the queues of its process, from 0
     std::string name;
   };
+  /// A figure of the whole trace, such as a peak of memory; said again, it is replaced.
+  void note(std::string_view key, std::int64_t figure) { notes_[std::string{key}] = figure; }
+  const std::map<std::string, std::int64_t>& notes() const { return notes_; }
+
   const std::vector<std::string>& processes() const { return processes_; }
   const std::vector<Queue>& tracks() const { return tracks_; }
   const std::vector<TraceRecord>& records() const { return records_; }
@@ -61,6 +66,7 @@ class Trace {
   std::vector<Queue> tracks_;
   std::vector<TraceRecord> records_;
   std::unordered_map<std::string, Process> process_of_;
+  std::map<std::string, std::int64_t> notes_;
 };
 
 }  // namespace orrery

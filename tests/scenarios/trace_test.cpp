@@ -25,7 +25,7 @@ struct Written {
 
 Written written(const models::Prediction& prediction, TraceDetail detail) {
   const Scratch scratch;
-  write_trace(prediction, detail, scratch.path("trace.json"));
+  write_trace(trace_of(prediction, detail), scratch.path("trace.json"));
   const Json json = parsed(scratch.read("trace.json"));
   Written trace;
   for (const Json& event : json.at("traceEvents")) {

@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 
 #include <cmath>
+#include <cstdio>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -154,6 +156,40 @@ TEST_CASE("A long trace is whole: every record, in pieces or not") {
     REQUIRE(std::llround(event.at("ts").get<double>() * 1e6) == i * 1'000'003);
     REQUIRE(std::llround(event.at("dur").get<double>() * 1e6) == i);
   }
+}
+
+TEST_CASE("What was written is read again: records, tracks and figures") {
+  Trace trace;
+  const Track compute = trace.add_track("rank 3 (stage 1)", "compute");
+  const Track sends = trace.add_track("rank 3 (stage 1)", "comm:pp");
+  trace.add({.track = sends, .start = 7_us, .duration = 1_ns, .name = "send", .id = "3/1"});
+  trace.add({.track = compute,
+             .start = Time{1'234'567},
+             .duration = Time{5},
+             .name = "qkv",
+             .id = "3/0/layer.forward.0/qkv",
+             .kind = "gemm",
+             .flops = Flops{12},
+             .bytes = 34_B});
+  trace.note("peak_memory_bytes", 56);
+  const std::string path = "trace_test.read_again.json";
+  std::ofstream{path} << chrome(trace);
+  const Trace again = read_chrome(path);
+  std::remove(path.c_str());
+  CHECK(chrome(again) == chrome(trace));
+  CHECK(again.notes().at("peak_memory_bytes") == 56);
+}
+
+TEST_CASE("A file without an operation's id is no trace to join") {
+  const std::string path = "trace_test.no_ids.json";
+  std::ofstream{path} << R"({"traceEvents":[{"ph":"X","name":"a","ts":1,"dur":1,"pid":0}]})";
+  CHECK_THROWS_WITH(read_chrome(path),
+                    path + ":/traceEvents: no event carries args.id, so there is nothing to join");
+  std::ofstream{path} << R"({"traceEvents":[{"ph":"X","name":"a","ts":-1,"dur":1,"pid":0,)"
+                      << R"("args":{"id":"0/0"}}]})";
+  CHECK_THROWS_WITH(read_chrome(path),
+                    path + ":/traceEvents/0/ts: expected microseconds from 0 to 9e12, found -1");
+  std::remove(path.c_str());
 }
 
 TEST_CASE("Records of no track, or of negative time, are refused") {

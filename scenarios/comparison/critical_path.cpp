@@ -1,0 +1,76 @@
+#include <algorithm>
+#include <map>
+
+#include "scenarios/comparison/joined.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+bool ends_before(const JoinedRecord* a, const JoinedRecord* b) {
+  return a->start + a->duration < b->start + b->duration;
+}
+
+/// Walks back from what ends last: before each record stands the one that ended last when it began,
+/// on its own rank among equals.
+class Walk {
+ public:
+  explicit Walk(const std::vector<JoinedRecord>& records) {
+    for (const JoinedRecord& each : records) {
+      if (!each.launch && each.duration > Time{}) by_end_.push_back(&each);
+    }
+    std::stable_sort(by_end_.begin(), by_end_.end(), ends_before);
+  }
+
+  CriticalPath run() {
+    CriticalPath path;
+    if (by_end_.empty()) return path;
+    std::map<std::string, Time> parts;
+    const JoinedRecord* at = by_end_.back();
+    while (true) {
+      parts[at->record->kind] += at->duration;
+      path.chain.emplace_back(at->path);
+      const JoinedRecord* before = before_start(*at);
+      if (before == nullptr) break;
+      parts["idle"] += at->start - (before->start + before->duration);
+      at = before;
+    }
+    std::reverse(path.chain.begin(), path.chain.end());
+    for (const auto& [kind, time] : parts) {
+      if (time > Time{}) path.parts.push_back({kind, time});
+    }
+    std::stable_sort(path.parts.begin(), path.parts.end(),
+                     [](const auto& a, const auto& b) { return a.time > b.time; });
+    return path;
+  }
+
+ private:
+  const JoinedRecord* before_start(const JoinedRecord& each) const {
+    const auto later = std::upper_bound(by_end_.begin(), by_end_.end(), each.start,
+                                        [](Time start, const JoinedRecord* other) {
+                                          return start < other->start + other->duration;
+                                        });
+    if (later == by_end_.begin()) return nullptr;
+    const JoinedRecord* best = *(later - 1);
+    for (auto it = later; it != by_end_.begin();) {
+      const JoinedRecord* other = *--it;
+      if (ends_before(other, best)) break;
+      if (other->rank == each.rank) return other;
+    }
+    return best;
+  }
+
+  std::vector<const JoinedRecord*> by_end_;
+};
+
+}  // namespace
+
+CriticalPath critical_path(const std::vector<JoinedRecord>& records) {
+  return Walk{records}.run();
+}
+
+CriticalPath critical_path(const Trace& trace) {
+  return critical_path(records_of(trace));
+}
+
+}  // namespace orrery::scenarios
