@@ -14,7 +14,9 @@
 namespace orrery::models {
 
 enum class Recompute : std::uint8_t { none, selective, full };
-enum class Zero : std::uint8_t { none, one };
+/// What data-parallel ranks share among them: optimizer state; and gradients; and parameters.
+/// Source  Rajbhandari et al. 2020, "ZeRO", arXiv 1910.02054
+enum class Zero : std::uint8_t { none, one, two, three };
 enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, fp8, fp64 };
 
 /// All degrees and choices of one training step, complete: read_plan fills what was left out.
@@ -73,7 +75,7 @@ struct Conflict {
 ///   data = gpus / (tensor pipeline)    global_batch = data micro_batch pipeline
 /// `schedule` is "interleaved-1f1b" when there are virtual stages, "1f1b" otherwise; `seq_len` is
 /// the model's longest. Errors: unknown keys, wrong types, and what is known but not simulated
-/// (context and expert parallelism, ZeRO 2 and 3, offloading), each by name.
+/// (context and expert parallelism, offloading), each by name.
 Plan read_plan(const Node& plan, const Model& model, std::int64_t gpus,
                std::vector<std::string>& assumptions);
 

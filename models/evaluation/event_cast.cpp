@@ -51,10 +51,12 @@ void Cast::add_joints(const PricedProgram& priced) {
   for (std::size_t j = 0; j < joints.size(); ++j) {
     joints[j].launch = priced.collective_launch[j];
     joints[j].duration = priced.collectives[j];
-    joints[j].after = &what_is_computed_;
+    joints[j].after = &input_alone_;
     joints[j].queue = Queue::data;
     joints[j].host_waits = program_.collectives[j].host_waits;
   }
+  wait.after = &input_alone_;
+  wait.queue = Queue::compute;
 }
 
 void Cast::add_ranks() {
@@ -64,6 +66,7 @@ void Cast::add_ranks() {
       rank.list = &program_.classes[c];
       rank.rank_class = c;
       rank.replica = replica;
+      rank.joints.assign(program_.collectives.size(), no_task);
     }
   }
 }

@@ -24,6 +24,7 @@ class Cast {
   std::vector<Wire> wires;
   std::vector<Meeting> meetings;
   std::vector<Step> joints;  // as Program::collectives
+  Step wait;                 // of the compute queue, for the task that is its input
 
   std::uint32_t wire_of(const Rank& rank, std::uint32_t channel) const {
     return channel * replicas_ + rank.replica;
@@ -60,7 +61,7 @@ class Cast {
   const Program& program_;
   std::uint32_t tensor_, replicas_;
   PhaseWalk::Blocks blocks_;
-  const std::vector<OpId> what_is_computed_{block_input};  // what a joint waits for
+  const std::vector<OpId> input_alone_{block_input};  // what a joint and a wait wait for
   std::uint32_t first_tensor_meeting_ = 0;
 };
 

@@ -64,7 +64,9 @@ struct Rank {
   std::vector<std::uint32_t> outgoing;  // wires
   // The host.
   std::size_t at = 0;               // instruction
+  bool entered = false;             // it waits, on the compute queue, for what the phase awaits
   std::vector<TaskId> first_tasks;  // of the instructions met so far
+  std::vector<TaskId> joints;       // launched, by joint collective
   PhaseWalk walk;
   TaskId received = no_task;  // the input of the compute instruction to come
   TaskId output = no_task;    // of the compute instruction before

@@ -7,10 +7,6 @@ namespace orrery::models {
 namespace events {
 namespace {
 
-bool runs_phase(Opcode op) {
-  return op == Opcode::forward || op == Opcode::backward || op == Opcode::optimizer;
-}
-
 /// Who tells whom. Three things happen: a host has launched something, the head of a queue has
 /// ended, a transfer has ended. Whoever may have waited for it then looks again.
 class EventRun {
@@ -52,6 +48,7 @@ class EventRun {
 
   void leave_instruction(Rank& rank) {
     ++rank.at;
+    rank.entered = false;
     meet_instruction(rank);
   }
 
@@ -65,11 +62,22 @@ class EventRun {
         return begin_launch(r,
                             transfer ? priced_.transfer_launch : cast_.joints[each.target].launch);
       }
+      if (!rank.entered) enter_phase(r, each);
       if (const Step* step = rank.walk.next()) return begin_launch(r, step->launch);
       rank.output = rank.walk.output();
       leave_instruction(rank);
     }
     rank.host_end = engine_.now();
+  }
+
+  /// The compute queue waits for what a phase awaits: without a launch, as for an event.
+  void enter_phase(std::uint32_t r, const Instruction& each) {
+    Rank& rank = cast_.ranks[r];
+    rank.entered = true;
+    if (each.awaits == no_binding) return;
+    const TaskId awaited = rank.joints.at(each.awaits);
+    ensure(awaited != no_task, "a phase awaits a collective that is not earlier in its list");
+    enqueue(r, {&cast_.wait, rank.progress.add(), awaited, no_meeting});
   }
 
   void begin_launch(std::uint32_t r, Time cost) {
@@ -111,6 +119,7 @@ class EventRun {
     Rank& rank = cast_.ranks[r];
     const Task task{&cast_.joints[joint], rank.progress.add(), rank.lane(Queue::compute).last(),
                     cast_.meeting_of(joint, rank.replica)};
+    rank.joints[joint] = task.id;
     enqueue(r, task);
     leave_instruction(rank);
   }

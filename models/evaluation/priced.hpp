@@ -9,8 +9,10 @@
 //   receive     E_k = max(k-th send ready, receive launched, E_(k-1)) + duration of its channel;
 //               feeds the compute instruction behind it; a blocking one makes the host wait
 //   send        ready = max(L, output of the compute instruction before it)
-//   joint       reductions, ties, norm, gather on queue comm:dp: ready = max(L, compute);
+//   joint       reductions, ties, norm, gathers on queue comm:dp: ready = max(L, compute);
 //               S = max(ready, end of the one before on comm:dp) over all its members
+//   awaits      before the first operation of a phase that awaits a joint collective:
+//               compute = max(host, compute, end of that one)
 //   step        an optimizer's input is ready when comm:dp is done
 // A step begins at 0 with all queues free and ends with the last end on any rank.
 

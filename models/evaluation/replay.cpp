@@ -86,6 +86,7 @@ class Replayer {
   }
 
   void compute(const Instruction& each, std::int64_t input, InstructionRecord& record) {
+    if (each.awaits != no_binding) await(each.awaits);
     state_[state_io].value = input;
     record.start = Time{std::numeric_limits<std::int64_t>::max()};
     for (const Invocation& run : program_.phases[each.target].invocations) {
@@ -97,6 +98,13 @@ class Replayer {
     }
     output_ = state_[state_io].value;
     input_ = 0;
+  }
+
+  void await(std::uint32_t joint) {
+    const Time end = times_.collective_starts[joint] + priced_.collectives[joint];
+    std::int64_t& compute = state_[state_compute].value;
+    awaited_ = end.count() > std::max(compute, host()) ? end.count() : never;
+    compute = std::max({compute, host(), end.count()});
   }
 
   void run_one(std::uint32_t id, std::int64_t layer, InstructionRecord& record) {
@@ -130,6 +138,9 @@ class Replayer {
     record.free = Time{queue.value};
     if (queue.value < start.value) record.cause = Cause::host;
     const ChainBlock::Step& step = block.steps[i];
+    const bool computes = step.queue == state_compute;
+    if (computes && queue.value == awaited_ && start.value == awaited_) record.cause = Cause::joint;
+    if (computes) awaited_ = never;
     for (std::uint32_t at = step.after_begin; at < step.after_end; ++at) {
       const OpId awaited = block.after[at];
       const std::int64_t ready = awaited == block_input ? input : ends_[awaited].value;
@@ -151,6 +162,7 @@ class Replayer {
   Chain<NumberTime> state_{};
   std::size_t index_ = 0;
   std::int64_t input_ = 0, output_ = 0;
+  std::int64_t awaited_ = never;  // end of the joint collective that held compute back until now
 };
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace orrery::models {
 
 /// What an operation's start was waiting for last.
-enum class Cause : std::uint8_t { queue, host, input, dependency };
+enum class Cause : std::uint8_t { queue, host, input, dependency, joint };
 
 /// One instruction of one rank: where its queues stood before and behind it.
 struct InstructionRecord {

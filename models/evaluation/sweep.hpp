@@ -83,10 +83,10 @@ class Sweep {
     switch (each.op) {
       case Opcode::forward:
       case Opcode::backward:
-        compute(rank, each.target, rank.input);
+        compute(rank, each, rank.input);
         return true;
       case Opcode::optimizer:
-        compute(rank, each.target, rank.state[state_data].value);
+        compute(rank, each, rank.state[state_data].value);
         return true;
       case Opcode::send:
         send(rank, each.target);
@@ -98,11 +98,19 @@ class Sweep {
     }
   }
 
-  void compute(Rank& rank, std::uint32_t phase, std::int64_t input) {
+  void compute(Rank& rank, const Instruction& each, std::int64_t input) {
+    if (each.awaits != no_binding) await(rank, each.awaits);
     rank.state[state_io].value = input;
-    run_phase_(phase, rank.state);
+    run_phase_(each.target, rank.state);
     rank.output = rank.state[state_io].value;
     rank.input = 0;
+  }
+
+  void await(Rank& rank, std::uint32_t id) {
+    ensure(joints_[id].done, "a phase awaits a collective that is not earlier in its list");
+    const std::int64_t end = joints_[id].start + priced_.collectives[id].count();
+    std::int64_t& compute = rank.state[state_compute].value;
+    compute = std::max({compute, rank.state[state_host].value, end});
   }
 
   void send(Rank& rank, std::uint32_t id) {

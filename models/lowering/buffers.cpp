@@ -111,7 +111,7 @@ class Binder {
     }
     parts_of_ = last_part ? ~std::uint64_t{0} : key(each);
     if (!last_part) return;
-    each.frees = bit(slot_saved);
+    each.frees |= bit(slot_saved);
     pool(each, saved).give(each.bindings[slot_saved]);
     if (each.bindings[slot_in] != no_binding) {
       each.frees |= bit(slot_in);
@@ -130,13 +130,13 @@ class Binder {
     return (std::uint64_t{each.chunk} << 32) | each.micro_batch;
   }
 
-  /// Is there another part of this backward later on? Parts stand close together.
+  /// Is the next compute another part of this backward?
   bool continues(std::size_t i) const {
     const Instruction& each = ranks_.instructions[i];
-    const std::size_t end = std::min(i + 3, ranks_.instructions.size());
-    for (std::size_t next = i + 1; next < end; ++next) {
+    for (std::size_t next = i + 1; next < ranks_.instructions.size(); ++next) {
       const Instruction& later = ranks_.instructions[next];
       if (later.op == Opcode::backward) return key(later) == key(each);
+      if (later.op == Opcode::forward) return false;
     }
     return false;
   }
@@ -170,18 +170,23 @@ void add_types(const Program& program, RankClass& ranks) {
 
 void add_persistent(const Program& program, RankClass& ranks, const Software& software) {
   const DType storage = storage_dtype(program.plan.precision);
-  const std::int64_t shards = program.plan.zero == Zero::one ? program.plan.data : 1;
-  const std::int64_t owned = (ranks.parameters + shards - 1) / shards;
+  const bool sharded = program.plan.data > 1;
+  const bool two = sharded && program.plan.zero == Zero::two;
+  const bool three = sharded && program.plan.zero == Zero::three;
+  const std::int64_t weights = three ? ranks.owned : ranks.parameters;
+  const std::int64_t sums = two || three ? ranks.owned : ranks.parameters;
   // Master weights are the parameters themselves where those are as wide.
   const DType state = state_dtype(program.plan.precision);
   const std::int64_t per_owned = (storage == state ? 2 : 3) * bits(state) / 8;
   const DType gradient = gradient_dtype(program.plan, software);
-  ranks.persistent = {
-      {"parameters", BufferKind::parameter, Bytes{ranks.parameters * bits(storage) / 8}},
-      {"gradients", BufferKind::gradient, Bytes{ranks.parameters * bits(gradient) / 8}},
-      {"optimizer", BufferKind::optimizer, Bytes{owned * per_owned}}};
-  // A gradient that a kernel of its own adds up stays beside the sums until it is overwritten.
-  if (software.accumulation == Accumulation::separate) {
+  const std::vector<PersistentBuffer> held{
+      {"parameters", BufferKind::parameter, Bytes{weights * bits(storage) / 8}},
+      {"gradients", BufferKind::gradient, Bytes{sums * bits(gradient) / 8}},
+      {"optimizer", BufferKind::optimizer, Bytes{ranks.owned * per_owned}}};
+  ranks.persistent.insert(ranks.persistent.begin(), held.begin(), held.end());
+  // A gradient that a kernel of its own adds up stays beside the sums until it is overwritten; one
+  // that is scattered does not.
+  if (software.accumulation == Accumulation::separate && !two && !three) {
     ranks.persistent.push_back(
         {"fresh_gradients", BufferKind::gradient, Bytes{ranks.parameters * bits(storage) / 8}});
   }

@@ -70,6 +70,8 @@ Program insert_host_waits(Program program, const Software& software);
 Program insert_transfers(Program program);
 /// 4. Gradient buckets over the data axis, in the last backward of each chunk when overlapped.
 Program insert_gradient_reduction(Program program, const Software& software);
+/// 4b. ZeRO-2 and 3 instead: buckets behind every backward, weights gathered before they are used.
+Program insert_shards(Program program, const Software& software);
 /// 5. Tied embeddings, gradient norm, optimizer, and ZeRO-1's parameter gather.
 Program insert_optimizer(Program program, const BlockInputs& inputs);
 /// 6. Buffers: which, how large, bound where, freed where.

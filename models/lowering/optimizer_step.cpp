@@ -22,7 +22,9 @@ class StepEnd {
   }
 
  private:
-  bool sharded() const { return program_.plan.zero == Zero::one; }
+  bool sharded() const { return program_.plan.zero != Zero::none; }
+
+  std::int64_t shards() const { return sharded() ? program_.plan.data : 1; }
 
   static Instruction step(Opcode op, std::uint32_t target) {
     Instruction each;
@@ -67,10 +69,12 @@ class StepEnd {
     return sum;
   }
 
+  /// Where gradients are sharded by now, of the owned pieces of those: their share.
   void sum_replicated(std::uint32_t c) {
     RankClass& ranks = program_.classes[c];
-    const Bytes bytes = addends_of(ranks);
+    Bytes bytes = addends_of(ranks);
     if (bytes == Bytes{}) return;
+    if (ranks.owned > 0) bytes = Bytes{(bytes.count() + shards() - 1) / shards()};
     const std::uint32_t sum = add({.name = "replicated gradients.s" + std::to_string(ranks.stage),
                                    .kind = Collective::all_reduce,
                                    .communicator = tensor_group,
@@ -113,13 +117,13 @@ class StepEnd {
       const std::int64_t chunk = v * program_.plan.pipeline + ranks.stage;
       ranks.parameters += owned_parameters(program_, program_.phases[forward_phase(chunk)]);
     }
-    const std::int64_t shards = sharded() ? program_.plan.data : 1;
-    const std::int64_t owned = (ranks.parameters + shards - 1) / shards;
+    if (ranks.owned == 0) ranks.owned = (ranks.parameters + shards() - 1) / shards();
+    const std::int64_t owned = ranks.owned;
     std::vector<Instruction>& list = ranks.instructions;
     list.push_back(step(Opcode::optimizer, phase_of("gradient_norm", owned, gradient_norm_block)));
     list.push_back(step(Opcode::norm, norm));
     list.push_back(step(Opcode::optimizer, phase_of("adam", owned, adam_block)));
-    if (sharded() && program_.plan.data > 1) {
+    if (sharded() && program_.plan.zero != Zero::three && program_.plan.data > 1) {
       const DType storage = storage_dtype(program_.plan.precision);
       list.push_back(
           step(Opcode::gather, add({.name = "parameters.s" + std::to_string(ranks.stage),

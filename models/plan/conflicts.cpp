@@ -25,6 +25,7 @@ class Checker {
     tensor();
     sequence();
     batch();
+    zero();
     schedule();
     layers();
     return std::move(found_);
@@ -105,6 +106,15 @@ class Checker {
     if (plan_.global_batch % (plan_.micro_batch * plan_.data) != 0) {
       add("/global_batch", fmt::format("micro_batch {} x data {} does not divide global_batch {}",
                                        plan_.micro_batch, plan_.data, plan_.global_batch));
+    }
+  }
+
+  void zero() {
+    const bool shards_gradients = plan_.zero == Zero::two || plan_.zero == Zero::three;
+    if (shards_gradients && plan_.pipeline > 1) {
+      add("/zero",
+          fmt::format("zero {} is not simulated with pipeline above 1; known with it: 0, 1",
+                      static_cast<int>(plan_.zero)));
     }
   }
 

@@ -89,6 +89,9 @@ class BreakdownWalk {
         case Cause::input:
           fill(record.start, TimeClass::bubble);
           break;
+        case Cause::joint:
+          fill(record.start, TimeClass::dp);
+          break;
         default:
           host_gap(record.start);
           break;

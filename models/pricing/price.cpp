@@ -147,7 +147,18 @@ class Pricer {
     if (in_turn && each > Time{}) return each * owners(groups_[joint.communicator].ranks);
     const Time whole = price(joint.kind, joint.bytes, groups_[joint.communicator], cluster_).time;
     if (joint.communicator != data_group) return whole;
-    return scaled(whole, software_.overlap.data_exposed / software_.overlap.data_efficiency);
+    return scaled(whole, software_.overlap.data_exposed / software_.overlap.data_efficiency) +
+           sums_time(joint);
+  }
+
+  /// What is added up behind a reduction, as a memory-bound kernel on its queue.
+  Time sums_time(const JointCollective& joint) const {
+    if (joint.sums == Bytes{}) return Time{};
+    Operation add;
+    add.kind = OpKind::add;
+    add.dtype = joint.dtype;
+    add.bytes = joint.sums;
+    return kernel_time(add, cluster_.gpu(), software_);
   }
 
   std::int64_t owners(std::int64_t ranks) const {

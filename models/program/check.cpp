@@ -77,6 +77,20 @@ std::vector<PhaseWork> work_of_phases(const Program& program) {
   return work;
 }
 
+/// Does a part of a forward run begin with the unit (layer or end) that is `done` units into it?
+bool goes_on(const Phase& whole, std::int64_t done, const Phase& part) {
+  for (const Invocation& run : part.invocations) {
+    std::int64_t before = done;
+    auto due = whole.invocations.begin();
+    while (due != whole.invocations.end() && before >= due->count) before -= (due++)->count;
+    if (due == whole.invocations.end() || run.block != due->block) return false;
+    if (run.block == layer_forward && run.first_layer != due->first_layer + before) return false;
+    if (run.count > due->count - before) return false;
+    done += run.count;
+  }
+  return true;
+}
+
 /// One class's progress through its chunks and micro-batches.
 class ComputeCheck {
  public:
@@ -86,7 +100,7 @@ class ComputeCheck {
         class_{c},
         stages_{static_cast<std::uint32_t>(program.plan.pipeline)},
         micro_batches_{static_cast<std::size_t>(program.plan.micro_batches())},
-        done_(static_cast<std::size_t>(program.plan.virtual_stages) * micro_batches_, nothing) {}
+        done_(static_cast<std::size_t>(program.plan.virtual_stages) * micro_batches_) {}
 
   void run() {
     const std::vector<Instruction>& list = program_.classes[class_].instructions;
@@ -97,20 +111,21 @@ class ComputeCheck {
     }
     for (std::size_t at = 0; at < done_.size(); ++at) {
       const auto chunk = static_cast<std::uint32_t>(at / micro_batches_) * stages_ + class_;
-      if (done_[at] == program_work(chunk)) continue;
+      const PhaseWork& done = done_[at];
+      if (done.backward == program_work(chunk)) continue;
       throw ContractError{fmt::format("stage {}: c{} mb{} never runs {}",
                                       program_.classes[class_].stage, chunk, at % micro_batches_,
-                                      done_[at] == nothing ? "forward" : "all of backward")};
+                                      done.forward == 0                    ? "forward"
+                                      : done.forward < program_work(chunk) ? "all of forward"
+                                                                           : "all of backward")};
     }
   }
 
  private:
-  static constexpr std::int64_t nothing = -1;
-
   std::int64_t program_work(std::uint32_t chunk) const {
     return work_[forward_phase(chunk)].forward;
   }
-  std::int64_t& done(std::size_t i, const Instruction& each) {
+  PhaseWork& done(std::size_t i, const Instruction& each) {
     if (each.micro_batch >= micro_batches_) refuse(i, "there is no such micro-batch");
     return done_[each.chunk / stages_ * micro_batches_ + each.micro_batch];
   }
@@ -119,17 +134,22 @@ class ComputeCheck {
   }
 
   void forward(std::size_t i, const Instruction& each) {
-    std::int64_t& work = done(i, each);
-    if (each.target != forward_phase(each.chunk)) refuse(i, "runs another chunk's phase");
-    if (work != nothing) refuse(i, "runs forward a second time");
-    work = 0;
+    std::int64_t& forward = done(i, each).forward;
+    const Phase& whole = program_.phases[forward_phase(each.chunk)];
+    if (forward == program_work(each.chunk)) refuse(i, "runs forward a second time");
+    const Phase& part = program_.phases[each.target];
+    if (!goes_on(whole, 0, part) && !goes_on(whole, forward, part)) {
+      refuse(i, "runs another chunk's phase");
+    }
+    if (!goes_on(whole, forward, part)) refuse(i, "runs forward a second time");
+    forward += work_[each.target].forward;
   }
 
   void backward(std::size_t i, const Instruction& each) {
-    std::int64_t& work = done(i, each);
-    if (work == nothing) refuse(i, "runs backward before forward");
-    work += work_[each.target].backward;
-    if (work > program_work(each.chunk)) refuse(i, "runs backward a second time");
+    PhaseWork& work = done(i, each);
+    if (work.forward < program_work(each.chunk)) refuse(i, "runs backward before forward");
+    work.backward += work_[each.target].backward;
+    if (work.backward > program_work(each.chunk)) refuse(i, "runs backward a second time");
   }
 
   const Program& program_;
@@ -137,7 +157,7 @@ class ComputeCheck {
   std::uint32_t class_;
   std::uint32_t stages_;
   std::size_t micro_batches_;
-  std::vector<std::int64_t> done_;  // by virtual stage and micro-batch
+  std::vector<PhaseWork> done_;  // by virtual stage and micro-batch
 };
 
 /// Forward phases of all chunks, in order, run every layer of the model once.
@@ -196,6 +216,7 @@ void check(const Program& program) {
   check_transfers(program);
   check_collectives(program);
   check_reductions(program);
+  check_shards(program);
   check_progress(program);
 }
 

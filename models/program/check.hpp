@@ -24,8 +24,12 @@ void check_transfers(const Program& program);
 /// Joint collectives are reached once by each of their classes and by nobody else, in one order
 /// per communicator.
 void check_collectives(const Program& program);
-/// With data parallelism each parameter's gradient is reduced once, when it is complete.
+/// With data parallelism each parameter's gradient is reduced once, when it is complete; under
+/// ZeRO-2 and 3 once in each micro-batch.
 void check_reductions(const Program& program);
+/// A phase awaits what is earlier in its list; under ZeRO-3 the gather of all that it runs, whose
+/// weights are freed exactly once and not before.
+void check_shards(const Program& program);
 /// Every class comes to the end of its list: nobody waits for somebody who waits for him.
 void check_progress(const Program& program);
 

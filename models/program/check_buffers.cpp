@@ -60,13 +60,14 @@ class BufferCheck {
         forward ? bind(types.saved, each, slot_saved) : bind(types.gradient_in, each, slot_in);
         break;
       case Opcode::forward:
-        each.chunk == 0 ? bind(types.saved, each, slot_saved) : use(types.saved, each, slot_saved);
-        if (leaves(each)) bind(out, each, slot_out);
+        each.chunk == 0 ? bind_first(types.saved, each, slot_saved)
+                        : use(types.saved, each, slot_saved);
+        if (leaves(each)) bind_first(out, each, slot_out);
         break;
       case Opcode::backward:
         use(types.saved, each, slot_saved);
         if (each.chunk + 1U < chunks_) use(types.gradient_in, each, slot_in);
-        if (leaves(each)) bind_first(out, each);
+        if (leaves(each)) bind_first(out, each, slot_out);
         break;
       default:
         use(out, each, slot_out);
@@ -102,9 +103,9 @@ class BufferCheck {
     held = {each.micro_batch, static_cast<std::uint32_t>(index_)};
   }
 
-  /// A backward cut at full buckets binds its outgoing gradient in its first part.
-  void bind_first(std::uint16_t type, const Instruction& each) {
-    if (at(type, each, slot_out).micro_batch != each.micro_batch) bind(type, each, slot_out);
+  /// A run that is cut into parts binds its buffers in the first.
+  void bind_first(std::uint16_t type, const Instruction& each, Slot slot) {
+    if (at(type, each, slot).micro_batch != each.micro_batch) bind(type, each, slot);
   }
 
   void use(std::uint16_t type, const Instruction& each, Slot slot) {

@@ -10,11 +10,6 @@ namespace orrery::models {
 
 namespace {
 
-bool is_joint(Opcode op) {
-  return op == Opcode::reduce_gradient || op == Opcode::tie || op == Opcode::norm ||
-         op == Opcode::gather;
-}
-
 /// Where a class reaches a joint collective.
 struct Reached {
   std::uint32_t rank_class = 0;
@@ -127,7 +122,10 @@ class ReductionCheck {
       if (ranks_.instructions[i].op == Opcode::reduce_gradient) reduce(i);
     }
     if (program_.plan.data == 1) return;
-    complete();
+    const bool every = program_.plan.zero == Zero::two || program_.plan.zero == Zero::three;
+    rounds_ = every ? program_.plan.micro_batches() : 1;
+    for (std::int64_t round = 0; round < rounds_; ++round) complete(round);
+    all_bytes();
     for (const std::size_t each : reductions_) final(each);
   }
 
@@ -150,25 +148,32 @@ class ReductionCheck {
     due_bits_ = ranks_.parameters * hardware::bits(joint(i).dtype);
   }
 
-  /// Each layer of the stage in one bucket, and every byte of the gradients in some bucket.
-  void complete() const {
+  /// Each layer of the stage in one bucket, and every byte of the gradients in some bucket: in each
+  /// micro-batch, where they are reduced that often.
+  void complete(std::int64_t round) const {
     const std::int64_t stages = program_.plan.pipeline;
     for (std::int64_t chunk = ranks_.stage; chunk < program_.plan.chunks(); chunk += stages) {
       const LayerRange own = layers_of(program_.phases[forward_phase(chunk)], layer_forward);
       std::vector<int> times(static_cast<std::size_t>(own.end - own.first), 0);
       for (const std::size_t i : reductions_) {
-        if (ranks_.instructions[i].chunk == chunk) count(i, own, times);
+        const Instruction& each = ranks_.instructions[i];
+        if (each.chunk == chunk && (rounds_ == 1 || each.micro_batch == round)) {
+          count(i, own, times);
+        }
       }
       const auto missed = std::find(times.begin(), times.end(), 0);
       if (missed == times.end()) continue;
       throw ContractError{fmt::format("stage {}: gradients of layer {} are never reduced",
                                       ranks_.stage, own.first + (missed - times.begin()))};
     }
-    if (bits_ == due_bits_) return;
+  }
+
+  void all_bytes() const {
+    if (bits_ == due_bits_ * rounds_) return;
     throw ContractError{
         fmt::format("stage {}: {} bytes of gradients are reduced, its {} parameters "
                     "have {}",
-                    ranks_.stage, bits_ / 8, ranks_.parameters, due_bits_ / 8)};
+                    ranks_.stage, bits_ / 8, ranks_.parameters, due_bits_ * rounds_ / 8)};
   }
 
   void count(std::size_t i, const LayerRange& own, std::vector<int>& times) const {
@@ -190,6 +195,7 @@ class ReductionCheck {
     for (std::size_t later = i + 1; later < ranks_.instructions.size(); ++later) {
       const Instruction& each = ranks_.instructions[later];
       if (each.op != Opcode::backward || each.chunk != ranks_.instructions[i].chunk) continue;
+      if (rounds_ > 1 && each.micro_batch != ranks_.instructions[i].micro_batch) continue;
       const LayerRange run = layers_of(program_.phases[each.target], layer_backward);
       const std::int64_t first = std::max(run.first, bucket.first_layer);
       if (first >= std::min(run.end, bucket.first_layer + bucket.layers)) continue;
@@ -203,6 +209,7 @@ class ReductionCheck {
   std::uint32_t class_;
   std::vector<std::size_t> reductions_;
   std::int64_t bits_ = 0, due_bits_ = 0;
+  std::int64_t rounds_ = 1;  // how often each gradient is reduced
 };
 
 }  // namespace

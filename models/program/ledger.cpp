@@ -46,6 +46,7 @@ Ledger ledger_of(const Program& program, std::uint32_t rank_class) {
         break;
       default:
         sum.collective_bytes += program.collectives[each.target].bytes;
+        sum.kernel_bytes += program.collectives[each.target].sums;
         break;
     }
   }

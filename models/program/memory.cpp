@@ -17,15 +17,16 @@ constexpr std::size_t at(BufferKind kind) {
 }
 
 /// Temporaries of a phase: its largest block, and where layers follow each other in backward a
-/// second gradient to pass between them.
+/// second gradient to pass between them; so, too, where each layer is a phase of its own.
 Bytes workspace_of(const Program& program, const Phase& phase,
                    const std::vector<Bytes>& block_peaks) {
   Bytes peak{};
+  const bool cut = program.plan.zero == Zero::two || program.plan.zero == Zero::three;
   for (const Invocation& run : phase.invocations) {
     const Block& block = program.blocks[run.block];
     Bytes each = block_peaks[run.block];
-    const bool passes_gradient = block.find("x.grad").has_value() &&
-                                 phase.invocations.size() + static_cast<std::size_t>(run.count) > 2;
+    const bool several = phase.invocations.size() + static_cast<std::size_t>(run.count) > 2;
+    const bool passes_gradient = block.find("x.grad").has_value() && (several || cut);
     if (passes_gradient) each += block.operands[*block.find("x.grad")].bytes() * 2;
     peak = std::max(peak, each);
   }
@@ -68,17 +69,17 @@ class MemoryWalk {
   }
 
   void step(std::size_t i, const Instruction& each) {
-    const bool runs =
-        each.op == Opcode::forward || each.op == Opcode::backward || each.op == Opcode::optimizer;
     if (each.op == Opcode::receive) {
       hold(each.target % 2 == 0 ? buffers(each).saved : buffers(each).gradient_in, 1);
-    } else if (each.op == Opcode::forward) {
+    } else if (each.op == Opcode::forward && begins(i, each)) {
       if (each.chunk == 0) hold(buffers(each).saved, 1);
       if (each.bindings[slot_out] != no_binding) hold(buffers(each).out, 1);
-    } else if (each.op == Opcode::backward && begins_gradient(i, each)) {
-      hold(buffers(each).gradient_out, 1);
+    } else if (each.op == Opcode::backward && begins(i, each)) {
+      if (each.bindings[slot_out] != no_binding) hold(buffers(each).gradient_out, 1);
+    } else if (each.op == Opcode::unshard) {
+      hold(program_.collectives[each.target].buffer, 1);
     }
-    const Bytes workspace = runs ? workspace_[each.target] : Bytes{};
+    const Bytes workspace = runs_phase(each.op) ? workspace_[each.target] : Bytes{};
     if (held_ + workspace > highest_) {
       highest_ = held_ + workspace;
       peak_ = {now_, i};
@@ -87,13 +88,15 @@ class MemoryWalk {
     release(each);
   }
 
-  /// A backward cut at full buckets takes its outgoing gradient once.
-  bool begins_gradient(std::size_t i, const Instruction& each) const {
-    if (each.bindings[slot_out] == no_binding) return false;
-    if (i < 2) return true;
-    const Instruction& before = ranks_.instructions[i - 2];
-    return before.op != Opcode::backward || before.chunk != each.chunk ||
-           before.micro_batch != each.micro_batch;
+  /// A run that is cut into parts takes its buffers once.
+  bool begins(std::size_t i, const Instruction& each) const {
+    while (i-- > 0) {
+      const Instruction& before = ranks_.instructions[i];
+      if (before.op > Opcode::backward) continue;
+      return before.op != each.op || before.chunk != each.chunk ||
+             before.micro_batch != each.micro_batch;
+    }
+    return true;
   }
 
   void release(const Instruction& each) {
@@ -101,6 +104,9 @@ class MemoryWalk {
     if ((each.frees & (1U << slot_in)) != 0) hold(buffers(each).gradient_in, -1);
     if ((each.frees & (1U << slot_out)) != 0) {
       hold(each.target % 2 == 0 ? buffers(each).out : buffers(each).gradient_out, -1);
+    }
+    if ((each.frees & (1U << slot_weights)) != 0) {
+      hold(program_.collectives[each.awaits].buffer, -1);
     }
   }
 

@@ -58,18 +58,31 @@ enum class Opcode : std::uint8_t {
   tie,              // sum what several ranks hold of one gradient: tied embedding, replicated norms
   norm,             // gradient norm: a barrier on which the host waits
   optimizer,        // run a phase over the owned shard
-  gather,           // parameters over the data axis (ZeRO-1)
+  gather,           // parameters over the data axis, behind the optimizer (ZeRO-1 and 2)
+  unshard,          // one unit's parameters over the data axis, for the runs ahead (ZeRO-3)
 };
-inline constexpr int opcode_count = 9;
+inline constexpr int opcode_count = 10;
 std::string_view name(Opcode op);
+
+/// Does it run a phase?
+constexpr bool runs_phase(Opcode op) {
+  return op == Opcode::forward || op == Opcode::backward || op == Opcode::optimizer;
+}
+/// Is it its rank's part in a joint collective?
+constexpr bool is_joint(Opcode op) {
+  return !runs_phase(op) && op != Opcode::send && op != Opcode::receive;
+}
 
 inline constexpr std::uint32_t no_binding = 0xffffffff;
 
 /// The places that an instruction binds buffers to. `in` is the gradient that arrived, `out` what
-/// is to be sent; activations arrive in the saved buffer of their micro-batch.
-enum Slot : std::uint8_t { slot_saved = 0, slot_in = 1, slot_out = 2 };
+/// is to be sent; activations arrive in the saved buffer of their micro-batch. Gathered weights are
+/// bound by the `unshard` that fills them and freed, as slot_weights, by the last phase that awaits
+/// it.
+enum Slot : std::uint8_t { slot_saved = 0, slot_in = 1, slot_out = 2, slot_weights = 3 };
+inline constexpr Slot slot_filled = slot_saved;  // of an `unshard`
 
-/// One schedule instruction. 24 bytes: a step of a trillion parameters has 200,000 of them.
+/// One schedule instruction. 28 bytes: a step of a trillion parameters has 200,000 of them.
 struct Instruction {
   Opcode op = Opcode::forward;
   std::uint8_t frees = 0;    // bit per Slot: freed when the instruction has ended
@@ -77,8 +90,11 @@ struct Instruction {
   std::uint32_t target = 0;  // phase, channel or joint collective, by opcode
   std::uint32_t micro_batch = 0;
   std::uint32_t bindings[3] = {no_binding, no_binding, no_binding};  // index within buffer type
+  /// Of a phase: the joint collective, earlier in the list, for whose end the compute queue waits:
+  /// the gather of its weights, or the reduction that empties the bucket that it fills.
+  std::uint32_t awaits = no_binding;
 };
-static_assert(sizeof(Instruction) == 24);
+static_assert(sizeof(Instruction) == 28);
 
 /// A block bound to `count` consecutive layers (ascending in forward, descending in backward).
 struct Invocation {
@@ -100,6 +116,9 @@ struct Channel {
   Bytes bytes{};                   // of each transfer
 };
 
+/// Which ends of the model a bucket or a gather holds, beside layers.
+enum End : std::uint8_t { end_embedding = 1, end_head = 2 };
+
 /// A collective at schedule level: a bucket, the norm, a tie, a parameter gather.
 struct JointCollective {
   std::string name;
@@ -108,7 +127,15 @@ struct JointCollective {
   DType dtype = DType::fp32;
   Bytes bytes{};                       // nccl-tests size
   std::vector<std::uint32_t> classes;  // whose ranks take part, beyond the class's own replicas
-  std::int64_t first_layer = -1, layers = 0;  // what a bucket holds
+  std::int64_t first_layer = -1, layers = 0;  // what a bucket or an unshard holds
+  std::uint8_t ends = 0;                      // ... bit per End
+  std::int64_t elements = 0;                  // ... parameters, without padding
+  /// Of an unshard: what it fills, as an index into RankClass::types. Of a reduction under ZeRO-2
+  /// and 3: which of the persistent buffers "bucket..." it empties.
+  std::uint16_t buffer = 0;
+  /// Memory traffic behind it on its queue: the owned piece is added to the shard of sums and the
+  /// bucket cleared (ZeRO-2 and 3).
+  Bytes sums{};
   bool host_waits = false;
 };
 
@@ -138,7 +165,8 @@ struct RankClass {
   std::vector<PersistentBuffer> persistent;
   std::vector<BufferType> types;
   std::vector<ChunkBuffers> chunk_buffers;  // by virtual stage
-  std::int64_t parameters = 0;              // elements held by one rank
+  std::int64_t parameters = 0;              // elements of its stage, sharded or not
+  std::int64_t owned = 0;                   // of them, those that one rank updates: all, or a shard
 };
 
 struct Program {

@@ -12,8 +12,8 @@ namespace orrery::models {
 namespace {
 
 std::string_view mnemonic(Opcode op) {
-  constexpr std::string_view of[] = {"FWD", "BWD",  "SEND", "RECV",  "REDUCE_GRAD",
-                                     "TIE", "NORM", "OPT",  "GATHER"};
+  constexpr std::string_view of[] = {"FWD", "BWD",  "SEND", "RECV",   "REDUCE_GRAD",
+                                     "TIE", "NORM", "OPT",  "GATHER", "UNSHARD"};
   return of[static_cast<int>(op)];
 }
 
@@ -31,7 +31,8 @@ class ListWriter {
         ranks_{ranks},
         rank_{rank},
         text_{text},
-        tags_(program.channels.size(), 0) {}
+        tags_(program.channels.size(), 0),
+        joints_(program.collectives.size(), 0) {}
 
   void run() {
     for (const PersistentBuffer& each : ranks_.persistent) {
@@ -78,6 +79,7 @@ class ListWriter {
     bound(" saved=", each, slot_saved);
     put(text_, " q={}", queue);
     after(awaited);
+    if (each.awaits != no_binding) put(text_, " awaits=i{}", joints_[each.awaits]);
     awaited = nothing;
     computed_ = index_;
   }
@@ -106,19 +108,29 @@ class ListWriter {
   void joint(const Instruction& each) {
     const JointCollective& joint = program_.collectives[each.target];
     if (each.op == Opcode::reduce_gradient) put(text_, " c{}", each.chunk);
+    if (joint.sums > Bytes{} || each.op == Opcode::unshard) put(text_, " mb{}", each.micro_batch);
     put(text_, " '{}' {} dtype={} bytes={}", joint.name, name(joint.kind),
         hardware::name(joint.dtype), joint.bytes.count());
     if (joint.layers > 0) {
       put(text_, " layers={}..{}", joint.first_layer, joint.first_layer + joint.layers - 1);
     }
+    if (each.op == Opcode::unshard) filled(each, joint);
     put(text_, " comm={} stages=", program_.communicators[joint.communicator].name);
     for (std::size_t i = 0; i < joint.classes.size(); ++i) {
       put(text_, "{}{}", i > 0 ? "," : "", program_.classes[joint.classes[i]].stage);
     }
     put(text_, " q=comm:dp");
     after(computed_);
+    if (joint.sums > Bytes{}) put(text_, " sums={}", joint.sums.count());
     if (joint.host_waits) put(text_, " host_waits");
     joined_ = index_;
+    joints_[each.target] = index_;
+  }
+
+  void filled(const Instruction& each, const JointCollective& joint) {
+    if ((joint.ends & end_embedding) != 0) put(text_, " embedding");
+    if ((joint.ends & end_head) != 0) put(text_, " head");
+    put(text_, " -> {}[{}]", ranks_.types[joint.buffer].name, each.bindings[slot_filled]);
   }
 
   void after(std::size_t index) {
@@ -138,6 +150,10 @@ class ListWriter {
       put(text_, "{}{}[{}]", separator, type_of(each, slot), each.bindings[slot]);
       separator = ",";
     }
+    if ((each.frees & (1U << slot_weights)) == 0) return;
+    const Instruction& filled = ranks_.instructions[joints_[each.awaits]];
+    put(text_, "{}{}[{}]", separator, ranks_.types[program_.collectives[each.awaits].buffer].name,
+        filled.bindings[slot_filled]);
   }
 
   std::string_view type_of(const Instruction& each, Slot slot) const {
@@ -154,7 +170,8 @@ class ListWriter {
   const RankClass& ranks_;
   std::optional<std::int64_t> rank_;
   TextBuffer& text_;
-  std::vector<std::size_t> tags_;  // transfers so far, by channel
+  std::vector<std::size_t> tags_;    // transfers so far, by channel
+  std::vector<std::size_t> joints_;  // where in the list, by joint collective
   std::size_t index_ = 0;
   std::size_t received_ = nothing, computed_ = nothing, joined_ = nothing;
 };

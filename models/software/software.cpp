@@ -106,7 +106,7 @@ RunDefaults read_defaults(const Node& node) {
     defaults.recompute = static_cast<Recompute>(word->one_of({"none", "selective", "full"}));
   }
   if (const auto stage = node.find("zero")) {
-    defaults.zero = stage->integer(0, 1) == 1 ? Zero::one : Zero::none;
+    defaults.zero = static_cast<Zero>(stage->integer(0, 3));
   }
   defaults.sequence_parallel = node.value_or("sequence", false);
   if (const auto size = node.find("vocab")) defaults.vocab = size->integer(1, 1 << 24);

@@ -62,8 +62,9 @@ std::string title(const ReportInputs& in) {
       "recompute {}\n",
       plan.tensor, plan.sequence_parallel ? " + SP" : "", plan.pipeline,
       plan.virtual_stages > 1 ? fmt::format(" x {}", plan.virtual_stages) : "", plan.data,
-      plan.zero == models::Zero::one ? " ZeRO-1" : "", plan.micro_batches(), plan.micro_batch,
-      plan.seq_len, models::name(plan.precision), models::name(plan.recompute));
+      plan.zero == models::Zero::none ? "" : fmt::format(" ZeRO-{}", static_cast<int>(plan.zero)),
+      plan.micro_batches(), plan.micro_batch, plan.seq_len, models::name(plan.precision),
+      models::name(plan.recompute));
   return text;
 }
 

@@ -53,8 +53,8 @@ std::string model_out_of_scope(const MeasuredRun& run) {
 std::string plan_out_of_scope(const MeasuredRun& run) {
   if (run.context.value_or(1) > 1) return "context parallelism is not simulated yet";
   if (run.expert.value_or(1) > 1) return "expert parallelism is not simulated yet";
-  if (!is_one_of(run.zero, {"", "0", "1"})) {
-    return fmt::format("ZeRO {} is not simulated yet; known: 0 1", run.zero);
+  if (!is_one_of(run.zero, {"", "0", "1", "2", "3"})) {
+    return fmt::format("ZeRO {} is not simulated yet; known: 0 1 2 3", run.zero);
   }
   if (!is_one_of(run.schedule, {"", "1f1b", "gpipe", "interleaved-1f1b"})) {
     return fmt::format("schedule {} is not simulated yet; known: gpipe 1f1b interleaved-1f1b",
@@ -205,7 +205,7 @@ Plan plan_of(const MeasuredRun& run, const Model& model, const RunDefaults& defa
                              defaults.precision, "/plan/precision");
   plan.recompute = fill.word(run.recompute, {"none", "selective", "full"}, defaults.recompute,
                              "/plan/recompute");
-  plan.zero = fill.word(run.zero, {"0", "1"}, defaults.zero, "/plan/zero");
+  plan.zero = fill.word(run.zero, {"0", "1", "2", "3"}, defaults.zero, "/plan/zero");
   plan.sequence_parallel = run.sequence_parallel == "yes";
   if (run.sequence_parallel.empty() && plan.tensor > 1) {
     plan.sequence_parallel = defaults.sequence_parallel;

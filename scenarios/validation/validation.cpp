@@ -72,6 +72,8 @@ class Workers {
 
 std::string not_scored_because(const MeasuredRun& run) {
   if (!run.set_aside.empty()) return run.set_aside;
+  // Simulated and listed; a stack's numbers stand for plans that hold whole gradients.
+  if (run.zero == "2" || run.zero == "3") return "no stack is fitted to ZeRO " + run.zero + " yet";
   return run.step_time ? "" : "no step_time_s is stated";
 }
 

@@ -67,6 +67,7 @@ class Maker {
     share_phases();
     program_ = insert_transfers(std::move(program_));
     if (draw_.percent(80)) add_joints_and_optimizers();
+    if (draw_.percent(60)) add_waits();
     price();
     return std::move(made_);
   }
@@ -199,8 +200,23 @@ class Maker {
                              : draw_.one_of({data_group, model_group, world_group, tie_group});
     joint.host_waits = draw_.percent(20);
     const Opcode op =
-        draw_.one_of({Opcode::reduce_gradient, Opcode::tie, Opcode::norm, Opcode::gather});
+        draw_.one_of({Opcode::reduce_gradient, Opcode::tie, Opcode::norm, Opcode::gather,
+                      Opcode::unshard});
     append_joint(made_, op, std::move(joint), Time{}, Time{});
+  }
+
+  /// Phases that await one of the joint collectives before them, not always the last.
+  void add_waits() {
+    const std::int64_t wait_percent = draw_.one_of({10, 50, 90});
+    for (RankClass& ranks : program_.classes) {
+      std::vector<std::uint32_t> met;
+      for (Instruction& each : ranks.instructions) {
+        if (is_joint(each.op)) met.push_back(each.target);
+        if (met.empty() || !runs_phase(each.op) || !draw_.percent(wait_percent)) continue;
+        const auto back = draw_.below(std::min<std::int64_t>(3, std::ssize(met)));
+        each.awaits = met[met.size() - 1 - static_cast<std::size_t>(back)];
+      }
+    }
   }
 
   /// Not between a receive and the slot that it feeds, nor between a slot and its send.

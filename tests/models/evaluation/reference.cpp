@@ -28,7 +28,9 @@ std::string_view name(Mutation mutation) {
                                      "collective_compute",
                                      "collective_order",
                                      "collective_host_waits",
-                                     "optimizer_input"};
+                                     "optimizer_input",
+                                     "awaited",
+                                     "awaiting_host"};
   static_assert(std::size(of) == static_cast<std::size_t>(Mutation::last));
   return of[static_cast<std::size_t>(mutation)];
 }
@@ -85,9 +87,11 @@ class Equations {
       switch (each.op) {
         case Opcode::forward:
         case Opcode::backward:
+          await(rank, each);
           run_phase(rank, each.target, rank.input);
           break;
         case Opcode::optimizer:
+          await(rank, each);
           run_phase(rank, each.target,
                     keeps(Mutation::optimizer_input) ? rank.queue(Queue::data) : Time{});
           break;
@@ -103,6 +107,13 @@ class Equations {
     }
     times_.ranks.push_back({rank.host, rank.queue(Queue::compute), rank.queue(Queue::tensor),
                             rank.queue(Queue::data), rank.queue(Queue::copy)});
+  }
+
+  void await(Rank& rank, const Instruction& each) const {
+    if (each.awaits == no_binding || !keeps(Mutation::awaited)) return;
+    Time& compute = rank.queue(Queue::compute);
+    if (keeps(Mutation::awaiting_host)) compute = std::max(compute, rank.host);
+    compute = std::max(compute, start_of(each.awaits, known_) + priced_.collectives[each.awaits]);
   }
 
   void run_phase(Rank& rank, std::uint32_t phase, Time input) {

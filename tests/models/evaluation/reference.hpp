@@ -33,6 +33,8 @@ enum class Mutation {
   collective_order,       // ... do not wait for the one before on comm:dp
   collective_host_waits,  // the host never waits for one that says so
   optimizer_input,        // an optimizer does not wait for comm:dp
+  awaited,                // a phase does not wait for the collective that it awaits
+  awaiting_host,          // ... and awaits it as if it were launched at 0
   last,                   // how many there are
 };
 std::string_view name(Mutation mutation);

@@ -116,6 +116,21 @@ TEST_CASE("Micro-batches of all replicas have to make up the global batch") {
         Lines{"/global_batch: micro_batch 1 x data 4 does not divide global_batch 66"});
 }
 
+TEST_CASE("Gradients and parameters are sharded without a pipeline only") {
+  Plan plan = good_plan();
+  plan.zero = Zero::one;
+  CHECK(told(plan, small_gpt()).empty());
+  plan.zero = Zero::two;
+  CHECK(told(plan, small_gpt()) ==
+        Lines{"/zero: zero 2 is not simulated with pipeline above 1; known with it: 0, 1"});
+  plan.zero = Zero::three;
+  CHECK(told(plan, small_gpt()) ==
+        Lines{"/zero: zero 3 is not simulated with pipeline above 1; known with it: 0, 1"});
+  plan.pipeline = 1;
+  plan.data = 16;
+  CHECK(told(plan, small_gpt()).empty());
+}
+
 TEST_CASE("An unknown schedule is answered with the known ones") {
   Plan plan = good_plan();
   plan.schedule = "zb-h1";

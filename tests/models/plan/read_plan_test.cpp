@@ -114,14 +114,19 @@ TEST_CASE("A complete plan written as JSON is read back without an assumption") 
 }
 
 TEST_CASE("What is not simulated yet is refused by name") {
-  CHECK(refusal(R"({"zero": 3})") ==
-        "run.json:/plan/zero: zero 3 is not simulated yet; known: 0, 1");
   CHECK(refusal(R"({"context": 2})") ==
         "run.json:/plan/context: context 2 is not simulated yet; known: 1");
   CHECK(refusal(R"({"expert": 8})") ==
         "run.json:/plan/expert: expert 8 is not simulated yet; known: 1");
   CHECK(refusal(R"({"offload": "optimizer"})") ==
         "run.json:/plan/offload: offloading is not simulated yet; known: none");
+}
+
+TEST_CASE("A plan may share optimizer state, gradients and parameters") {
+  CHECK(read(R"({"zero": 0})").zero == Zero::none);
+  CHECK(read(R"({"zero": 2})").zero == Zero::two);
+  CHECK(read(R"({"zero": 3})").zero == Zero::three);
+  CHECK(to_json(read(R"({"zero": 3})"))["zero"] == 3);
 }
 
 TEST_CASE("A mistake in a plan is told with its place") {

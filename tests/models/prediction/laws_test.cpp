@@ -12,6 +12,8 @@ std::vector<Question> several() {
   for (const char* plan :
        {"tensor=1,pipeline=1,global_batch=32,seq_len=512",
         "tensor=1,pipeline=1,zero=1,global_batch=32,seq_len=512,bucket=25 MB",
+        "tensor=1,pipeline=1,zero=2,micro_batch=1,global_batch=32,seq_len=512,bucket=25 MB",
+        "tensor=2,pipeline=1,zero=3,sequence=true,global_batch=16,seq_len=512",
         "tensor=2,pipeline=2,global_batch=32,seq_len=512",
         "tensor=4,pipeline=4,sequence=true,recompute=full,global_batch=16,seq_len=512",
         "tensor=2,pipeline=4,virtual_stages=3,recompute=selective,global_batch=32,seq_len=512"}) {
@@ -37,9 +39,9 @@ Ledger counted(const Prediction& prediction, std::uint32_t rank_class) {
   observer.instruction = [&](const InstructionRecord& record) {
     const Instruction& each = *record.instruction;
     if (each.op == Opcode::send) sum.transfer_bytes += program.channels[each.target].bytes;
-    const bool joint = each.op == Opcode::reduce_gradient || each.op == Opcode::tie ||
-                       each.op == Opcode::norm || each.op == Opcode::gather;
-    if (joint) sum.collective_bytes += program.collectives[each.target].bytes;
+    if (!is_joint(each.op)) return;
+    sum.collective_bytes += program.collectives[each.target].bytes;
+    sum.kernel_bytes += program.collectives[each.target].sums;
   };
   replay(prediction.priced, prediction.times, rank_class, observer);
   return sum;

@@ -1,0 +1,205 @@
+#include <catch2/catch.hpp>
+
+#include <fmt/format.h>
+
+#include "models/evaluation/priced.hpp"
+#include "models/program/memory.hpp"
+#include "tests/models/questions.hpp"
+#include "tests/sim/refusal.hpp"
+
+namespace orrery::models {
+namespace {
+
+/// The tiny model with embedding and head apart, on four replicas.
+///   embedding 16 x 8 and 8 positions: 192; a layer: 872; head 16 x 8 and a final norm: 144
+Program sharded(Zero zero, std::int64_t layers, std::int64_t micro_batches, bool tied = false,
+                bool overlap = true) {
+  Plan plan;
+  plan.zero = zero;
+  plan.data = 4;
+  plan.global_batch = 4 * micro_batches;
+  plan.seq_len = 8;
+  plan.bucket = Bytes{1};  // one for each layer and end
+  plan.overlap_gradients = overlap;
+  Model model = tiny_gpt(layers);
+  model.tied_embeddings = tied;
+  return lower(BlockInputs{model, plan, plain_software()});
+}
+
+/// The list in letters: Forward, Backward, Reduce, Unshard, Optimizer, Norm, Gather; `<3` awaits
+/// what stands at i3, `*` frees its weights.
+std::string outline(const Program& program) {
+  const std::vector<Instruction>& list = program.classes[0].instructions;
+  std::vector<std::size_t> joints(program.collectives.size());
+  std::string text;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const Instruction& each = list[i];
+    if (is_joint(each.op)) joints[each.target] = i;
+    text += fmt::format("{}{}", i > 0 ? " " : "", "FB??R?NOGU"[static_cast<int>(each.op)]);
+    if (each.awaits != no_binding) text += fmt::format("<{}", joints[each.awaits]);
+    if ((each.frees & (1U << slot_weights)) != 0) text += "*";
+  }
+  return text;
+}
+
+const JointCollective& joint_at(const Program& program, std::size_t i) {
+  return program.collectives[program.classes[0].instructions[i].target];
+}
+
+Bytes held(const Program& program, const std::string& name) {
+  for (const PersistentBuffer& each : program.classes[0].persistent) {
+    if (each.name == name) return each.bytes;
+  }
+  return Bytes{};
+}
+
+/// Prices: 1 s for a gather and for a layer's forward, 2 s for its backward, nothing else.
+Time step_of_seconds(const Program& program) {
+  PricedProgram priced;
+  priced.program = &program;
+  for (const Block& block : program.blocks) {
+    std::vector<PricedOperation>& prices = priced.blocks.emplace_back(block.operations.size());
+    for (std::size_t i = 0; i < prices.size(); ++i) {
+      if (block.operations[i].name == "qkv") prices[i].duration = 1_s;
+      if (block.operations[i].name == "qkv.dgrad") prices[i].duration = 2_s;
+    }
+  }
+  for (const JointCollective& each : program.collectives) {
+    priced.collectives.push_back(each.kind == Collective::all_gather ? 1_s : Time{});
+  }
+  priced.collective_launch.resize(program.collectives.size());
+  return evaluate_operations(priced).step;
+}
+
+template <class Plant>
+std::string fault(Plant plant) {
+  Program program = sharded(Zero::three, 1, 1);
+  plant(program.classes[0].instructions);
+  return refusal([&] { check(program); });
+}
+
+}  // namespace
+
+TEST_CASE("ZeRO-2 reduces behind every backward and a part awaits the bucket that it fills") {
+  // Head, layer and embedding take turns in two buckets, and in one without overlap.
+  CHECK(outline(sharded(Zero::two, 1, 2)) == "F B R B R B<2 R F B<4 R B<6 R B<9 R O N O G");
+  CHECK(outline(sharded(Zero::two, 1, 2, false, false)) ==
+        "F B R B<2 R B<4 R F B<6 R B<9 R B<11 R O N O G");
+}
+
+TEST_CASE("A tied head adds to the embedding's bucket, which no other gradient shares") {
+  // In turn: the final norm (i2), the layer (i4), the norm again; it waits for the embedding (i6).
+  const Program program = sharded(Zero::two, 1, 2, true);
+  CHECK(outline(program) == "F B R B R B R F B<6 R B<4 R B<6 R O N O G");
+  CHECK(held(program, "bucket0").count() == 4 * 872);
+  CHECK(held(program, "bucket.embedding").count() == 4 * 192);
+}
+
+TEST_CASE("ZeRO-3 gathers each unit one ahead of its run and frees it behind") {
+  CHECK(outline(sharded(Zero::three, 1, 1)) ==
+        "U U F<0* U F<1* F<3 U B<3* R U B<6* R B<9* R O N O");
+  // What runs twice in a row is gathered once: the head, and the embedding between micro-batches.
+  CHECK(outline(sharded(Zero::three, 1, 2, false, false)) ==
+        "U F<0* U F<2* U F<4 B<4* R U B<8* R U B<11 R "
+        "F<11* U F<15* U F<17 B<17* R U B<21* R U B<24* R O N O");
+}
+
+TEST_CASE("A tied embedding and head are one unit, gathered once for the whole step") {
+  CHECK(outline(sharded(Zero::three, 1, 2, true)) ==
+        "U U F<0 F<1* F<0 U B<0 B<5* R B<0 R "
+        "U F<0 F<11* F<0 U B<0 B<15* R B<0* R O N O");
+}
+
+TEST_CASE("Gathers and reductions carry a unit's weights and gradients") {
+  // bf16 gathered, fp32 reduced; the piece of 218 is read and added (3 x 4 bytes each) and the
+  // bucket of 872 cleared.
+  const Program program = sharded(Zero::three, 1, 1);
+  const std::vector<std::int64_t> gathered{2 * 192, 2 * 872, 2 * 144, 2 * 872, 2 * 192};
+  std::vector<std::int64_t> found;
+  for (const std::size_t i : {0, 1, 3, 6, 9}) {
+    CHECK(joint_at(program, i).kind == Collective::all_gather);
+    found.push_back(joint_at(program, i).bytes.count());
+  }
+  CHECK(found == gathered);
+  const JointCollective& layer = joint_at(program, 11);
+  CHECK(layer.kind == Collective::reduce_scatter);
+  CHECK(layer.bytes.count() == 4 * 872);
+  CHECK(layer.sums.count() == 4 * (3 * 218 + 872));
+  CHECK(joint_at(program, 1).name == "layer 0");
+  CHECK(joint_at(program, 0).ends == end_embedding);
+}
+
+TEST_CASE("A rank holds its shards, two buckets and the weights of two units") {
+  // 1208 parameters; pieces of 48, 218 and 36: 302.
+  const Program three = sharded(Zero::three, 1, 1);
+  CHECK(three.classes[0].parameters == 1208);
+  CHECK(three.classes[0].owned == 302);
+  CHECK(held(three, "parameters").count() == 2 * 302);
+  CHECK(held(three, "gradients").count() == 4 * 302);
+  CHECK(held(three, "optimizer").count() == 12 * 302);
+  CHECK(held(three, "bucket0").count() == 4 * 872);
+  CHECK(held(three, "bucket1").count() == 4 * 872);
+  const Program two = sharded(Zero::two, 1, 1);
+  CHECK(held(two, "parameters").count() == 2 * 1208);
+  CHECK(held(two, "gradients").count() == 4 * 302);
+  CHECK(held(sharded(Zero::two, 1, 1, false, false), "bucket1").count() == 0);
+  // Of eight layers two are whole at once; their pieces and those of the ends make up the rest.
+  const Program deep = sharded(Zero::three, 8, 1);
+  CHECK(memory_peak(deep, 0).by_kind[static_cast<std::size_t>(BufferKind::parameter)].count() ==
+        2 * (48 + 8 * 218 + 36) + 2 * 2 * 872);
+}
+
+TEST_CASE("A run waits for its own gather and not for the one ahead") {
+  // Ahead: embedding 0-1, layer 1-2, head 2-3 beside the layer's forward; layer 3-4, its backward
+  // 4-6 beside the embedding's gather. Otherwise all in turn: 5 gathers, 1 + 2 s of work.
+  CHECK(step_of_seconds(sharded(Zero::three, 1, 1)) == 6_s);
+  CHECK(step_of_seconds(sharded(Zero::three, 1, 1, false, false)) == 8_s);
+}
+
+TEST_CASE("Whatever is sharded passes the checks") {
+  for (const Zero zero : {Zero::two, Zero::three}) {
+    for (const bool tied : {false, true}) {
+      for (const bool overlap : {false, true}) {
+        for (const std::int64_t layers : {1, 2, 5}) {
+          CHECK_NOTHROW(check(sharded(zero, layers, 3, tied, overlap)));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("A layer that runs without its gathered weights is found") {
+  CHECK(fault([](auto& list) { list[4].awaits = no_binding; }) ==
+        "stage 0 i4 forward c0 mb0: layer 0 runs without its weights");
+  CHECK(fault([](auto& list) { list[4].awaits = list[2].awaits; }) ==
+        "stage 0 i4 forward c0 mb0: layer 0 runs without its weights");
+  CHECK(fault([](auto& list) { list[7].awaits = list[4].awaits; }) ==
+        "stage 0 i7 backward c0 mb0: head.backward runs without its weights");
+  CHECK(fault([](auto& list) { std::swap(list[6], list[10]); }) ==
+        "stage 0 i6 backward c0 mb0: awaits a collective that is not earlier in its list");
+  CHECK(fault([](auto& list) { list[2].awaits = list[9].target; }) ==
+        "stage 0 i2 forward c0 mb0: awaits a collective that is not earlier in its list");
+}
+
+TEST_CASE("Gathered weights are freed exactly once") {
+  CHECK(fault([](auto& list) { list[7].frees &= ~(1U << slot_weights); }) ==
+        "stage 0 i3 unshard 'head': gathers weights that are never freed");
+  CHECK(fault([](auto& list) { list[5].frees |= 1U << slot_weights; }) ==
+        "stage 0 i7 backward c0 mb0: head.backward runs without its weights");
+  CHECK(fault([](auto& list) { list[6].bindings[slot_filled] = no_binding; }) ==
+        "stage 0 i6 unshard 'layer 0': fills no buffer");
+  Program deep = sharded(Zero::three, 2, 1);
+  deep.classes[0].instructions[3].bindings[slot_filled] = 0;
+  CHECK(refusal([&] { check(deep); }) ==
+        "stage 0 i3 unshard 'layer 1': weights.layer[0] still holds 'layer 0'");
+}
+
+TEST_CASE("Every micro-batch's gradients are reduced") {
+  // Two micro-batches of 1208 gradients in fp32.
+  Program program = sharded(Zero::two, 1, 2);
+  program.collectives[0].bytes = Bytes{4};
+  CHECK(refusal([&] { check(program); }) ==
+        "stage 0: 9092 bytes of gradients are reduced, its 1208 parameters have 9664");
+}
+
+}  // namespace orrery::models
