@@ -64,7 +64,7 @@ struct ChainBlock {
   std::vector<OpId> after;
 
   ChainBlock() = default;
-  ChainBlock(const Block& block, const std::vector<PricedOperation>& prices, bool synchronous);
+  ChainBlock(const PricedProgram& priced, std::size_t id);
 };
 
 /// Runs a block from `state`, which becomes the state behind it. `ends` is scratch. `observe` is

@@ -38,8 +38,7 @@ void Cast::add_steps(const PricedProgram& priced) {
       step.duration = prices[i].duration;
       step.after = &op.after;
       step.queue = op.queue;
-      step.host_waits = op.host_waits || op.queue == Queue::host ||
-                        (priced.synchronous && op.queue == Queue::compute);
+      step.host_waits = op.queue == Queue::host || priced.waits_for(op);
       step.writes_output = std::any_of(op.writes.begin(), op.writes.end(), is_output);
       step.with_tensor_group = op.kind == OpKind::collective && op.communicator == tensor_group;
     }
@@ -53,7 +52,7 @@ void Cast::add_joints(const PricedProgram& priced) {
     joints[j].duration = priced.collectives[j];
     joints[j].after = &input_alone_;
     joints[j].queue = Queue::data;
-    joints[j].host_waits = program_.collectives[j].host_waits;
+    joints[j].host_waits = priced.waits_for(program_.collectives[j]);
   }
   wait.after = &input_alone_;
   wait.queue = Queue::compute;

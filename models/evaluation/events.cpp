@@ -135,7 +135,7 @@ class EventRun {
     const std::uint32_t wire = cast_.wire_of(rank, channel);
     rank.received = rank.progress.add();
     cast_.wires[wire].receives.push_back(rank.received);
-    if (priced_.blocking_receive) rank.awaited = rank.received;
+    if (priced_.waits_for_receive()) rank.awaited = rank.received;
     leave_instruction(rank);
     look(wire);
   }

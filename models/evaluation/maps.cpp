@@ -60,11 +60,11 @@ struct Map {
   }
 };
 
-Map map_of(const Block& block, const std::vector<PricedOperation>& prices, bool synchronous) {
+Map map_of(const PricedProgram& priced, std::size_t block) {
   Chain<AffineTime> state;
   for (int i = 0; i < chain_states; ++i) state[i].coefficients[i] = 0;
   std::vector<AffineTime> ends;
-  run_block(ChainBlock{block, prices, synchronous}, state, ends, [](auto&&...) {});
+  run_block(ChainBlock{priced, block}, state, ends, [](auto&&...) {});
   return Map::of(state);
 }
 
@@ -75,7 +75,7 @@ class MapRunner {
     const Program& program = *priced.program;
     std::vector<Map> blocks;
     for (std::size_t b = 0; b < program.blocks.size(); ++b) {
-      blocks.push_back(map_of(program.blocks[b], priced.blocks[b], priced.synchronous));
+      blocks.push_back(map_of(priced, b));
     }
     phases_.reserve(program.phases.size());
     for (const Phase& phase : program.phases) {

@@ -9,7 +9,7 @@ class OperationRunner {
  public:
   explicit OperationRunner(const PricedProgram& priced) : program_{*priced.program} {
     for (std::size_t b = 0; b < program_.blocks.size(); ++b) {
-      blocks_.emplace_back(program_.blocks[b], priced.blocks[b], priced.synchronous);
+      blocks_.emplace_back(priced, b);
     }
   }
 

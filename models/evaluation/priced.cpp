@@ -10,8 +10,9 @@ Time QueueTimes::last() const {
   return std::max({host, compute, tensor, data, copy});
 }
 
-ChainBlock::ChainBlock(const Block& block, const std::vector<PricedOperation>& prices,
-                       bool synchronous) {
+ChainBlock::ChainBlock(const PricedProgram& priced, std::size_t id) {
+  const Block& block = priced.program->blocks[id];
+  const std::vector<PricedOperation>& prices = priced.blocks[id];
   steps.reserve(block.operations.size());
   for (std::size_t i = 0; i < block.operations.size(); ++i) {
     const Operation& op = block.operations[i];
@@ -19,7 +20,7 @@ ChainBlock::ChainBlock(const Block& block, const std::vector<PricedOperation>& p
     step.launch = prices[i].launch.count();
     step.duration = prices[i].duration.count();
     step.queue = static_cast<std::uint8_t>(op.queue);
-    step.host_waits = op.host_waits || (synchronous && op.queue == Queue::compute);
+    step.host_waits = priced.waits_for(op);
     step.writes_output = std::any_of(op.writes.begin(), op.writes.end(), [&](OperandId id) {
       return block.operands[id].role == Role::output;
     });

@@ -11,6 +11,7 @@
 //   send        ready = max(L, output of the compute instruction before it)
 //   joint       reductions, ties, norm, gathers on queue comm:dp: ready = max(L, compute);
 //               S = max(ready, end of the one before on comm:dp) over all its members
+//   blocking    with blocking communication the host waits for each collective and each receive
 //   awaits      before the first operation of a phase that awaits a joint collective:
 //               compute = max(host, compute, end of that one)
 //   step        an optimizer's input is ready when comm:dp is done
@@ -37,8 +38,18 @@ struct PricedProgram {
   Time transfer_launch{};                            // host time of one send or receive
   std::vector<Time> collective_launch;               // as program->collectives
   Time step_launch{};                                // host time before the first instruction
-  bool synchronous = false;       // a launch returns when the operation has ended
-  bool blocking_receive = false;  // the host waits for what it receives
+  bool synchronous = false;             // a launch returns when the operation has ended
+  bool blocking_receive = false;        // the host waits for what it receives
+  bool blocking_communication = false;  // ... and for every collective
+
+  bool waits_for_receive() const { return blocking_receive || blocking_communication; }
+  bool waits_for(const JointCollective& joint) const {
+    return joint.host_waits || blocking_communication;
+  }
+  bool waits_for(const Operation& op) const {
+    return op.host_waits || (synchronous && op.queue == Queue::compute) ||
+           (blocking_communication && op.kind == OpKind::collective);
+  }
 };
 
 /// Queue times of one rank: when each becomes free.

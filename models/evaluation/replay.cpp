@@ -25,7 +25,7 @@ class Replayer {
                times.transfers.size() == program_.channels.size(),
            "a replay needs the times of its own program");
     for (std::size_t b = 0; b < program_.blocks.size(); ++b) {
-      blocks_.emplace_back(program_.blocks[b], priced.blocks[b], priced.synchronous);
+      blocks_.emplace_back(priced, b);
     }
     state_[state_host].value = priced.step_launch.count();
   }
@@ -72,7 +72,7 @@ class Replayer {
     record.end = ends[k++];
     record.start = record.end - priced_.channels[each.target];
     input_ = record.end.count();
-    if (priced_.blocking_receive) host() = std::max(host(), input_);
+    if (priced_.waits_for_receive()) host() = std::max(host(), input_);
   }
 
   void join(const Instruction& each, InstructionRecord& record) {
@@ -80,7 +80,7 @@ class Replayer {
     record.start = times_.collective_starts[each.target];
     record.end = record.start + priced_.collectives[each.target];
     state_[state_data].value = record.end.count();
-    if (program_.collectives[each.target].host_waits) {
+    if (priced_.waits_for(program_.collectives[each.target])) {
       host() = std::max(host(), record.end.count());
     }
   }

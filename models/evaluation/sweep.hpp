@@ -138,7 +138,7 @@ class Sweep {
         std::max({channel.ready[k], host, before}) + priced_.channels[id].count();
     channel.ends.push_back(Time{end});
     rank.input = end;
-    if (priced_.blocking_receive) host = std::max(host, end);
+    if (priced_.waits_for_receive()) host = std::max(host, end);
     return true;
   }
 
@@ -162,7 +162,7 @@ class Sweep {
     const std::int64_t end = joint.start + priced_.collectives[id].count();
     rank.announced = false;
     rank.state[state_data].value = end;
-    if (collective.host_waits) {
+    if (priced_.waits_for(collective)) {
       rank.state[state_host].value = std::max(rank.state[state_host].value, end);
     }
     return true;

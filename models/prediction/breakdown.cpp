@@ -48,7 +48,7 @@ class BreakdownWalk {
       case Opcode::send:
         return;
       case Opcode::receive:
-        outside_.push_back({record.start, record.end, TimeClass::pp, priced_.blocking_receive});
+        outside_.push_back({record.start, record.end, TimeClass::pp, priced_.waits_for_receive()});
         return;
       default:
         break;
@@ -57,7 +57,7 @@ class BreakdownWalk {
     const TimeClass part = joint.communicator == data_group     ? TimeClass::dp
                            : joint.communicator == tensor_group ? TimeClass::tp
                                                                 : TimeClass::other_comm;
-    outside_.push_back({record.start, record.end, part, joint.host_waits});
+    outside_.push_back({record.start, record.end, part, priced_.waits_for(joint)});
   }
 
   /// Gives [cursor, until) to the outside intervals that cover it and the rest to `otherwise`.

@@ -112,6 +112,7 @@ class Pricer {
     priced.step_launch = software_.host.step;
     priced.synchronous = software_.host.synchronous;
     priced.blocking_receive = software_.host.blocking_receive;
+    priced.blocking_communication = software_.host.communication == Communication::blocking;
     return priced;
   }
 

@@ -36,7 +36,8 @@ double number(const Node& parent, std::string_view key, double otherwise, double
 
 HostCosts read_host(const Node& node) {
   node.only({"forward_launch", "backward_launch", "communication_launch", "jitter", "step",
-             "synchronous", "blocking_receive", "waits_for_tensor"});
+             "synchronous", "blocking_receive", "communication", "waits_for_tensor"});
+  const auto communication = node.find("communication");
   return {.forward_launch = node["forward_launch"].as<Time>(),
           .backward_launch = node["backward_launch"].as<Time>(),
           .communication_launch = node["communication_launch"].as<Time>(),
@@ -44,6 +45,9 @@ HostCosts read_host(const Node& node) {
           .step = node.value_or("step", Time{}),
           .synchronous = node.value_or("synchronous", false),
           .blocking_receive = node.value_or("blocking_receive", false),
+          .communication = communication ? static_cast<Communication>(
+                                               communication->one_of({"itself", "blocking"}))
+                                         : Communication::itself,
           .waits_for_tensor = node.value_or("waits_for_tensor", false)};
 }
 

@@ -27,6 +27,11 @@ enum class ZeroGather : std::uint8_t { all_gather, broadcast };
 /// What becomes of inputs gathered under sequence parallelism between forward and backward.
 enum class Gathered : std::uint8_t { again, kept };
 
+/// Who moves communication on once it is launched: itself, as with NCCL; or the host, which is
+/// inside a collective or a receive until it ends, as with MPI on a CPU that progresses only inside
+/// calls.
+enum class Communication { itself, blocking };
+
 struct HostCosts {
   Time forward_launch{};        // one operation, forward and recomputation
   Time backward_launch{};       // one operation, backward and optimizer
@@ -35,6 +40,7 @@ struct HostCosts {
   Time step{};                  // data loading, logging, learning rate: once per step
   bool synchronous = false;     // a launch returns when the operation has ended (CPU)
   bool blocking_receive = false;
+  Communication communication = Communication::itself;
   bool waits_for_tensor = false;  // tensor-parallel collectives bring the hosts together again
 };
 

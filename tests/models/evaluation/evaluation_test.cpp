@@ -142,6 +142,20 @@ TEST_CASE("A host that waits for what it receives launches late") {
   CHECK(times.ranks[0].host == 42_us);
 }
 
+TEST_CASE("A host inside its communication goes on when that has ended") {
+  // The same as blocking receives where there is nothing else to wait for.
+  Case made = simple_pipeline("gpipe", {2, 1, 1}, 10_us, 10_us);
+  made.priced.blocks = {{{2_us, 10_us}}, {{2_us, 10_us}}};
+  made.priced.channels.assign(4, 3_us);
+  made.priced.transfer_launch = 1_us;
+  made.priced.blocking_communication = true;
+  CHECK(evaluate(made.priced).step == 52_us);
+
+  // Backward ends at 52, a reduction of 5 us at 57: the host is there until then.
+  append_joint(made, Opcode::reduce_gradient, {.name = "gradients", .classes = {0}}, 1_us, 5_us);
+  CHECK(evaluate(made.priced).ranks[0].host == 57_us);
+}
+
 TEST_CASE("A joint collective begins when its last member is ready") {
   // Forwards end at 10 and 20 us, backwards at 40 us on stage 1 and at 60 us on stage 0. Both
   // hosts, long since there, wait until 65 us.

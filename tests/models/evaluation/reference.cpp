@@ -22,6 +22,7 @@ std::string_view name(Mutation mutation) {
                                      "send_output",
                                      "transfer_launch",
                                      "blocking_receive",
+                                     "blocking_communication",
                                      "received_input",
                                      "first_arrival",
                                      "collective_launch",
@@ -163,7 +164,12 @@ class Equations {
   bool host_waits(const Operation& op) const {
     const bool returns_late = priced_.synchronous && op.queue == Queue::compute;
     return (returns_late && keeps(Mutation::synchronous)) ||
+           (blocks() && op.kind == OpKind::collective) ||
            (op.host_waits && keeps(Mutation::operation_host_waits));
+  }
+
+  bool blocks() const {
+    return priced_.blocking_communication && keeps(Mutation::blocking_communication);
   }
 
   static bool writes_output(const Block& block, const Operation& op) {
@@ -189,7 +195,7 @@ class Equations {
     told_.receives[channel].push_back(rank.host);
     const Time end = transfer_end(channel, k);
     if (keeps(Mutation::received_input)) rank.input = end;
-    if (priced_.blocking_receive && keeps(Mutation::blocking_receive)) {
+    if (blocks() || (priced_.blocking_receive && keeps(Mutation::blocking_receive))) {
       rank.host = std::max(rank.host, end);
     }
   }
@@ -216,7 +222,7 @@ class Equations {
     rank.queue(Queue::data) = end;
     const bool waits =
         program_.collectives[id].host_waits && keeps(Mutation::collective_host_waits);
-    if (waits) rank.host = std::max(rank.host, end);
+    if (waits || blocks()) rank.host = std::max(rank.host, end);
   }
 
   Time start_of(std::uint32_t id, const Outside& from) const {

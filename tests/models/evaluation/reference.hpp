@@ -12,30 +12,31 @@ namespace orrery::models {
 /// What is left out of the meaning, or put in its place.
 enum class Mutation {
   none,
-  step_launch,            // the first instruction is launched at 0
-  last_dependency,        // the last that an operation waits for is ignored
-  second_block_input,     // the input is waited for only where it is the first dependency
-  queue_order,            // operations do not wait for the one before on their queue
-  operation_host_waits,   // the host never waits for an operation that says so
-  synchronous,            // launches return at once
-  first_output,           // the first operation that writes the output makes it ready
-  chained_input,          // a later block's input is the phase's
-  channel_order,          // transfers of a channel overlap
-  receive_launch,         // a transfer begins before its receive is launched
-  send_launch,            // ... before its send is launched
-  send_output,            // ... before its output is ready
-  transfer_launch,        // sends and receives cost the host nothing
-  blocking_receive,       // the host does not wait for what it receives
-  received_input,         // a compute instruction does not wait for what was received
-  first_arrival,          // a joint collective begins when its first member is ready
-  collective_launch,      // joint collectives cost the host nothing
-  collective_compute,     // ... do not wait for what was computed
-  collective_order,       // ... do not wait for the one before on comm:dp
-  collective_host_waits,  // the host never waits for one that says so
-  optimizer_input,        // an optimizer does not wait for comm:dp
-  awaited,                // a phase does not wait for the collective that it awaits
-  awaiting_host,          // ... and awaits it as if it were launched at 0
-  last,                   // how many there are
+  step_launch,             // the first instruction is launched at 0
+  last_dependency,         // the last that an operation waits for is ignored
+  second_block_input,      // the input is waited for only where it is the first dependency
+  queue_order,             // operations do not wait for the one before on their queue
+  operation_host_waits,    // the host never waits for an operation that says so
+  synchronous,             // launches return at once
+  first_output,            // the first operation that writes the output makes it ready
+  chained_input,           // a later block's input is the phase's
+  channel_order,           // transfers of a channel overlap
+  receive_launch,          // a transfer begins before its receive is launched
+  send_launch,             // ... before its send is launched
+  send_output,             // ... before its output is ready
+  transfer_launch,         // sends and receives cost the host nothing
+  blocking_receive,        // the host does not wait for what it receives
+  blocking_communication,  // ... nor for collectives
+  received_input,          // a compute instruction does not wait for what was received
+  first_arrival,           // a joint collective begins when its first member is ready
+  collective_launch,       // joint collectives cost the host nothing
+  collective_compute,      // ... do not wait for what was computed
+  collective_order,        // ... do not wait for the one before on comm:dp
+  collective_host_waits,   // the host never waits for one that says so
+  optimizer_input,         // an optimizer does not wait for comm:dp
+  awaited,                 // a phase does not wait for the collective that it awaits
+  awaiting_host,           // ... and awaits it as if it were launched at 0
+  last,                    // how many there are
 };
 std::string_view name(Mutation mutation);
 

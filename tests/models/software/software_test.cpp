@@ -71,6 +71,17 @@ TEST_CASE("A factor out of bounds is refused with its place") {
       "mine.json:/kernels/gemm_derate/default: expected a number from 0.2 to 20, found 0");
 }
 
+TEST_CASE("Communication moves on by itself unless the profile says that it blocks the host") {
+  CHECK(profile(with(plain_host)).host.communication == Communication::itself);
+  const std::string launches =
+      R"({"forward_launch": "1 us", "backward_launch": "1 us", "communication_launch": "1 us",)";
+  CHECK(profile(with(launches + R"("communication": "blocking"})")).host.communication ==
+        Communication::blocking);
+  CHECK_THROWS_WITH(profile(with(launches + R"("communication": "sometimes"})")),
+                    "mine.json:/host/communication: expected one of \"itself\", \"blocking\", "
+                    "found \"sometimes\"");
+}
+
 TEST_CASE("A profile needs the cost of a launch") {
   CHECK_THROWS_WITH(profile(with(R"({"backward_launch": "1 us"})")),
                     "mine.json:/host/forward_launch: missing");
