@@ -71,6 +71,8 @@ class Store {
   void barrier(std::string_view name, std::chrono::milliseconds patience);
   /// Goodbye: the will is void.
   void leave() noexcept;
+  /// Ends a call that waits, and all later ones; safe from another thread.
+  void interrupt() noexcept;
 
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }

@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -15,7 +16,7 @@ namespace orrery::executor {
 namespace {
 
 /// The server answers within this beyond what a caller is willing to wait.
-constexpr std::chrono::seconds grace{8};
+constexpr std::chrono::seconds grace{5};
 
 std::string receive_frame(const Socket& socket, Deadline deadline, std::string_view peer) {
   char head[4];
@@ -122,6 +123,10 @@ void Store::leave() noexcept {
   } catch (const std::exception&) {  // the server has gone first: there is nobody to tell
   }
   socket_.close();
+}
+
+void Store::interrupt() noexcept {
+  ::shutdown(socket_.descriptor(), SHUT_RDWR);
 }
 
 std::string text_of_ranks(const std::vector<int>& ranks) {

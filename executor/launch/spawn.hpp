@@ -1,0 +1,40 @@
+#pragma once
+// Starts the ranks of a run on this machine, as processes of the same program, and sees to it that
+// none is left: signals are passed on, and once one rank has failed the others have a few seconds.
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "executor/errors.hpp"
+
+namespace orrery::executor {
+
+struct SpawnSettings {
+  std::vector<std::string> arguments{};  // of this program, without its name
+  int ranks = 1;
+  std::chrono::milliseconds patience{8000};       // from the first failure to SIGKILL
+  std::function<void(const std::string&)> say{};  // what only the parent sees: a rank was killed
+};
+
+/// Runs them to their end. Each finds ORRERY_RANK, ORRERY_RANKS, ORRERY_JOB and ORRERY_STORE (the
+/// file with the store's address) in its environment; rank 0 alone writes to our standard output.
+/// The exit code of the rank that failed first by its own fault, else that of its peers.
+int spawn_ranks(const SpawnSettings& settings);
+
+/// Wishes that came as signals while this is there: SIGINT and SIGTERM to end, SIGUSR1 to write a
+/// checkpoint and leave. SIGPIPE and SIGXFSZ are ignored: writes fail with a reason instead.
+class SignalWishes {
+ public:
+  SignalWishes();
+  ~SignalWishes();
+  SignalWishes(const SignalWishes&) = delete;
+  SignalWishes& operator=(const SignalWishes&) = delete;
+
+  /// The number of the signal, or 0.
+  static int end();
+  static bool checkpoint();
+};
+
+}  // namespace orrery::executor

@@ -1,0 +1,215 @@
+#include "executor/launch/watchdog.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "executor/launch/frame.hpp"
+
+namespace orrery::executor {
+
+namespace {
+
+constexpr std::string_view abort_key = "abort";
+constexpr std::chrono::milliseconds look_every{100};
+constexpr std::chrono::seconds to_join{30};
+
+std::string text_of_verdict(const Verdict& verdict) {
+  return FrameWriter{}
+      .number(static_cast<std::uint64_t>(verdict.code), 4)
+      .number(static_cast<std::uint64_t>(verdict.teller), 4)
+      .text(verdict.why)
+      .framed();
+}
+
+Verdict verdict_of(std::string_view text) {
+  FrameReader reader{text.substr(std::min<std::size_t>(4, text.size()))};
+  Verdict verdict;
+  verdict.code = static_cast<Exit>(reader.number(4));
+  verdict.teller = static_cast<int>(reader.number(4));
+  verdict.why = reader.text();
+  return verdict;
+}
+
+/// Who is killed cannot tell it.
+LastWill will_of(int rank) {
+  return {std::string{abort_key},
+          text_of_verdict({Exit::peer_failed, 0,
+                           fmt::format("rank {} vanished: killed, or its machine is lost", rank)})};
+}
+
+std::string beat_key(int rank) {
+  return fmt::format("beat/{}", rank);
+}
+
+}  // namespace
+
+Exit exit_of(const Verdict& verdict, int rank) {
+  const bool of_one = verdict.code == Exit::local_failure;
+  return of_one && verdict.teller != rank ? Exit::peer_failed : verdict.code;
+}
+
+Watchdog::Watchdog(const Address& store, const StoreIdentity& identity, int rank,
+                   WatchdogSettings settings)
+    : settings_{std::move(settings)},
+      rank_{rank},
+      ranks_{identity.ranks},
+      store_{store, identity, rank, to_join, will_of(rank)} {
+  const auto now = Clock::now();
+  seen_.resize(rank_ == 0 ? static_cast<std::size_t>(ranks_) : 0);
+  for (Seen& each : seen_) each.beat_at = each.place_at = now;
+  thread_ = std::thread{[this] { watch(); }};
+}
+
+Watchdog::~Watchdog() {
+  {
+    const std::lock_guard guard{lock_};
+    stop_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+  store_.leave();
+}
+
+std::optional<Verdict> Watchdog::verdict() const {
+  const std::lock_guard guard{lock_};
+  return verdict_;
+}
+
+Verdict Watchdog::fail(Exit code, const std::string& why) {
+  if (const auto known = verdict()) return *known;
+  pronounce(agree({code, rank_, why}));
+  return *verdict();
+}
+
+/// The first verdict that was written is everybody's.
+Verdict Watchdog::agree(const Verdict& verdict) {
+  const std::lock_guard guard{store_lock_};
+  try {
+    return verdict_of(store_.first(abort_key, text_of_verdict(verdict)));
+  } catch (const RunFailure&) {  // the store is lost as well: each for itself
+    return verdict;
+  }
+}
+
+void Watchdog::pronounce(const Verdict& verdict) {
+  {
+    const std::lock_guard guard{lock_};
+    if (verdict_) return;
+    verdict_ = verdict;
+    resort_at_ = Clock::now() + settings_.grace;
+  }
+  if (settings_.abort) settings_.abort(verdict.why);
+}
+
+void Watchdog::watch() {
+  auto next_beat = Clock::now();
+  std::unique_lock guard{lock_};
+  while (!stop_) {
+    guard.unlock();
+    const auto now = Clock::now();
+    const auto known = verdict();
+    if (!known) {
+      if (const auto wish = settings_.wish ? settings_.wish() : std::nullopt) {
+        pronounce(agree(*wish));
+      } else if (settings_.deadline && now >= *settings_.deadline) {
+        const std::string where = settings_.progress ? settings_.progress().text : "";
+        pronounce(
+            agree({Exit::deadline, rank_, fmt::format("the deadline has passed at {}", where)}));
+      } else if (now >= next_beat) {
+        next_beat = now + settings_.beat;
+        look();
+      }
+    }
+    guard.lock();
+    if (resort_at_ && Clock::now() >= *resort_at_ && !stop_) {
+      const Verdict last = *verdict_;
+      resort_at_.reset();
+      guard.unlock();
+      if (settings_.last_resort) settings_.last_resort(last);
+      guard.lock();
+    }
+    changed_.wait_for(guard, std::min(look_every, settings_.beat), [this] { return stop_; });
+  }
+}
+
+/// One beat: ours goes out, a verdict may come in.
+void Watchdog::look() {
+  try {
+    std::optional<std::string> found;
+    {
+      const std::lock_guard guard{store_lock_};
+      store_.set(beat_key(rank_), own_beat());
+      found = store_.find(abort_key);
+    }
+    if (found) return pronounce(verdict_of(*found));
+    if (rank_ == 0) look_at_others();
+  } catch (const RunFailure& failure) {
+    pronounce({failure.code(), rank_, fmt::format("rank 0 is lost: {}", failure.what())});
+  }
+}
+
+/// The number of the beat, where the rank is, what it waits for, and all of it in words.
+std::string Watchdog::own_beat() {
+  const Progress progress = settings_.progress ? settings_.progress() : Progress{};
+  return FrameWriter{}
+      .number(++beats_, 8)
+      .text(fmt::format("{} {} {}", progress.step, progress.instruction, signs_of_life_.load()))
+      .text(progress.waits_for)
+      .text(progress.text)
+      .framed();
+}
+
+void Watchdog::look_at_others() {
+  const auto now = Clock::now();
+  for (int rank = 0; rank < ranks_; ++rank) {
+    Seen& seen = seen_[static_cast<std::size_t>(rank)];
+    std::optional<std::string> beat;
+    {
+      const std::lock_guard guard{store_lock_};
+      beat = store_.find(beat_key(rank));
+    }
+    if (beat && *beat != seen.beat) {
+      seen.beat = *beat;
+      seen.beat_at = now;
+      FrameReader reader{std::string_view{seen.beat}.substr(4)};
+      reader.number(8);
+      std::string place = reader.text();
+      if (place != seen.place) {
+        seen.place = std::move(place);
+        seen.place_at = now;
+      }
+      seen.waits = reader.text();
+      seen.text = reader.text();
+    }
+    if (beat && now - seen.beat_at > settings_.silence) {
+      const auto seconds = std::chrono::round<std::chrono::seconds>(now - seen.beat_at).count();
+      return pronounce(agree(
+          {Exit::peer_failed, 0, fmt::format("rank {} has been silent for {} s", rank, seconds)}));
+    }
+  }
+  judge_stall(now);
+}
+
+/// Of the ranks that stand still, those that wait for nobody are the cause.
+void Watchdog::judge_stall(Clock::time_point now) {
+  const auto oldest =
+      std::min_element(seen_.begin(), seen_.end(),
+                       [](const Seen& a, const Seen& b) { return a.place_at < b.place_at; });
+  if (oldest == seen_.end() || now - oldest->place_at <= settings_.stall) return;
+  const Seen* stuck = nullptr;
+  for (const Seen& each : seen_) {
+    const bool still = now - each.place_at > settings_.stall - 2 * settings_.beat;
+    if (!still || each.beat.empty()) continue;
+    const bool better = stuck == nullptr || (!stuck->waits.empty() && each.waits.empty());
+    if (better) stuck = &each;
+  }
+  if (stuck == nullptr) return;
+  const auto seconds = std::chrono::round<std::chrono::seconds>(now - stuck->place_at).count();
+  pronounce(agree(
+      {Exit::peer_failed, 0,
+       fmt::format("rank {} is stuck: {} s at {}", stuck - seen_.data(), seconds, stuck->text)}));
+}
+
+}  // namespace orrery::executor
