@@ -107,6 +107,9 @@ Placement by_torchrun(const Variables& variables) {
                    .reason = "RANK and WORLD_SIZE are set (torchrun)"};
   placed.job = fmt::format("{}-{}", variables.text("TORCHELASTIC_RUN_ID").value_or("torchrun"),
                            variables.number("TORCHELASTIC_RESTART_COUNT").value_or(0));
+  // The agent keeps a store of its own on that port.
+  const bool taken = variables.text("TORCHELASTIC_USE_AGENT_STORE").value_or("False") == "True";
+  if (taken && placed.rendezvous) ++placed.rendezvous->port;
   require_rank(placed, "RANK", "WORLD_SIZE");
   return placed;
 }
@@ -197,6 +200,25 @@ Placement by_pmi(const Variables& variables) {
   return placed;
 }
 
+Placement detected(const Environment& environment, const PlacementFlags& flags) {
+  const Variables variables{environment};
+  if (flags.rank) return by_flags(flags);
+  if (variables.has("ORRERY_RANK") && variables.has("ORRERY_RANKS")) return by_orrery(variables);
+  if (variables.has("RANK") && variables.has("WORLD_SIZE")) return by_torchrun(variables);
+  if (variables.has("PET_NODE_RANK") && variables.has("PET_NNODES")) return by_pod(variables);
+  if (variables.has("OMPI_COMM_WORLD_RANK")) return by_open_mpi(variables);
+  const bool step = variables.has("SLURM_PROCID") && variables.has("SLURM_STEP_ID");
+  const bool alone = variables.text("SLURM_NTASKS").value_or("1") == "1";
+  if (step && !alone) return by_slurm(variables);
+  if (variables.has("PMI_RANK") && variables.has("PMI_SIZE")) return by_pmi(variables);
+  return {.launcher = Launcher::alone,
+          .local_rank = 0,
+          .local_ranks = 1,
+          .node = 0,
+          .reason = step ? "SLURM_NTASKS is 1: this process is alone"
+                         : "no launcher's variables are set: this process is alone"};
+}
+
 }  // namespace
 
 std::string_view name(Launcher launcher) {
@@ -217,22 +239,9 @@ Environment environment() {
 }
 
 Placement placement(const Environment& environment, const PlacementFlags& flags) {
-  const Variables variables{environment};
-  if (flags.rank) return by_flags(flags);
-  if (variables.has("ORRERY_RANK") && variables.has("ORRERY_RANKS")) return by_orrery(variables);
-  if (variables.has("RANK") && variables.has("WORLD_SIZE")) return by_torchrun(variables);
-  if (variables.has("PET_NODE_RANK") && variables.has("PET_NNODES")) return by_pod(variables);
-  if (variables.has("OMPI_COMM_WORLD_RANK")) return by_open_mpi(variables);
-  const bool step = variables.has("SLURM_PROCID") && variables.has("SLURM_STEP_ID");
-  const bool alone = variables.text("SLURM_NTASKS").value_or("1") == "1";
-  if (step && !alone) return by_slurm(variables);
-  if (variables.has("PMI_RANK") && variables.has("PMI_SIZE")) return by_pmi(variables);
-  return {.launcher = Launcher::alone,
-          .local_rank = 0,
-          .local_ranks = 1,
-          .node = 0,
-          .reason = step ? "SLURM_NTASKS is 1: this process is alone"
-                         : "no launcher's variables are set: this process is alone"};
+  Placement placed = detected(environment, flags);
+  if (flags.address) placed.rendezvous = parse_address(*flags.address, "--address");
+  return placed;
 }
 
 }  // namespace orrery::executor

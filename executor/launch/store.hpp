@@ -69,6 +69,9 @@ class Store {
   /// Until every rank has called it with this name, which may be used again afterwards.
   /// `barrier 'x' was not reached within 5 s by ranks 2 3`
   void barrier(std::string_view name, std::chrono::milliseconds patience);
+  /// What rank 0's clock shows less what ours does, by the quickest of 32 questions.
+  /// Source  Cristian 1989, "Probabilistic clock synchronization"
+  Clock::duration clock_offset();
   /// Goodbye: the will is void.
   void leave() noexcept;
   /// Ends a call that waits, and all later ones; safe from another thread.

@@ -164,6 +164,9 @@ class StoreServer::State {
         return answer(client, StoreAnswer::done, "");
       case StoreVerb::barrier:
         return arrive(client);
+      case StoreVerb::now:
+        return answer(client, StoreAnswer::done,
+                      std::to_string(Clock::now().time_since_epoch().count()));
       case StoreVerb::leave:
         client.will = {};
         answer(client, StoreAnswer::done, "");

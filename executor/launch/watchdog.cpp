@@ -88,8 +88,8 @@ Verdict Watchdog::agree(const Verdict& verdict) {
   const std::lock_guard guard{store_lock_};
   try {
     return verdict_of(store_.first(abort_key, text_of_verdict(verdict)));
-  } catch (const RunFailure&) {  // the store is lost as well: each for itself
-    return verdict;
+  } catch (const RunFailure&) {  // rank 0 is lost: rank 1 speaks for those who are left
+    return {verdict.code, rank_ == 0 ? 0 : 1, verdict.why};
   }
 }
 
@@ -146,7 +146,8 @@ void Watchdog::look() {
     if (found) return pronounce(verdict_of(*found));
     if (rank_ == 0) look_at_others();
   } catch (const RunFailure& failure) {
-    pronounce({failure.code(), rank_, fmt::format("rank 0 is lost: {}", failure.what())});
+    pronounce(
+        {failure.code(), rank_ == 0 ? 0 : 1, fmt::format("rank 0 is lost: {}", failure.what())});
   }
 }
 

@@ -64,6 +64,10 @@ TEST_CASE("torchrun says rank, node and where to meet; a restart is another job"
   CHECK(placed.node == 1);
   CHECK(placed.rendezvous == Address{"head", 29511});
   CHECK(placed.job == "run-2");
+  // The agent of torchrun listens on its port itself.
+  Environment with_store = torchrun_rank_5_of_8();
+  with_store["TORCHELASTIC_USE_AGENT_STORE"] = "True";
+  CHECK(placement(with_store).rendezvous == Address{"head", 29512});
   CHECK_FALSE(placed.mpi);
 }
 
@@ -76,6 +80,8 @@ TEST_CASE("mpirun says no place to meet, for MPI finds its peers itself") {
   CHECK_FALSE(placed.node.has_value());
   CHECK_FALSE(placed.rendezvous.has_value());
   CHECK(placed.job == "943390721");
+  CHECK(placement(open_mpi_rank_3_of_4(), {.address = std::string{"n1:4000"}}).rendezvous ==
+        Address{"n1", 4000});
   CHECK(placed.mpi);
 }
 

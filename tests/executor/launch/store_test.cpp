@@ -181,6 +181,13 @@ TEST_CASE("Nobody at an address is said with the reason") {
         "nobody answers at " + text_of(closed) + " (Connection refused)");
 }
 
+TEST_CASE("Clocks of one machine are told to be equal") {
+  const StoreServer server{any_port, {.job = "test", .ranks = 1}};
+  Store store = join(server, 0, 1);
+  // Half the quickest round trip is the error; a loaded machine still answers once in 5 ms.
+  CHECK(std::chrono::abs(store.clock_offset()) < 5ms);
+}
+
 TEST_CASE("A long list of ranks is cut") {
   CHECK(text_of_ranks({7}) == "rank 7");
   CHECK(text_of_ranks({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}) == "ranks 0 1 2 3 4 5 6 7 and 2 more");
