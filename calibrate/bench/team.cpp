@@ -1,0 +1,67 @@
+#include "calibrate/bench/team.hpp"
+
+#include "sim/errors.hpp"
+
+namespace orrery::calibrate {
+
+Team::Team(int ranks) {
+  ensure(ranks >= 1, "a team has a rank");
+  for (int rank = 0; rank < ranks; ++rank) threads_.emplace_back([this, rank] { serve(rank); });
+}
+
+Team::~Team() {
+  {
+    const std::lock_guard held{lock_};
+    over_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& each : threads_) each.join();
+}
+
+void Team::serve(int rank) {
+  std::uint64_t seen = 0;
+  while (true) {
+    const std::function<void(int)>* work = nullptr;
+    {
+      std::unique_lock held{lock_};
+      changed_.wait(held, [&] { return over_ || round_ != seen; });
+      if (over_) return;
+      seen = round_;
+      work = work_;
+    }
+    std::exception_ptr failed;
+    try {
+      (*work)(rank);
+    } catch (...) {
+      failed = std::current_exception();
+    }
+    const std::lock_guard held{lock_};
+    if (failed && !failure_) failure_ = failed;
+    if (--busy_ == 0) changed_.notify_all();
+  }
+}
+
+void Team::all(const std::function<void(int)>& work) {
+  std::unique_lock held{lock_};
+  work_ = &work;
+  failure_ = nullptr;
+  busy_ = ranks();
+  ++round_;
+  changed_.notify_all();
+  changed_.wait(held, [&] { return busy_ == 0; });
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+void Gate::pass() {
+  std::unique_lock held{lock_};
+  if (++waiting_ == ranks_) {
+    waiting_ = 0;
+    ++round_;
+    changed_.notify_all();
+    return;
+  }
+  const std::uint64_t mine = round_;
+  changed_.wait(held, [&] { return round_ != mine; });
+}
+
+}  // namespace orrery::calibrate
