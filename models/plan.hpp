@@ -17,6 +17,10 @@ enum class Recompute : std::uint8_t { none, selective, full };
 /// What data-parallel ranks share among them: optimizer state; and gradients; and parameters.
 /// Source  Rajbhandari et al. 2020, "ZeRO", arXiv 1910.02054
 enum class Zero : std::uint8_t { none, one, two, three };
+/// What data-parallel ranks make of their gradients before they exchange them: nothing; half-width
+/// numbers; or the largest of them with their places, the rest kept back for the next step.
+/// Source  Lin et al. 2018, "Deep gradient compression", arXiv 1712.01887
+enum class Compression : std::uint8_t { none, fp16, top_k };
 enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, fp8, fp64 };
 
 /// All degrees and choices of one training step, complete: read_plan fills what was left out.
@@ -33,6 +37,8 @@ struct Plan {
   Precision precision = Precision::bf16;
   Recompute recompute = Recompute::none;
   Zero zero = Zero::none;
+  Compression compression = Compression::none;  // of gradients between data-parallel ranks
+  double compression_share = 0.01;         // of a bucket's gradients that top-k sends, at least one
   bool overlap_gradients = true;           // data-parallel reduction beside backward
   Bytes bucket{};                          // gradient bucket; 0: the software's
   std::vector<std::int64_t> stage_layers;  // uneven: per chunk, in model order; empty: even
@@ -68,14 +74,24 @@ struct Conflict {
   std::string problem;  // "tensor 3 does not divide the model's 32 attention heads"
 };
 
-/// Reads the JSON object `{tensor, sequence, context, pipeline, virtual_stages, schedule, expert,
-/// data, zero, micro_batch, global_batch, seq_len, precision, recompute, offload, overlap, bucket,
-/// stage_layers, embedding_counts}`. What is left out is derived or a default, and each appends
-/// one sentence to `assumptions`: `/plan/micro_batch: 1 taken as default`.
-///   data = gpus / (tensor pipeline)    global_batch = data micro_batch pipeline
-/// `schedule` is "interleaved-1f1b" when there are virtual stages, "1f1b" otherwise; `seq_len` is
-/// the model's longest. Errors: unknown keys, wrong types, and what is known but not simulated
-/// (context and expert parallelism, offloading), each by name.
+/// Reads the JSON object. What is left out is derived or a default, which all but compression and
+/// embedding_counts tell in a sentence of `assumptions`: `/plan/micro_batch: 1 taken as default`.
+///   tensor, pipeline, virtual_stages, data   degrees; data = gpus / (tensor pipeline)
+///   sequence          true: sequence parallelism in the tensor group
+///   schedule          naive, gpipe, 1f1b (default), interleaved-1f1b (with virtual stages)
+///   micro_batch, global_batch, seq_len       global_batch = data micro_batch pipeline; seq_len is
+///                     the model's longest
+///   zero              0 to 3: what data-parallel ranks shard; 2 and 3 without a pipeline
+///   precision         fp32, tf32, fp16, bf16 (default), fp8, fp64
+///   recompute         none (default), selective, full
+///   overlap           false: nothing data-parallel beside compute
+///   bucket            "25 MB" of gradients that are reduced at once
+///   compression       none (default), fp16, top-k: of gradients, with zero 0 and data above 1
+///   compression_share of top-k: 0.01 (default) of each bucket's gradients
+///   stage_layers      [7, 8, 8, 7]: layers of each chunk
+///   embedding_counts  true: embedding and head take a layer's slot each
+/// Errors  unknown keys, wrong types, and what is known but not simulated (`context` and `expert`
+///         above 1, `offload`), each by name
 Plan read_plan(const Node& plan, const Model& model, std::int64_t gpus,
                std::vector<std::string>& assumptions);
 
@@ -86,9 +102,13 @@ Json plan_from_text(std::string_view text);
 /// Every field of a complete plan; read_plan reads it back without an assumption.
 Json to_json(const Plan& plan);
 
+/// Gradients that top-k sends of a bucket: max(1, floor(share x elements)).
+std::int64_t kept_by_top_k(const Plan& plan, std::int64_t elements);
+
 /// Words of the JSON form.
 std::string_view name(Precision precision);
 std::string_view name(Recompute recompute);
+std::string_view name(Compression compression);
 
 /// The most GPUs that a plan may use.
 inline constexpr std::int64_t most_gpus = std::int64_t{1} << 20;

@@ -19,10 +19,6 @@ using models::Operation;
 using models::OperationRecord;
 using models::Queue;
 
-bool computes(Opcode op) {
-  return op == Opcode::forward || op == Opcode::backward || op == Opcode::optimizer;
-}
-
 /// Records the first rank of one class.
 class ClassTrace {
  public:
@@ -55,7 +51,8 @@ class ClassTrace {
   void add(const InstructionRecord& each) {
     const Instruction& instruction = *each.instruction;
     const std::string id = fmt::format("{}/{}", rank_, each.index);
-    const bool by_operation = detail_ == TraceDetail::operations && computes(instruction.op);
+    const bool by_operation =
+        detail_ == TraceDetail::operations && models::runs_phase(instruction.op);
     if (!by_operation) {
       trace_.add({.track = tracks_.at(queue_of(instruction)),
                   .start = each.start,
@@ -100,7 +97,7 @@ class ClassTrace {
 
   /// Activations and gradients travel at the same time, so they are two threads.
   std::string queue_of(const Instruction& each) const {
-    if (computes(each.op)) return "compute";
+    if (models::runs_phase(each.op)) return "compute";
     const bool transfer = each.op == Opcode::send || each.op == Opcode::receive;
     if (!transfer) return "comm:dp";
     return program_.channels[each.target].forward ? "comm:pp" : "comm:pp back";
@@ -115,6 +112,7 @@ class ClassTrace {
       case Opcode::receive:
         return fmt::format("{} chunk {} mb {}", name, each.chunk, each.micro_batch);
       case Opcode::optimizer:
+      case Opcode::compress:
         return name;
       default:
         return program_.collectives[each.target].name;
@@ -123,7 +121,7 @@ class ClassTrace {
 
   /// What the ledger charges to this rank: a transfer counts where it is sent.
   Bytes payload(const Instruction& each) const {
-    if (computes(each.op) || each.op == Opcode::receive) return {};
+    if (models::runs_phase(each.op) || each.op == Opcode::receive) return {};
     if (each.op == Opcode::send) return program_.channels[each.target].bytes;
     return program_.collectives[each.target].bytes;
   }
@@ -132,7 +130,7 @@ class ClassTrace {
   Time launch_end(const InstructionRecord& each) const {
     const Time before{each.before[models::state_host].value};
     const Opcode op = each.instruction->op;
-    if (computes(op)) return Time{each.after[models::state_host].value};
+    if (models::runs_phase(op)) return Time{each.after[models::state_host].value};
     const bool transfer = op == Opcode::send || op == Opcode::receive;
     return before + (transfer ? priced_.transfer_launch
                               : priced_.collective_launch[each.instruction->target]);

@@ -40,6 +40,9 @@ class EventRun {
     const Instruction& each = rank.list->instructions[rank.at];
     rank.first_tasks.push_back(rank.progress.next());
     if (!runs_phase(each.op)) return;
+    if (each.op == Opcode::compress) {
+      return rank.walk.begin(program_.phases[each.target], no_task);
+    }
     const bool step = each.op == Opcode::optimizer;
     rank.walk.begin(program_.phases[each.target],
                     step ? rank.lane(Queue::data).last() : rank.received);
@@ -64,7 +67,7 @@ class EventRun {
       }
       if (!rank.entered) enter_phase(r, each);
       if (const Step* step = rank.walk.next()) return begin_launch(r, step->launch);
-      rank.output = rank.walk.output();
+      if (each.op != Opcode::compress) rank.output = rank.walk.output();
       leave_instruction(rank);
     }
     rank.host_end = engine_.now();
@@ -93,6 +96,7 @@ class EventRun {
       case Opcode::forward:
       case Opcode::backward:
       case Opcode::optimizer:
+      case Opcode::compress:
         launch_operation(r);
         break;
       case Opcode::send:

@@ -14,6 +14,8 @@
 //   blocking    with blocking communication the host waits for each collective and each receive
 //   awaits      before the first operation of a phase that awaits a joint collective:
 //               compute = max(host, compute, end of that one)
+//   aside       a compression's input is ready at 0; it neither takes what was received nor
+//               gives what is sent
 //   step        an optimizer's input is ready when comm:dp is done
 // A step begins at 0 with all queues free and ends with the last end on any rank.
 

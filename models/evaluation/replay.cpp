@@ -52,6 +52,8 @@ class Replayer {
         return compute(each, input_, record);
       case Opcode::optimizer:
         return compute(each, state_[state_data].value, record);
+      case Opcode::compress:
+        return run(each, 0, record);
       case Opcode::send: {
         host() += priced_.transfer_launch.count();
         record.start = record.end = Time{std::max(host(), output_)};
@@ -86,6 +88,12 @@ class Replayer {
   }
 
   void compute(const Instruction& each, std::int64_t input, InstructionRecord& record) {
+    run(each, input, record);
+    output_ = state_[state_io].value;
+    input_ = 0;
+  }
+
+  void run(const Instruction& each, std::int64_t input, InstructionRecord& record) {
     if (each.awaits != no_binding) await(each.awaits);
     state_[state_io].value = input;
     record.start = Time{std::numeric_limits<std::int64_t>::max()};
@@ -96,8 +104,6 @@ class Replayer {
         run_one(run.block, layer, record);
       }
     }
-    output_ = state_[state_io].value;
-    input_ = 0;
   }
 
   void await(std::uint32_t joint) {

@@ -88,6 +88,9 @@ class Sweep {
       case Opcode::optimizer:
         compute(rank, each, rank.state[state_data].value);
         return true;
+      case Opcode::compress:
+        run(rank, each, 0);
+        return true;
       case Opcode::send:
         send(rank, each.target);
         return true;
@@ -98,10 +101,14 @@ class Sweep {
     }
   }
 
-  void compute(Rank& rank, const Instruction& each, std::int64_t input) {
+  void run(Rank& rank, const Instruction& each, std::int64_t input) {
     if (each.awaits != no_binding) await(rank, each.awaits);
     rank.state[state_io].value = input;
     run_phase_(each.target, rank.state);
+  }
+
+  void compute(Rank& rank, const Instruction& each, std::int64_t input) {
+    run(rank, each, input);
     rank.output = rank.state[state_io].value;
     rank.input = 0;
   }

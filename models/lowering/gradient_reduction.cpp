@@ -1,7 +1,8 @@
+#include <algorithm>
 #include <string>
 #include <utility>
 
-#include "models/lowering/segments.hpp"
+#include "models/lowering/compression.hpp"
 
 namespace orrery::models {
 
@@ -9,23 +10,22 @@ namespace {
 
 class GradientReducer {
  public:
-  GradientReducer(Program& program, const Software& software)
-      : program_{program}, software_{software}, bucket_{bucket_elements(program, software)} {}
+  GradientReducer(Program& program, const BlockInputs& inputs)
+      : program_{program},
+        software_{inputs.software},
+        exchange_{program, inputs},
+        bucket_{bucket_elements(program, inputs.software)} {
+    // A place in a bucket is an int32.
+    if (program.plan.compression == Compression::top_k) {
+      bucket_ = std::min(bucket_, std::int64_t{1} << 30);
+    }
+  }
 
   void run() {
     for (std::uint32_t c = 0; c < program_.classes.size(); ++c) reduce_class(c);
   }
 
  private:
-  Instruction reduction(std::uint32_t rank_class, const Segment& segment, std::uint16_t chunk) {
-    program_.collectives.push_back(reduction_of(program_, software_, rank_class, segment));
-    Instruction each;
-    each.op = Opcode::reduce_gradient;
-    each.chunk = chunk;
-    each.target = static_cast<std::uint32_t>(program_.collectives.size() - 1);
-    return each;
-  }
-
   /// The last backward of each chunk completes its gradients.
   void reduce_class(std::uint32_t rank_class) {
     std::vector<Instruction>& list = program_.classes[rank_class].instructions;
@@ -48,7 +48,9 @@ class GradientReducer {
     list.resize(at);
     list.insert(list.end(), tail.rbegin(), tail.rend());
     list.insert(list.end(), late_.begin(), late_.end());
+    list.insert(list.end(), behind_.begin(), behind_.end());
     late_.clear();
+    behind_.clear();
   }
 
   void replace(std::uint32_t rank_class, const Instruction& slot, bool overlap,
@@ -56,16 +58,17 @@ class GradientReducer {
     std::vector<Segment> segments = segments_of(program_, program_.phases[slot.target], bucket_);
     std::vector<Instruction> forwards;
     for (Segment& segment : segments) {
-      const Instruction reduce = reduction(rank_class, segment, slot.chunk);
+      const auto [there, back] = exchange_.exchange(rank_class, segment, slot.chunk);
+      behind_.insert(behind_.end(), back.begin(), back.end());
       if (!overlap) {
-        late_.push_back(reduce);
+        late_.insert(late_.end(), there.begin(), there.end());
         continue;
       }
       Instruction part = slot;
       part.target = static_cast<std::uint32_t>(program_.phases.size());
       program_.phases.push_back(std::move(segment.phase));
       forwards.push_back(part);
-      forwards.push_back(reduce);
+      forwards.insert(forwards.end(), there.begin(), there.end());
     }
     if (!overlap) forwards.push_back(slot);
     tail.insert(tail.end(), forwards.rbegin(), forwards.rend());
@@ -73,15 +76,16 @@ class GradientReducer {
 
   Program& program_;
   const Software& software_;
+  BucketExchange exchange_;
   std::int64_t bucket_;
-  std::vector<Instruction> late_;
+  std::vector<Instruction> late_, behind_;
 };
 
 }  // namespace
 
-Program insert_gradient_reduction(Program program, const Software& software) {
+Program insert_gradient_reduction(Program program, const BlockInputs& inputs) {
   const bool in_shards = program.plan.zero == Zero::two || program.plan.zero == Zero::three;
-  if (program.plan.data > 1 && !in_shards) GradientReducer{program, software}.run();
+  if (program.plan.data > 1 && !in_shards) GradientReducer{program, inputs}.run();
   return program;
 }
 

@@ -68,8 +68,9 @@ Program insert_host_waits(Program program, const Software& software);
 /// 3. Sends and receives between stages: a receive stands right before the slot that it feeds, a
 /// send right behind the slot whose output it takes.
 Program insert_transfers(Program program);
-/// 4. Gradient buckets over the data axis, in the last backward of each chunk when overlapped.
-Program insert_gradient_reduction(Program program, const Software& software);
+/// 4. Gradient buckets over the data axis, in the last backward of each chunk when overlapped; what
+/// undoes a bucket's compression stands behind them all.
+Program insert_gradient_reduction(Program program, const BlockInputs& inputs);
 /// 4b. ZeRO-2 and 3 instead: buckets behind every backward, weights gathered before they are used.
 Program insert_shards(Program program, const Software& software);
 /// 5. Tied embeddings, gradient norm, optimizer, and ZeRO-1's parameter gather.

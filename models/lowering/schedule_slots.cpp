@@ -83,7 +83,7 @@ Program lower(const BlockInputs& inputs) {
                                       inputs.software.gathered);
   program = insert_host_waits(std::move(program), inputs.software);
   program = insert_transfers(std::move(program));
-  program = insert_gradient_reduction(std::move(program), inputs.software);
+  program = insert_gradient_reduction(std::move(program), inputs);
   program = insert_shards(std::move(program), inputs.software);
   program = insert_optimizer(std::move(program), inputs);
   return bind_buffers(std::move(program), inputs.software);

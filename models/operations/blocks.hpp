@@ -65,6 +65,12 @@ Block gradient_norm_block(const BlockInputs& inputs, std::int64_t elements);
 /// format.
 Block adam_block(const BlockInputs& inputs, std::int64_t elements);
 
+/// A bucket of `elements` gradients on its way to other ranks, and back.
+BlockPair narrowing_blocks(const BlockInputs& inputs, std::int64_t elements);
+/// The largest of them with their places, what is left kept in the residual; and every rank's added
+/// up in the cleared bucket. In one pass: selecting itself costs nothing beside the traffic.
+BlockPair top_k_blocks(const BlockInputs& inputs, std::int64_t elements);
+
 /// Parameters (elements) of this rank's share of a block.
 std::int64_t parameters_of(const Block& block);
 

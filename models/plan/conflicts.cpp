@@ -26,6 +26,7 @@ class Checker {
     sequence();
     batch();
     zero();
+    compression();
     schedule();
     layers();
     return std::move(found_);
@@ -115,6 +116,18 @@ class Checker {
       add("/zero",
           fmt::format("zero {} is not simulated with pipeline above 1; known with it: 0, 1",
                       static_cast<int>(plan_.zero)));
+    }
+  }
+
+  void compression() {
+    if (plan_.compression == Compression::none) return;
+    if (plan_.zero != Zero::none) {
+      add("/compression", fmt::format("compression {} needs zero 0, the plan has zero {}",
+                                      name(plan_.compression), static_cast<int>(plan_.zero)));
+    }
+    if (plan_.data == 1) {
+      add("/compression",
+          fmt::format("compression {} needs data above 1", name(plan_.compression)));
     }
   }
 

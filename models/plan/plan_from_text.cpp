@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <optional>
 
 #include "models/plan.hpp"
 #include "sim/errors.hpp"
@@ -18,11 +19,21 @@ std::string_view take_until(std::string_view& text, char separator) {
   return head;
 }
 
-/// An integer, true or false, or else a word.
+/// Digits with a point between or before them; not the number in front of a unit.
+std::optional<double> decimal_from(std::string_view text) {
+  const bool digits = !text.empty() && text.find_first_not_of("0123456789.") == text.npos;
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (!digits || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+/// A number, true or false, or else a word.
 Json scalar_from(std::string_view text) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error == std::errc{} && end == text.data() + text.size()) return number;
+  if (const auto share = decimal_from(text)) return *share;
   if (text == "true") return true;
   if (text == "false") return false;
   return std::string{text};

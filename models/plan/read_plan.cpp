@@ -13,6 +13,7 @@ constexpr std::int64_t most_batch = std::int64_t{1} << 31;
 constexpr std::int64_t most_seq_len = std::int64_t{1} << 30;
 constexpr std::int64_t most_virtual_stages = 1 << 12;  // a model has no more layers
 constexpr std::array precision_names{"fp32", "tf32", "fp16", "bf16", "fp8", "fp64"};
+constexpr std::array compression_names{"none", "fp16", "top-k"};
 constexpr std::array recompute_names{"none", "selective", "full"};
 
 /// Reads members of a plan and notes each default taken.
@@ -95,6 +96,19 @@ void read_kinds(const Node& json, PlanReader& reader, Plan& plan) {
   }
 }
 
+void read_compression(const Node& json, Plan& plan) {
+  if (const auto word = json.find("compression")) {
+    plan.compression = static_cast<Compression>(word->one_of({"none", "fp16", "top-k"}));
+  }
+  const auto share = json.find("compression_share");
+  if (!share) return;
+  if (plan.compression != Compression::top_k) share->fail("is for compression top-k alone");
+  plan.compression_share = share->as<double>();
+  if (!(plan.compression_share > 0 && plan.compression_share <= 1)) {
+    share->fail_expected("a number above 0, at most 1");
+  }
+}
+
 void read_layers(const Node& json, PlanReader& reader, Plan& plan) {
   plan.embedding_counts = json.value_or("embedding_counts", false);
   const auto list = json.find("stage_layers");
@@ -122,15 +136,36 @@ std::int64_t read_seq_len(const Node& json, PlanReader& reader, const Model& mod
 std::string_view name(Precision precision) {
   return precision_names[static_cast<std::size_t>(precision)];
 }
+std::string_view name(Compression compression) {
+  return compression_names[static_cast<std::size_t>(compression)];
+}
 std::string_view name(Recompute recompute) {
   return recompute_names[static_cast<std::size_t>(recompute)];
 }
 
 Plan read_plan(const Node& plan, const Model& model, std::int64_t gpus,
                std::vector<std::string>& assumptions) {
-  plan.only({"tensor", "sequence", "context", "pipeline", "virtual_stages", "schedule", "expert",
-             "data", "zero", "micro_batch", "global_batch", "seq_len", "precision", "recompute",
-             "offload", "overlap", "bucket", "stage_layers", "embedding_counts"});
+  plan.only({"tensor",
+             "sequence",
+             "context",
+             "pipeline",
+             "virtual_stages",
+             "schedule",
+             "expert",
+             "data",
+             "zero",
+             "micro_batch",
+             "global_batch",
+             "seq_len",
+             "precision",
+             "recompute",
+             "offload",
+             "overlap",
+             "bucket",
+             "compression",
+             "compression_share",
+             "stage_layers",
+             "embedding_counts"});
   refuse_unsimulated(plan);
   PlanReader reader{plan, assumptions};
   Plan read;
@@ -147,8 +182,14 @@ Plan read_plan(const Node& plan, const Model& model, std::int64_t gpus,
                    "taken as data x micro_batch x pipeline");
   read.seq_len = read_seq_len(plan, reader, model);
   read_kinds(plan, reader, read);
+  read_compression(plan, read);
   read_layers(plan, reader, read);
   return read;
+}
+
+std::int64_t kept_by_top_k(const Plan& plan, std::int64_t elements) {
+  const double kept = plan.compression_share * static_cast<double>(elements);
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(kept));
 }
 
 Json to_json(const Plan& plan) {
@@ -167,6 +208,8 @@ Json to_json(const Plan& plan) {
   json["recompute"] = name(plan.recompute);
   json["overlap"] = plan.overlap_gradients;
   json["bucket"] = fmt::format("{} B", plan.bucket.count());
+  if (plan.compression != Compression::none) json["compression"] = name(plan.compression);
+  if (plan.compression == Compression::top_k) json["compression_share"] = plan.compression_share;
   if (!plan.stage_layers.empty()) json["stage_layers"] = plan.stage_layers;
   json["embedding_counts"] = plan.embedding_counts;
   return json;

@@ -41,10 +41,8 @@ class BreakdownWalk {
   Time& part(TimeClass which) { return parts_[static_cast<std::size_t>(which)]; }
 
   void note(const InstructionRecord& record) {
+    if (runs_phase(record.instruction->op)) return;
     switch (record.instruction->op) {
-      case Opcode::forward:
-      case Opcode::backward:
-      case Opcode::optimizer:
       case Opcode::send:
         return;
       case Opcode::receive:

@@ -22,7 +22,8 @@ std::string_view name(OpKind kind) {
                                      "quantise",      "accumulate",
                                      "squared_norm",  "adam",
                                      "cast",          "collective",
-                                     "copy"};
+                                     "copy",          "top_k",
+                                     "scatter_add"};
   return of[static_cast<int>(kind)];
 }
 

@@ -49,8 +49,10 @@ enum class OpKind : std::uint8_t {
   cast,
   collective,
   copy,
+  top_k,        // gradients += residual; the k largest and their places; residual = the rest
+  scatter_add,  // gradients = 0, then += every rank's values at their places
 };
-inline constexpr int op_kind_count = 25;
+inline constexpr int op_kind_count = 27;
 std::string_view name(OpKind kind);
 
 /// What a step's time is spent on: the parts of a report.

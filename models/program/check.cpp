@@ -20,6 +20,7 @@ std::string place(const Program& program, std::uint32_t rank_class, std::size_t 
     case Opcode::receive:
       return text + fmt::format(" c{} mb{}", each.chunk, each.micro_batch);
     case Opcode::optimizer:
+    case Opcode::compress:
       return text;
     default:
       break;
@@ -45,6 +46,7 @@ std::size_t choices(const Program& program, Opcode op) {
     case Opcode::forward:
     case Opcode::backward:
     case Opcode::optimizer:
+    case Opcode::compress:
       return program.phases.size();
     case Opcode::send:
     case Opcode::receive:

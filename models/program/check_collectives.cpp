@@ -169,11 +169,20 @@ class ReductionCheck {
   }
 
   void all_bytes() const {
+    if (program_.plan.compression != Compression::none) return all_elements();
     if (bits_ == due_bits_ * rounds_) return;
     throw ContractError{
         fmt::format("stage {}: {} bytes of gradients are reduced, its {} parameters "
                     "have {}",
                     ranks_.stage, bits_ / 8, ranks_.parameters, due_bits_ * rounds_ / 8)};
+  }
+
+  void all_elements() const {
+    std::int64_t sum = 0;
+    for (const std::size_t i : reductions_) sum += joint(i).elements;
+    if (sum == ranks_.parameters) return;
+    throw ContractError{fmt::format("stage {}: {} gradients are reduced, it has {} parameters",
+                                    ranks_.stage, sum, ranks_.parameters)};
   }
 
   void count(std::size_t i, const LayerRange& own, std::vector<int>& times) const {

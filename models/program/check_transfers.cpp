@@ -145,6 +145,7 @@ class ProgressCheck {
       case Opcode::forward:
       case Opcode::backward:
       case Opcode::optimizer:
+      case Opcode::compress:
         return true;
       default:
         return joins(c, each.target);

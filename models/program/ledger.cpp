@@ -37,6 +37,7 @@ Ledger ledger_of(const Program& program, std::uint32_t rank_class) {
       case Opcode::forward:
       case Opcode::backward:
       case Opcode::optimizer:
+      case Opcode::compress:
         add(sum, phases[each.target], 1);
         break;
       case Opcode::send:

@@ -59,14 +59,17 @@ enum class Opcode : std::uint8_t {
   norm,             // gradient norm: a barrier on which the host waits
   optimizer,        // run a phase over the owned shard
   gather,           // parameters over the data axis, behind the optimizer (ZeRO-1 and 2)
+  compress,         // run a phase over a bucket beside forward and backward, whose input and
+                    // output pass it by: compression of gradients, and what undoes it
   unshard,          // one unit's parameters over the data axis, for the runs ahead (ZeRO-3)
 };
-inline constexpr int opcode_count = 10;
+inline constexpr int opcode_count = 11;
 std::string_view name(Opcode op);
 
 /// Does it run a phase?
 constexpr bool runs_phase(Opcode op) {
-  return op == Opcode::forward || op == Opcode::backward || op == Opcode::optimizer;
+  return op == Opcode::forward || op == Opcode::backward || op == Opcode::optimizer ||
+         op == Opcode::compress;
 }
 /// Is it its rank's part in a joint collective?
 constexpr bool is_joint(Opcode op) {

@@ -12,8 +12,8 @@ namespace orrery::models {
 namespace {
 
 std::string_view mnemonic(Opcode op) {
-  constexpr std::string_view of[] = {"FWD", "BWD",  "SEND", "RECV",   "REDUCE_GRAD",
-                                     "TIE", "NORM", "OPT",  "GATHER", "UNSHARD"};
+  constexpr std::string_view of[] = {"FWD",  "BWD", "SEND",   "RECV",     "REDUCE_GRAD", "TIE",
+                                     "NORM", "OPT", "GATHER", "COMPRESS", "UNSHARD"};
   return of[static_cast<int>(op)];
 }
 
@@ -59,6 +59,9 @@ class ListWriter {
       case Opcode::optimizer:
         compute(each, "compute", joined_);
         break;
+      case Opcode::compress:
+        aside(each);
+        break;
       case Opcode::send:
       case Opcode::receive:
         transfer(each);
@@ -81,6 +84,12 @@ class ListWriter {
     after(awaited);
     if (each.awaits != no_binding) put(text_, " awaits=i{}", joints_[each.awaits]);
     awaited = nothing;
+    computed_ = index_;
+  }
+
+  void aside(const Instruction& each) {
+    put(text_, " phase={} q=compute", program_.phases[each.target].name);
+    if (each.awaits != no_binding) put(text_, " awaits=i{}", joints_[each.awaits]);
     computed_ = index_;
   }
 
@@ -121,7 +130,9 @@ class ListWriter {
     }
     put(text_, " q=comm:dp");
     after(computed_);
-    if (joint.sums > Bytes{}) put(text_, " sums={}", joint.sums.count());
+    if (joint.sums > Bytes{}) {
+      put(text_, " bucket={} sums={}", joint.buffer, joint.sums.count());
+    }
     if (joint.host_waits) put(text_, " host_waits");
     joined_ = index_;
     joints_[each.target] = index_;

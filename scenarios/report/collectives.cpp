@@ -52,6 +52,7 @@ class Counter {
       case Opcode::forward:
       case Opcode::backward:
       case Opcode::optimizer:
+      case Opcode::compress:
         return phase(program_.phases[each.target]);
       case Opcode::receive: {
         const models::Channel& channel = program_.channels[each.target];

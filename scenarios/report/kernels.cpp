@@ -27,10 +27,7 @@ struct Calls {
 std::vector<std::int64_t> block_runs(const models::Program& program, std::uint32_t rank_class) {
   std::vector<std::int64_t> phases(program.phases.size(), 0);
   for (const models::Instruction& each : program.classes[rank_class].instructions) {
-    const bool computes = each.op == models::Opcode::forward ||
-                          each.op == models::Opcode::backward ||
-                          each.op == models::Opcode::optimizer;
-    if (computes) ++phases[each.target];
+    if (models::runs_phase(each.op)) ++phases[each.target];
   }
   std::vector<std::int64_t> runs(program.blocks.size(), 0);
   for (std::size_t p = 0; p < phases.size(); ++p) {

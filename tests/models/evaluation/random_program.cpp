@@ -67,6 +67,7 @@ class Maker {
     share_phases();
     program_ = insert_transfers(std::move(program_));
     if (draw_.percent(80)) add_joints_and_optimizers();
+    if (draw_.percent(50)) add_asides();
     if (draw_.percent(60)) add_waits();
     price();
     return std::move(made_);
@@ -202,6 +203,22 @@ class Maker {
     const Opcode op = draw_.one_of(
         {Opcode::reduce_gradient, Opcode::tie, Opcode::norm, Opcode::gather, Opcode::unshard});
     append_joint(made_, op, std::move(joint), Time{}, Time{});
+  }
+
+  /// Compressions anywhere, between a receive and the slot that it feeds and before a send too.
+  void add_asides() {
+    for (RankClass& ranks : program_.classes) {
+      std::vector<Instruction> with;
+      for (const Instruction& each : ranks.instructions) {
+        with.push_back(each);
+        if (!draw_.percent(10)) continue;
+        Instruction aside;
+        aside.op = Opcode::compress;
+        aside.target = any_phase();
+        with.push_back(aside);
+      }
+      ranks.instructions = std::move(with);
+    }
   }
 
   /// Phases that await one of the joint collectives before them, not always the last.

@@ -31,7 +31,10 @@ std::string_view name(Mutation mutation) {
                                      "collective_host_waits",
                                      "optimizer_input",
                                      "awaited",
-                                     "awaiting_host"};
+                                     "awaiting_host",
+                                     "aside_input",
+                                     "aside_received",
+                                     "aside_output"};
   static_assert(std::size(of) == static_cast<std::size_t>(Mutation::last));
   return of[static_cast<std::size_t>(mutation)];
 }
@@ -96,6 +99,9 @@ class Equations {
           run_phase(rank, each.target,
                     keeps(Mutation::optimizer_input) ? rank.queue(Queue::data) : Time{});
           break;
+        case Opcode::compress:
+          run_aside(rank, each);
+          break;
         case Opcode::send:
           send(rank, each.target);
           break;
@@ -115,6 +121,14 @@ class Equations {
     Time& compute = rank.queue(Queue::compute);
     if (keeps(Mutation::awaiting_host)) compute = std::max(compute, rank.host);
     compute = std::max(compute, start_of(each.awaits, known_) + priced_.collectives[each.awaits]);
+  }
+
+  void run_aside(Rank& rank, const Instruction& each) {
+    await(rank, each);
+    const Rank before = rank;
+    run_phase(rank, each.target, keeps(Mutation::aside_input) ? Time{} : before.input);
+    if (keeps(Mutation::aside_received)) rank.input = before.input;
+    if (keeps(Mutation::aside_output)) rank.output = before.output;
   }
 
   void run_phase(Rank& rank, std::uint32_t phase, Time input) {

@@ -36,6 +36,9 @@ enum class Mutation {
   optimizer_input,         // an optimizer does not wait for comm:dp
   awaited,                 // a phase does not wait for the collective that it awaits
   awaiting_host,           // ... and awaits it as if it were launched at 0
+  aside_input,             // a compression waits for what was received
+  aside_received,          // ... and takes it
+  aside_output,            // ... and what is sent then is its output
   last,                    // how many there are
 };
 std::string_view name(Mutation mutation);

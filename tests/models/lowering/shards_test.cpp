@@ -35,7 +35,7 @@ std::string outline(const Program& program) {
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Instruction& each = list[i];
     if (is_joint(each.op)) joints[each.target] = i;
-    text += fmt::format("{}{}", i > 0 ? " " : "", "FB??R?NOGU"[static_cast<int>(each.op)]);
+    text += fmt::format("{}{}", i > 0 ? " " : "", "FB??R?NOGCU"[static_cast<int>(each.op)]);
     if (each.awaits != no_binding) text += fmt::format("<{}", joints[each.awaits]);
     if ((each.frees & (1U << slot_weights)) != 0) text += "*";
   }

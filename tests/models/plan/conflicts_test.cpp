@@ -131,6 +131,19 @@ TEST_CASE("Gradients and parameters are sharded without a pipeline only") {
   CHECK(told(plan, small_gpt()).empty());
 }
 
+TEST_CASE("Compression needs whole gradients and somebody to send them to") {
+  Plan plan = good_plan();
+  plan.compression = Compression::fp16;
+  CHECK(told(plan, small_gpt()).empty());
+  plan.zero = Zero::one;
+  CHECK(told(plan, small_gpt()) ==
+        Lines{"/compression: compression fp16 needs zero 0, the plan has zero 1"});
+  plan.zero = Zero::none;
+  plan.compression = Compression::top_k;
+  plan.data = 1;
+  CHECK(told(plan, small_gpt(), 16) == Lines{"/compression: compression top-k needs data above 1"});
+}
+
 TEST_CASE("An unknown schedule is answered with the known ones") {
   Plan plan = good_plan();
   plan.schedule = "zb-h1";

@@ -129,6 +129,25 @@ TEST_CASE("A plan may share optimizer state, gradients and parameters") {
   CHECK(to_json(read(R"({"zero": 3})"))["zero"] == 3);
 }
 
+TEST_CASE("A plan may compress gradients") {
+  CHECK(read("{}").compression == Compression::none);
+  CHECK(read(R"({"compression": "fp16"})").compression == Compression::fp16);
+  const Plan plan = read(R"({"compression": "top-k", "compression_share": 0.05})");
+  CHECK(plan.compression == Compression::top_k);
+  CHECK(plan.compression_share == 0.05);
+  CHECK(to_json(plan)["compression"] == "top-k");
+  CHECK(to_json(plan)["compression_share"] == 0.05);
+  CHECK_FALSE(to_json(read("{}")).contains("compression"));
+  CHECK(plan_from_text("compression_share=0.05,bucket=0.5 MB") ==
+        Json({{"compression_share", 0.05}, {"bucket", "0.5 MB"}}));
+  CHECK(refusal(R"({"compression": "fp8"})") ==
+        "run.json:/plan/compression: expected one of \"none\", \"fp16\", \"top-k\", found \"fp8\"");
+  CHECK(refusal(R"({"compression": "fp16", "compression_share": 0.1})") ==
+        "run.json:/plan/compression_share: is for compression top-k alone");
+  CHECK(refusal(R"({"compression": "top-k", "compression_share": 0})") ==
+        "run.json:/plan/compression_share: expected a number above 0, at most 1, found 0");
+}
+
 TEST_CASE("A mistake in a plan is told with its place") {
   CHECK(refusal(R"({"tensr": 4})")
             .starts_with("run.json:/plan/tensr: unknown key; did you mean 'tensor'?"));

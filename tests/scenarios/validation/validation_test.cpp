@@ -96,6 +96,21 @@ TEST_CASE("Errors are told apart by the cells of a column") {
   CHECK(scores.memory->median == Approx(10));
 }
 
+TEST_CASE("Runs that shard gradients or parameters are simulated and shown, not scored") {
+  for (const char* zero : {"2", "3"}) {
+    MeasuredRun run = first_run();
+    run.zero = zero;
+    run.tensor = 8;
+    run.pipeline = 1;
+    run.virtual_stages = 1;
+    run.data = 8;
+    const RunResult result = validate({run}, {}).front();
+    CHECK(result.simulated());
+    CHECK_FALSE(result.scored());
+    CHECK(result.not_scored_because == std::string{"no stack is fitted to ZeRO "} + zero + " yet");
+  }
+}
+
 TEST_CASE("What today's models do not reach is skipped with the reason") {
   const auto reason = [](auto change) {
     MeasuredRun run = first_run();

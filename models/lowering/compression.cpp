@@ -1,0 +1,100 @@
+#include "models/lowering/compression.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace orrery::models {
+
+namespace {
+
+Bytes in(DType type, std::int64_t elements) {
+  return Bytes{elements * bits(type) / 8};
+}
+
+Instruction aside(std::uint32_t phase, std::uint16_t chunk, std::uint32_t awaits) {
+  Instruction each;
+  each.op = Opcode::compress;
+  each.chunk = chunk;
+  each.target = phase;
+  each.awaits = awaits;
+  return each;
+}
+
+}  // namespace
+
+std::uint32_t BucketExchange::add_phase(Block block) {
+  program_.phases.push_back(
+      {block.name, {{static_cast<std::uint32_t>(program_.blocks.size()), -1, 1}}});
+  program_.blocks.push_back(std::move(block));
+  return static_cast<std::uint32_t>(program_.phases.size() - 1);
+}
+
+BucketExchange::Phases BucketExchange::phases_of(std::int64_t elements) {
+  const auto [known, fresh] = phases_.try_emplace(elements);
+  if (fresh) {
+    const bool narrows = program_.plan.compression == Compression::fp16;
+    BlockPair pair =
+        narrows ? narrowing_blocks(inputs_, elements) : top_k_blocks(inputs_, elements);
+    known->second.there = add_phase(std::move(pair.forward));
+    known->second.back = add_phase(std::move(pair.backward));
+  }
+  return known->second;
+}
+
+Instruction BucketExchange::add(JointCollective joint, std::uint16_t chunk) {
+  program_.collectives.push_back(std::move(joint));
+  Instruction each;
+  each.op = Opcode::reduce_gradient;
+  each.chunk = chunk;
+  each.target = static_cast<std::uint32_t>(program_.collectives.size() - 1);
+  return each;
+}
+
+/// One buffer for all buckets of a class, each its own part.
+void BucketExchange::hold(RankClass& ranks, std::string name, BufferKind kind, Bytes bytes) {
+  for (PersistentBuffer& each : ranks.persistent) {
+    if (each.name != name) continue;
+    each.bytes += bytes;
+    return;
+  }
+  ranks.persistent.push_back({std::move(name), kind, bytes});
+}
+
+BucketExchange::Instructions BucketExchange::exchange(std::uint32_t rank_class,
+                                                      const Segment& segment, std::uint16_t chunk) {
+  const Plan& plan = program_.plan;
+  JointCollective joint = reduction_of(program_, inputs_.software, rank_class, segment);
+  if (plan.compression == Compression::none) return {{add(std::move(joint), chunk)}, {}};
+  RankClass& ranks = program_.classes[rank_class];
+  const std::int64_t n = segment.parameters;
+  const Phases phases = phases_of(n);
+  Instructions all{{aside(phases.there, chunk, no_binding)}, {}};
+  if (plan.compression == Compression::fp16) {
+    joint.dtype = DType::fp16;
+    joint.bytes = in(DType::fp16, n);
+    hold(ranks, "narrow", BufferKind::staging, joint.bytes);
+    all.there.push_back(add(std::move(joint), chunk));
+  } else {
+    const std::int64_t own = kept_by_top_k(plan, n);
+    JointCollective places{.name = joint.name + ".indices",
+                           .kind = Collective::all_gather,
+                           .communicator = data_group,
+                           .dtype = DType::int32,
+                           .bytes = in(DType::int32, own * plan.data),
+                           .classes = {rank_class}};
+    joint.kind = Collective::all_gather;
+    joint.bytes = in(joint.dtype, own * plan.data);
+    hold(ranks, "residual", BufferKind::optimizer, in(state_dtype(plan.precision), n));
+    hold(ranks, "values", BufferKind::staging, in(joint.dtype, own));
+    hold(ranks, "indices", BufferKind::staging, in(DType::int32, own));
+    hold(ranks, "values.all", BufferKind::staging, joint.bytes);
+    hold(ranks, "indices.all", BufferKind::staging, places.bytes);
+    all.there.push_back(add(std::move(joint), chunk));
+    all.there.push_back(add(std::move(places), chunk));
+  }
+  all.back.push_back(aside(phases.back, chunk, all.there.back().target));
+  return all;
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,41 @@
+#pragma once
+// A bucket's exchange between data-parallel ranks, plain or compressed.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "models/lowering/segments.hpp"
+
+namespace orrery::models {
+
+/// Makes the instructions of buckets. Plain, a bucket is one reduction. In fp16 a cast stands
+/// before it and one behind; of top-k's largest, values and places are gathered in two collectives.
+/// What stands behind awaits its own bucket alone.
+class BucketExchange {
+ public:
+  BucketExchange(Program& program, const BlockInputs& inputs)
+      : program_{program}, inputs_{inputs} {}
+
+  struct Instructions {
+    std::vector<Instruction> there, back;
+  };
+  Instructions exchange(std::uint32_t rank_class, const Segment& segment, std::uint16_t chunk);
+
+ private:
+  struct Phases {
+    std::uint32_t there = 0, back = 0;
+  };
+
+  /// The phases that compress a bucket of this size and undo it, made once.
+  Phases phases_of(std::int64_t elements);
+  std::uint32_t add_phase(Block block);
+  Instruction add(JointCollective joint, std::uint16_t chunk);
+  void hold(RankClass& ranks, std::string name, BufferKind kind, Bytes bytes);
+
+  Program& program_;
+  const BlockInputs& inputs_;
+  std::map<std::int64_t, Phases> phases_;
+};
+
+}  // namespace orrery::models
