@@ -18,6 +18,11 @@ double smooth_maximum(double x, double y, double q) {
 
 }  // namespace
 
+bool GemmRange::covers(const GemmShape& shape) const {
+  return lowest.m <= shape.m && shape.m <= highest.m && lowest.n <= shape.n &&
+         shape.n <= highest.n && lowest.k <= shape.k && shape.k <= highest.k;
+}
+
 Time time_of(const GemmCurve& curve, FlopRate peak, Bandwidth memory, Flops work, Bytes traffic) {
   ensure(peak.count() > 0 && memory.count() > 0, "a GEMM needs a peak and a memory bandwidth");
   ensure(work.count() >= 0 && traffic.count() >= 0, "a GEMM has no negative work");

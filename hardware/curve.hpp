@@ -4,8 +4,10 @@
 // of a kernel alone on a GPU at boost clocks.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "hardware/shape_residual.hpp"
 #include "sim/quantity.hpp"
 
 namespace orrery::hardware {
@@ -14,6 +16,23 @@ namespace orrery::hardware {
 struct CurveOrigin {
   std::string source;
   std::string borrowed;  // empty: measured on this very GPU and dtype
+};
+
+/// Shapes that a GEMM curve was fitted to, and its errors on those left out of a fit in turn.
+struct GemmRange {
+  int rows = 0;
+  GemmShape lowest, highest;
+  double median_error_pct = 0, p90_error_pct = 0;
+  std::string includes;  // what the rows hold beside the product; the curve does not
+
+  bool covers(const GemmShape& shape) const;
+};
+
+/// Sequence lengths that an attention curve was fitted to, and its errors on rows left out in turn.
+struct SequenceRange {
+  int rows = 0;
+  std::int64_t shortest = 0, longest = 0;  // tokens
+  double median_error_pct = 0, p90_error_pct = 0;
 };
 
 /// One dense matrix product [m, k] x [k, n].
@@ -26,6 +45,7 @@ struct GemmCurve {
   Time overhead{};
   double corner = 4;
   CurveOrigin origin;
+  std::optional<GemmRange> measured{};  // nothing: not known
 };
 
 /// A kernel limited by memory: t = overhead + bytes / (memory_share * memory bandwidth).
@@ -45,6 +65,7 @@ struct AttentionCurve {
   double causal_penalty = 0;
   double backward_ratio = 1.0;  // backward's share of peak over forward's
   CurveOrigin origin;
+  std::optional<SequenceRange> measured{};  // nothing: not known
 };
 
 enum class Pass : std::uint8_t { forward, backward };

@@ -30,23 +30,59 @@ void read_peaks(const Node& peaks, Gpu& gpu) {
   if (peaks.members().empty()) peaks.fail("a GPU needs the peak of one format or more");
 }
 
+/// `[lowest, highest]` of one side of what was measured.
+void read_ends(const Node& ends, std::int64_t& lowest, std::int64_t& highest) {
+  if (ends.elements().size() != 2) ends.fail_expected("the lowest and the highest measured");
+  constexpr std::int64_t most = std::int64_t{1} << 40;
+  lowest = ends.at(0).integer(1, most);
+  highest = ends.at(1).integer(lowest, most);
+}
+
+GemmRange read_range(const Node& range) {
+  range.only({"rows", "m", "n", "k", "median_error_pct", "p90_error_pct", "includes"});
+  GemmRange measured;
+  measured.rows = static_cast<int>(range["rows"].integer(1, 1'000'000'000));
+  read_ends(range["m"], measured.lowest.m, measured.highest.m);
+  read_ends(range["n"], measured.lowest.n, measured.highest.n);
+  read_ends(range["k"], measured.lowest.k, measured.highest.k);
+  measured.median_error_pct = within(range["median_error_pct"], 0, 1000);
+  measured.p90_error_pct = within(range["p90_error_pct"], 0, 10000);
+  measured.includes = range.value_or<std::string>("includes", "");
+  return measured;
+}
+
 GemmCurve read_gemm(const Node& curve) {
-  curve.only({"compute_share", "memory_share", "overhead", "corner"});
+  curve.only({"compute_share", "memory_share", "overhead", "corner", "measured"});
+  const auto range = curve.find("measured");
   return {.compute_share = share(curve["compute_share"]),
           .memory_share = share(curve["memory_share"]),
           .overhead = curve["overhead"].as<Time>(),
           .corner = within(curve["corner"], 1, 100),
-          .origin = {}};
+          .origin = {},
+          .measured = range ? std::optional{read_range(*range)} : std::nullopt};
+}
+
+SequenceRange read_sequences(const Node& range) {
+  range.only({"rows", "seq", "median_error_pct", "p90_error_pct"});
+  SequenceRange measured;
+  measured.rows = static_cast<int>(range["rows"].integer(1, 1'000'000'000));
+  read_ends(range["seq"], measured.shortest, measured.longest);
+  measured.median_error_pct = within(range["median_error_pct"], 0, 1000);
+  measured.p90_error_pct = within(range["p90_error_pct"], 0, 10000);
+  return measured;
 }
 
 AttentionCurve read_attention(const Node& curve) {
-  curve.only({"share_64", "share_128", "half_length", "causal_penalty", "backward_ratio"});
+  curve.only(
+      {"share_64", "share_128", "half_length", "causal_penalty", "backward_ratio", "measured"});
+  const auto range = curve.find("measured");
   return {.share_64 = share(curve["share_64"]),
           .share_128 = share(curve["share_128"]),
           .half_length = within(curve["half_length"], 0, 1e6),
           .causal_penalty = within(curve["causal_penalty"], 0, 100),
           .backward_ratio = within(curve["backward_ratio"], 0.01, 2),
-          .origin = {}};
+          .origin = {},
+          .measured = range ? std::optional{read_sequences(*range)} : std::nullopt};
 }
 
 void read_curves(const Node& node, Gpu& gpu) {

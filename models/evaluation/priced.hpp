@@ -43,6 +43,7 @@ struct PricedProgram {
   bool synchronous = false;             // a launch returns when the operation has ended
   bool blocking_receive = false;        // the host waits for what it receives
   bool blocking_communication = false;  // ... and for every collective
+  int borrowed_curves = 0;              // of another GPU or format, behind these prices
 
   bool waits_for_receive() const { return blocking_receive || blocking_communication; }
   bool waits_for(const JointCollective& joint) const {

@@ -6,6 +6,7 @@
 #include "models/collectives/measured.hpp"
 #include "models/lowering/lower.hpp"
 #include "models/pricing/calibrated.hpp"
+#include "models/pricing/notes.hpp"
 
 namespace orrery::models {
 
@@ -173,26 +174,6 @@ class Pricer {
   std::vector<GroupShape> groups_;
 };
 
-void note_borrowed(const hardware::Gpu& gpu, const Program& program, const Software& software,
-                   std::vector<std::string>& assumptions) {
-  const auto note = [&](const std::string& what, const hardware::CurveOrigin& origin) {
-    if (origin.borrowed.empty()) return;
-    const std::string text = what + " curve of " + gpu.name + " borrowed from " + origin.borrowed;
-    if (std::find(assumptions.begin(), assumptions.end(), text) == assumptions.end()) {
-      assumptions.push_back(text);
-    }
-  };
-  const auto gemm = gpu.gemm.find(compute_dtype(program.plan.precision));
-  if (gemm != gpu.gemm.end()) {
-    note("gemm " + std::string{hardware::name(gemm->first)}, gemm->second.origin);
-  }
-  const auto attention = gpu.attention.find(std::string{software.attention(gpu.generation)});
-  if (attention != gpu.attention.end()) {
-    note("attention " + attention->first, attention->second.origin);
-  }
-  note("memory-bound", gpu.memory_bound.origin);
-}
-
 void note_tables(const Program& program, const hardware::Cluster& cluster,
                  std::vector<std::string>& assumptions) {
   if (cluster.measured_collectives.empty()) return;
@@ -250,9 +231,11 @@ Time launch_time(const Operation& op, const Software& software, int ranks) {
 
 PricedProgram price_program(const Program& program, const hardware::Cluster& cluster,
                             const Software& software, std::vector<std::string>& assumptions) {
-  note_borrowed(cluster.gpu(), program, software, assumptions);
+  PricedProgram priced = Pricer{program, cluster, software}.run();
+  priced.borrowed_curves = note_borrowed(cluster.gpu(), program, software, assumptions);
+  note_shapes(cluster.gpu(), program, software, assumptions);
   note_tables(program, cluster, assumptions);
-  return Pricer{program, cluster, software}.run();
+  return priced;
 }
 
 }  // namespace orrery::models

@@ -1,0 +1,82 @@
+#include "models/pricing/notes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace orrery::models {
+
+namespace {
+
+void note_once(const std::string& text, std::vector<std::string>& assumptions) {
+  if (std::find(assumptions.begin(), assumptions.end(), text) == assumptions.end()) {
+    assumptions.push_back(text);
+  }
+}
+
+/// Products of one format, and those of them that lie outside the measured shapes.
+struct Reach {
+  int products = 0, outside = 0;
+};
+
+void note_sequences(const hardware::Gpu& gpu, const Program& program, const Software& software,
+                    std::vector<std::string>& assumptions) {
+  const auto curve = gpu.attention.find(std::string{software.attention(gpu.generation)});
+  if (curve == gpu.attention.end() || !curve->second.measured) return;
+  const hardware::SequenceRange& range = *curve->second.measured;
+  const std::int64_t length = program.plan.seq_len;
+  if (range.shortest <= length && length <= range.longest) return;
+  note_once(fmt::format("attention {} curve of {} left at {} tokens: measured for {} to {}",
+                        curve->first, gpu.name, length, range.shortest, range.longest),
+            assumptions);
+}
+
+}  // namespace
+
+int note_borrowed(const hardware::Gpu& gpu, const Program& program, const Software& software,
+                  std::vector<std::string>& assumptions) {
+  int borrowed = 0;
+  const auto note = [&](const std::string& what, const hardware::CurveOrigin& origin) {
+    if (origin.borrowed.empty()) return;
+    ++borrowed;
+    note_once(what + " curve of " + gpu.name + " borrowed from " + origin.borrowed, assumptions);
+  };
+  const auto gemm = gpu.gemm.find(compute_dtype(program.plan.precision));
+  if (gemm != gpu.gemm.end()) {
+    note("gemm " + std::string{hardware::name(gemm->first)}, gemm->second.origin);
+  }
+  const auto attention = gpu.attention.find(std::string{software.attention(gpu.generation)});
+  if (attention != gpu.attention.end()) {
+    note("attention " + attention->first, attention->second.origin);
+  }
+  note("memory-bound", gpu.memory_bound.origin);
+  return borrowed;
+}
+
+void note_shapes(const hardware::Gpu& gpu, const Program& program, const Software& software,
+                 std::vector<std::string>& assumptions) {
+  std::map<DType, Reach> formats;
+  for (const Block& block : program.blocks) {
+    for (const Operation& op : block.operations) {
+      const auto curve = gpu.gemm.find(op.dtype);
+      if (op.kind != OpKind::gemm || curve == gpu.gemm.end() || !curve->second.measured) continue;
+      Reach& reach = formats[op.dtype];
+      ++reach.products;
+      if (!curve->second.measured->covers({op.gemm.m, op.gemm.n, op.gemm.k})) ++reach.outside;
+    }
+  }
+  for (const auto& [type, reach] : formats) {
+    if (reach.outside == 0) continue;
+    const auto& range = *gpu.gemm.at(type).measured;
+    note_once(fmt::format("gemm {} curve of {} left at {} of {} products: measured for m {} to {}, "
+                          "n {} to {}, k {} to {}",
+                          hardware::name(type), gpu.name, reach.outside, reach.products,
+                          range.lowest.m, range.highest.m, range.lowest.n, range.highest.n,
+                          range.lowest.k, range.highest.k),
+              assumptions);
+  }
+  note_sequences(gpu, program, software, assumptions);
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,23 @@
+#pragma once
+// What a price rests on beside measurements of its own: curves borrowed from another GPU or format,
+// and shapes that no measurement reached.
+
+#include <string>
+#include <vector>
+
+#include "hardware/gpu.hpp"
+#include "models/program/program.hpp"
+#include "models/software/software.hpp"
+
+namespace orrery::models {
+
+/// Names each borrowed curve that the Program uses, once; answers how many there are.
+int note_borrowed(const hardware::Gpu& gpu, const Program& program, const Software& software,
+                  std::vector<std::string>& assumptions);
+
+/// Products and sequences that no row of their curve reaches: the formula goes on, and this says
+/// so.
+void note_shapes(const hardware::Gpu& gpu, const Program& program, const Software& software,
+                 std::vector<std::string>& assumptions);
+
+}  // namespace orrery::models
