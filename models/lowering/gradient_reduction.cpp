@@ -13,6 +13,7 @@ class GradientReducer {
   GradientReducer(Program& program, const BlockInputs& inputs)
       : program_{program},
         software_{inputs.software},
+        node_gpus_{inputs.node_gpus},
         exchange_{program, inputs},
         bucket_{bucket_elements(program, inputs.software)} {
     // A place in a bucket is an int32.
@@ -26,10 +27,15 @@ class GradientReducer {
   }
 
  private:
+  bool overlaps() const {
+    const bool nics_are_free = node_gpus_ == 0 || program_.plan.tensor <= node_gpus_;
+    return nics_are_free && overlaps_data(program_.plan, software_);
+  }
+
   /// The last backward of each chunk completes its gradients.
   void reduce_class(std::uint32_t rank_class) {
     std::vector<Instruction>& list = program_.classes[rank_class].instructions;
-    const bool overlap = overlaps_data(program_.plan, software_);
+    const bool overlap = overlaps();
     std::vector<bool> seen(static_cast<std::size_t>(program_.plan.chunks()), false);
     std::vector<Instruction> tail;  // in reverse order of the list
     std::size_t at = list.size();
@@ -76,6 +82,7 @@ class GradientReducer {
 
   Program& program_;
   const Software& software_;
+  std::int64_t node_gpus_;
   BucketExchange exchange_;
   std::int64_t bucket_;
   std::vector<Instruction> late_, behind_;

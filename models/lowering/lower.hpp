@@ -68,8 +68,12 @@ Program insert_host_waits(Program program, const Software& software);
 /// 3. Sends and receives between stages: a receive stands right before the slot that it feeds, a
 /// send right behind the slot whose output it takes.
 Program insert_transfers(Program program);
-/// 4. Gradient buckets over the data axis, in the last backward of each chunk when overlapped; what
+/// 4. Gradient buckets over the data axis, in the last backward of each chunk when overlapped: as
+/// the stack does, but not where tensor groups of several nodes keep the same NICs busy. What
 /// undoes a bucket's compression stands behind them all.
+/// Source  nanotron with 16 tensor ranks on nodes of 8: steps with all gradients reduced beside
+///         backward are as long as those that reduce them afterwards (runs up-1345 and up-1346,
+///         up-1449 and up-1448 of scenarios/validation/runs.csv)
 Program insert_gradient_reduction(Program program, const BlockInputs& inputs);
 /// 4b. ZeRO-2 and 3 instead: buckets behind every backward, weights gathered before they are used.
 Program insert_shards(Program program, const Software& software);

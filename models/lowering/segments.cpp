@@ -58,7 +58,9 @@ std::int64_t bucket_elements(const Program& program, const Software& software) {
 }
 
 bool overlaps_data(const Plan& plan, const Software& software) {
-  return plan.overlap_gradients && software.overlap.gradients;
+  const bool stack_overlaps =
+      plan.zero == Zero::none ? software.overlap.gradients : software.overlap.sharded_gradients;
+  return plan.overlap_gradients && stack_overlaps;
 }
 
 JointCollective reduction_of(const Program& program, const Software& software,

@@ -23,6 +23,7 @@ struct BlockInputs {
   const Plan& plan;
   const Software& software;
   hardware::Generation generation = hardware::Generation::other;
+  std::int64_t node_gpus = 0;  // 0: more than any tensor group has ranks
 };
 
 /// Sizes of one rank's share.

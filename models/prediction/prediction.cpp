@@ -48,7 +48,7 @@ std::vector<Conflict> conflicts(const Question& question) {
 
 Program lower(const Question& question) {
   const BlockInputs inputs{question.model, question.plan, question.software,
-                           question.cluster.gpu().generation};
+                           question.cluster.gpu().generation, question.cluster.node.gpus};
   return lower(inputs);
 }
 
@@ -65,6 +65,8 @@ void add_times(const Question& question, Prediction& result) {
       price_program(*result.program, question.cluster, question.software, result.assumptions);
   result.times = evaluate_maps(result.priced);
   result.step = result.times.step;
+  result.uncertainty =
+      uncertainty_of(result.step, question.software, result.priced.borrowed_curves);
 }
 
 void add_rates(const Question& question, Prediction& result) {

@@ -11,6 +11,7 @@
 #include "hardware/cluster.hpp"
 #include "models/evaluation/priced.hpp"
 #include "models/plan.hpp"
+#include "models/prediction/uncertainty.hpp"
 #include "models/program/memory.hpp"
 #include "models/program/program.hpp"
 #include "models/software/software.hpp"
@@ -55,6 +56,7 @@ struct Prediction {
   PricedProgram priced;  // of *program
   StepTimes times;
   Time step{};
+  Uncertainty uncertainty;    // of the step
   std::uint32_t slowest = 0;  // rank class
   double tokens_per_second = 0;
   double model_flops = 0;       // of the whole step: 3 x forward, causal attention at half

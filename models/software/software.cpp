@@ -78,12 +78,14 @@ KernelChoices read_kernels(const Node& node) {
 }
 
 Overlap read_overlap(const Node& node) {
-  node.only({"tensor_backward", "tensor_exposed", "gradients", "data_efficiency", "data_exposed",
-             "bucket", "broadcast_per_rank", "broadcast_group"});
+  node.only({"tensor_backward", "tensor_exposed", "gradients", "sharded_gradients",
+             "data_efficiency", "data_exposed", "bucket", "broadcast_per_rank", "broadcast_group"});
   const auto group = node.find("broadcast_group");
+  const bool gradients = node.value_or("gradients", true);
   return {.tensor_backward = node.value_or("tensor_backward", false),
           .tensor_exposed = number(node, "tensor_exposed", 1, 0, 4),
-          .gradients = node.value_or("gradients", true),
+          .gradients = gradients,
+          .sharded_gradients = node.value_or("sharded_gradients", gradients),
           .data_efficiency = number(node, "data_efficiency", 1, 0.01, 1.5),
           .data_exposed = number(node, "data_exposed", 1, 0, 1),
           .bucket = node.value_or("bucket", Bytes{}),
@@ -120,6 +122,16 @@ RunDefaults read_defaults(const Node& node) {
   return defaults;
 }
 
+Residuals read_residuals(const Node& node) {
+  node.only({"p10", "p90", "rows", "source"});
+  node["p10"];
+  node["p90"];
+  return {.p10 = number(node, "p10", 0, -3, 0),
+          .p90 = number(node, "p90", 0, 0, 3),
+          .rows = node["rows"].integer(1, 1'000'000),
+          .source = node["source"].as<std::string>()};
+}
+
 Scope read_scope(const Node& node) {
   node.only({"stack", "from_year", "to_year", "nodes"});
   Scope scope;
@@ -154,7 +166,8 @@ std::string_view Software::attention(hardware::Generation generation) const {
 
 Software read_software(const Node& node) {
   node.only({"name", "year", "source", "defaults", "stands_for", "host", "kernels", "overlap",
-             "accumulation", "gradient", "zero_gather", "gathered", "embedding_counts", "memory"});
+             "accumulation", "gradient", "zero_gather", "gathered", "embedding_counts", "memory",
+             "uncertainty", "limits"});
   Software software;
   software.name = node["name"].as<std::string>();
   software.year = static_cast<int>(node.has("year") ? node["year"].integer(2012, 2100) : 0);
@@ -176,6 +189,10 @@ Software read_software(const Node& node) {
   software.embedding_counts = node.value_or("embedding_counts", false);
   software.memory = read_memory(node["memory"]);
   if (const auto defaults = node.find("defaults")) software.defaults = read_defaults(*defaults);
+  software.limits = node.value_or<std::string>("limits", "");
+  if (const auto quantiles = node.find("uncertainty")) {
+    software.residuals = read_residuals(*quantiles);
+  }
   if (const auto scopes = node.find("stands_for")) {
     for (const Node& each : scopes->elements()) software.stands_for.push_back(read_scope(each));
   }

@@ -74,6 +74,7 @@ struct Overlap {
   bool tensor_backward = false;      // input-gradient all-reduce beside the weight gradient
   double tensor_exposed = 1.0;       // visible tensor-parallel time over its law's
   bool gradients = true;             // data-parallel buckets beside backward
+  bool sharded_gradients = true;     // the same under ZeRO; read as `gradients` where not stated
   double data_efficiency = 1.0;      // share of the collective law's bandwidth that is reached
   double data_exposed = 1.0;         // share of data-parallel time that other means leave visible
   Bytes bucket{};                    // gradient bucket
@@ -98,6 +99,14 @@ struct RunDefaults {
   std::int64_t layers_per_chunk = 0;  // of a pipeline; 0: one chunk on each stage
 };
 
+/// ln(measured / predicted) of runs that a fit of this stack had not seen: quantiles, each error
+/// over the widening of its borrowed curves (models/prediction/uncertainty.hpp).
+struct Residuals {
+  double p10 = 0, p90 = 0;  // p10 <= 0 <= p90
+  std::int64_t rows = 0;
+  std::string source;
+};
+
 /// Runs that a profile stands for: a stack as CSV files name it, in some years, on one node or on
 /// several.
 struct Scope {
@@ -112,6 +121,7 @@ struct Software {
   std::string name;
   int year = 0;
   std::string source;
+  std::string limits;  // what the profile does not describe of its stack, in words
   HostCosts host;
   KernelChoices kernels;
   Overlap overlap;
@@ -122,6 +132,7 @@ struct Software {
   bool embedding_counts = false;  // default stage rule
   MemoryAllowances memory;
   RunDefaults defaults;
+  std::optional<Residuals> residuals;
   std::vector<Scope> stands_for;  // besides the stack of its own name, and before that one's file
 
   double gemm_derate(hardware::Generation generation) const;
