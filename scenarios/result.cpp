@@ -63,7 +63,9 @@ Json to_json(const models::Question& question, const models::Prediction& predict
   json["waterfall"] = waterfall_json(prediction.waterfall);
   json["cost_usd_per_step"] = prediction.cost ? Json(prediction.cost->count()) : Json(nullptr);
   json["energy_j_per_step"] = prediction.energy.count();
-  json["uncertainty"] = {{"p10", nullptr}, {"p50", nullptr}, {"p90", nullptr}};
+  json["uncertainty"] = {{"p10", seconds(prediction.uncertainty.p10)},
+                         {"p50", seconds(prediction.uncertainty.p50)},
+                         {"p90", seconds(prediction.uncertainty.p90)}};
   json["assumptions"] = prediction.assumptions;
   json["wall_time_s"] = {{"load", load_seconds},
                          {"lower", prediction.lower_seconds},

@@ -15,8 +15,9 @@ SoftwareBench::SoftwareBench(std::vector<BenchRow> rows, Trials trials)
   for (const BenchRow& each : rows_) {
     programs_.push_back(models::lower(each.question));
     std::vector<std::string> notes;
-    price_program(programs_.back(), each.question.cluster, each.question.software, notes);
-    borrowed_.push_back(static_cast<int>(notes.size()));
+    borrowed_.push_back(
+        price_program(programs_.back(), each.question.cluster, each.question.software, notes)
+            .borrowed_curves);
   }
 }
 

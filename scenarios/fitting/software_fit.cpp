@@ -151,6 +151,23 @@ std::vector<double> left_out_errors(SoftwareBench& bench, Fitter& fitter,
   return errors;
 }
 
+/// Fewer leave both tenths to a single run.
+constexpr std::size_t least_rows_of_quantiles = 10;
+
+/// What the profile states of its uncertainty: quantiles of ln(measured / predicted) left out.
+Json residuals_json(const SoftwareFit& fit) {
+  std::vector<double> errors;
+  for (std::size_t i = 0; i < fit.left_out.size(); ++i) {
+    errors.push_back(-fit.left_out[i] / models::widening(fit.borrowed[i]));
+  }
+  const auto hundredth = [](double value) { return std::round(value * 100) / 100; };
+  return {{"p10", std::min(0.0, hundredth(quantile(errors, 0.1)))},
+          {"p90", std::max(0.0, hundredth(quantile(errors, 0.9)))},
+          {"rows", errors.size()},
+          {"source", "orrery fit software: errors with groups of " + fit.left_out_by +
+                         " left out, over 1.3 for each borrowed curve"}};
+}
+
 class FitOfOne {
  public:
   FitOfOne(const orrery::Table& table, const SoftwareFitOptions& options, Json profile)
@@ -195,6 +212,10 @@ class FitOfOne {
     fit.groups = groups.groups;
     if (complete && groups.folds > 1) {
       fit.left_out = left_out_errors(bench, fitter, groups, complete);
+    }
+    fit.profile.erase("uncertainty");
+    if (fit.left_out.size() >= least_rows_of_quantiles) {
+      fit.profile["uncertainty"] = residuals_json(fit);
     }
   }
 

@@ -36,6 +36,33 @@ struct Overall {
 
 constexpr std::size_t least_rows_of_a_stack = 10;
 
+/// Quantiles of ln(measured / predicted) by the generic profile over the widening of borrowed
+/// curves, where every stack weighs the same: what the generic profile states of itself.
+struct Unfitted {
+  double p10 = 0, p90 = 0;
+};
+
+Unfitted unfitted(const SoftwareFits& fits, const std::vector<double>& logs) {
+  std::vector<std::pair<double, double>> weighed;  // value, weight
+  std::size_t next = 0;
+  for (const SoftwareFit& fit : fits.fits) {
+    const double weight = 1.0 / static_cast<double>(fit.rows.size() * fits.fits.size());
+    for (const int borrowed : fit.borrowed) {
+      weighed.emplace_back(-logs.at(next++) / models::widening(borrowed), weight);
+    }
+  }
+  std::sort(weighed.begin(), weighed.end());
+  const auto at = [&](double share) {
+    double below = 0;
+    for (const auto& [value, weight] : weighed) {
+      below += weight;
+      if (below >= share) return value;
+    }
+    return weighed.back().first;
+  };
+  return {at(0.1), at(0.9)};
+}
+
 void append(std::vector<double>& to, const std::vector<double>& more) {
   to.insert(to.end(), more.begin(), more.end());
 }
@@ -136,8 +163,11 @@ std::string overall_text(const orrery::Table& table, const SoftwareFits& fits) {
       all.at_start.size(), summary_text(all.at_start), summary_text(all.in_sample),
       summary_text(all.left_out));
   if (!all.generic.empty()) {
-    text +=
-        fmt::format("  by the profile of no stack (generic)    {}\n", summary_text(all.generic));
+    const Unfitted spread = unfitted(fits, all.generic);
+    text += fmt::format(
+        "  by the profile of no stack (generic)    {}\n"
+        "    ln(measured / predicted), stacks weighing the same: p10 {:+.2f}, p90 {:+.2f}\n",
+        summary_text(all.generic), spread.p10, spread.p90);
   }
   if (all.mean_left_out > 0) {
     text +=
@@ -172,6 +202,11 @@ Json to_json(const orrery::Table& table, const SoftwareFits& fits) {
   json["at_start"] = summary_json(all.at_start);
   json["in_sample"] = summary_json(all.in_sample);
   json["stack_left_out"] = summary_json(all.generic);
+  if (!all.generic.empty()) {
+    const Unfitted spread = unfitted(fits, all.generic);
+    json["stack_left_out"]["log_p10"] = spread.p10;
+    json["stack_left_out"]["log_p90"] = spread.p90;
+  }
   json["software"] = Json::array();
   json["runs"] = Json::array();
   for (const SoftwareFit& fit : fits.fits) {

@@ -22,9 +22,15 @@ Bytes from_gibibytes(double value) {
 void predict_run(const MeasuredRun& run, const models::Question& question, RunResult& result) {
   const models::Prediction prediction = predict(question);
   result.predicted = seconds(prediction.step);
+  result.p10 = seconds(prediction.uncertainty.p10);
+  result.p90 = seconds(prediction.uncertainty.p90);
   result.predicted_memory = prediction.memory[prediction.fullest].total;
   result.fits = !prediction.out_of_memory;
   result.assumptions = prediction.assumptions;
+  result.borrowed_curves = prediction.priced.borrowed_curves;
+  result.largest_part = name(prediction.bottleneck());
+  result.profile = question.software.name;
+  result.profile_limits = question.software.limits;
   if (run.step_time) result.error_pct = 100 * (*result.predicted / *run.step_time - 1);
 }
 
@@ -149,6 +155,19 @@ std::optional<MemoryScore> memory_of(const std::vector<RunResult>& results) {
   return MemoryScore{errors.size(), quantile(errors, 0.5)};
 }
 
+std::optional<IntervalScore> interval_of(const std::vector<MeasuredRun>& runs,
+                                         const std::vector<RunResult>& results) {
+  std::size_t rows = 0, inside = 0;
+  for (const RunResult& each : results) {
+    if (!each.scored()) continue;
+    const double measured = *runs[each.row].step_time;
+    ++rows;
+    inside += measured >= *each.p10 && measured <= *each.p90 ? 1 : 0;
+  }
+  if (rows == 0) return std::nullopt;
+  return IntervalScore{rows, 100 * static_cast<double>(inside) / static_cast<double>(rows)};
+}
+
 }  // namespace
 
 Scores scores_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
@@ -160,6 +179,7 @@ Scores scores_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResu
   for (const RunResult& each : results) {
     scores.simulated += each.simulated() ? 1 : 0;
     if (!each.scored()) continue;
+    scores.said_not_to_fit += each.fits ? 0 : 1;
     const MeasuredRun& run = runs[each.row];
     errors.push_back(*each.error_pct);
     contenders.push_back({group_of(run), *run.step_time, *each.predicted});
@@ -172,6 +192,7 @@ Scores scores_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResu
   }
   scores.ranking = ranking_of(contenders);
   scores.memory = memory_of(results);
+  scores.interval = interval_of(runs, results);
   return scores;
 }
 

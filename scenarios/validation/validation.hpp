@@ -22,9 +22,13 @@ struct RunResult {
   std::string not_scored_because;   // empty: scored
   std::optional<double> predicted;  // step time, seconds
   std::optional<double> error_pct;  // 100 (predicted / measured - 1)
+  std::optional<double> p10, p90;   // of the step time, seconds
   std::optional<Bytes> predicted_memory, measured_memory;
   bool fits = true;
   std::vector<std::string> assumptions;
+  int borrowed_curves = 0;
+  std::string largest_part;             // of the predicted step
+  std::string profile, profile_limits;  // the stack's, and what it says that it leaves out
 
   bool simulated() const { return skipped_because.empty(); }
   bool scored() const { return simulated() && not_scored_because.empty(); }
@@ -51,6 +55,12 @@ struct MemoryScore {
   double median = 0;  // of |error|, percent
 };
 
+/// How often the interval from p10 to p90 holds what was measured; 80 % if it is right.
+struct IntervalScore {
+  std::size_t rows = 0;
+  double inside = 0;  // percent
+};
+
 /// The figures of a whole file.
 struct Scores {
   std::size_t rows = 0, simulated = 0, scored = 0;
@@ -59,6 +69,8 @@ struct Scores {
   std::vector<std::pair<std::string, std::map<std::string, ErrorSummary>>> by;
   Ranking ranking;
   std::optional<MemoryScore> memory;
+  std::optional<IntervalScore> interval;
+  std::size_t said_not_to_fit = 0;  // of those scored, all of which ran
 };
 Scores scores_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
                  const std::vector<Grouping>& groupings);

@@ -46,6 +46,7 @@ Json run_json(const MeasuredRun& run, const RunResult& result) {
           {"measured_step_time_s", or_null(run.step_time)},
           {"predicted_step_time_s", or_null(result.predicted)},
           {"error_pct", or_null(result.error_pct)},
+          {"uncertainty", {{"p10", or_null(result.p10)}, {"p90", or_null(result.p90)}}},
           {"measured_peak_memory_bytes", count_or_null(result.measured_memory)},
           {"predicted_peak_memory_bytes", count_or_null(result.predicted_memory)},
           {"fits", result.fits},
@@ -79,6 +80,10 @@ Json to_json(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>&
   json["memory"] = {
       {"rows", scores.memory ? scores.memory->rows : 0},
       {"median_abs_error_pct", scores.memory ? Json(scores.memory->median) : Json(nullptr)}};
+  json["said_not_to_fit"] = scores.said_not_to_fit;
+  json["interval"] = {
+      {"rows", scores.interval ? scores.interval->rows : 0},
+      {"inside_pct", scores.interval ? Json(scores.interval->inside) : Json(nullptr)}};
   json["runs"] = Json::array();
   for (const RunResult& each : results) {
     if (each.simulated()) json["runs"].push_back(run_json(runs[each.row], each));

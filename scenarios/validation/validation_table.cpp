@@ -29,11 +29,15 @@ std::string totals(const Scores& scores) {
                         scores.ranking.groups, scores.ranking.mean_regret,
                         scores.ranking.pairs_in_order);
   }
+  if (scores.interval) {
+    text += fmt::format("p10 to p90 holds {:.1f} % of the runs (80 % if it is right)\n",
+                        scores.interval->inside);
+  }
   if (scores.memory) {
     text += fmt::format("peak memory: {} runs, median error {:.1f} %\n", scores.memory->rows,
                         scores.memory->median);
   }
-  return text;
+  return text + fmt::format("said not to fit, though they ran: {}\n", scores.said_not_to_fit);
 }
 
 std::string grouping_table(const std::string& column,

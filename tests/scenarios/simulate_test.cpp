@@ -36,7 +36,9 @@ TEST_CASE("The JSON of a simulation has every member promised") {
   CHECK(json["breakdown"].size() == 11);
   CHECK(json["ranks"] == 1024);
   CHECK(json["ranks_simulated"] == 16);  // one class per stage
-  CHECK(json["uncertainty"].at("p50").is_null());
+  CHECK(json["uncertainty"].at("p50") == json["step_time_s"]);
+  CHECK(json["uncertainty"].at("p10") < json["step_time_s"]);
+  CHECK(json["uncertainty"].at("p90") > json["step_time_s"]);
 }
 
 TEST_CASE("The breakdown adds up to the step, and memory to its peak") {
