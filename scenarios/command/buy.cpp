@@ -11,7 +11,7 @@
 
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/progress.hpp"
-#include "scenarios/command/terminal.hpp"
+#include "scenarios/command/search_flags.hpp"
 #include "scenarios/search/purchase_report.hpp"
 #include "scenarios/search/query.hpp"
 #include "scenarios/tokens.hpp"
@@ -25,15 +25,11 @@ namespace {
 /// 2302.13971, section 2.3).
 constexpr std::int64_t usual_step_tokens = std::int64_t{1} << 22;
 
-struct BuyFlags {
-  std::string model, tokens;
-  std::optional<std::string> software, deadline, budget;
-  std::string precision = "bf16";
+struct BuyFlags : SearchFlags {
+  std::string tokens;
+  std::optional<std::string> deadline, budget;
   std::optional<std::int64_t> global_batch, seq_len;
   std::vector<std::string> nodes;
-  std::size_t top = 10;
-  unsigned threads = 0;
-  bool json = false;
 };
 
 template <class Quantity>
@@ -116,15 +112,7 @@ int buy(const BuyFlags& flags) {
       .software = flags.software.value_or(""),
       .top = flags.top,
       .wall_seconds = std::chrono::duration<double>(Clock::now() - begin).count()};
-  if (flags.json) {
-    fmt::print("{}\n", to_json(report).dump(2));
-  } else {
-    const Terminal shown = terminal();
-    ReportOptions options;
-    options.width = shown.width;
-    options.colour = shown.colour;
-    fmt::print("{}", text_of(report, options));
-  }
+  flags.print(report);
   if (answer.stopped) return exit_interrupted;
   return answer.meeting() > 0 ? exit_done : exit_answer_is_no;
 }
@@ -136,7 +124,7 @@ void add_buy(CLI::App& application, int& exit_code) {
       *application.add_subcommand("buy", "Rank clusters to rent by days and dollars");
   const auto flags = std::make_shared<BuyFlags>();
   constexpr std::int64_t most = std::int64_t{1} << 30;
-  command.add_option("--model", flags->model, "Model: a config.json, or a name")->required();
+  flags->add_to(command, "clusters");
   command.add_option("--tokens", flags->tokens, "Tokens to train on, such as 300B")->required();
   command.add_option("--deadline", flags->deadline, "Longest time, such as 30d");
   command.add_option("--budget", flags->budget, "Most money, such as $5M");
@@ -144,15 +132,8 @@ void add_buy(CLI::App& application, int& exit_code) {
       ->check(CLI::Range(std::int64_t{1}, most));
   command.add_option("--seq-len", flags->seq_len, "Tokens of one sequence (the model's longest)")
       ->check(CLI::Range(std::int64_t{1}, most));
-  command.add_option("--software", flags->software, "Software profile: a path, or a name");
-  command.add_option("--precision", flags->precision, "fp32, tf32, fp16, bf16 (default) or fp8");
   command.add_option("--nodes", flags->nodes, "Node types to look at: p5,hgx-h100 (all that rent)")
       ->delimiter(',');
-  command.add_option("--top", flags->top, "How many clusters to show (10)")
-      ->check(CLI::Range(std::size_t{1}, std::size_t{1000}));
-  command.add_option("--threads", flags->threads, "Threads (all of the machine)")
-      ->check(CLI::Range(1U, most_threads));
-  command.add_flag("--json", flags->json, "One JSON document instead of the tables");
   command.callback([flags, &exit_code] { exit_code = buy(*flags); });
 }
 

@@ -10,7 +10,7 @@
 
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/progress.hpp"
-#include "scenarios/command/terminal.hpp"
+#include "scenarios/command/search_flags.hpp"
 #include "scenarios/search/plan_report.hpp"
 #include "scenarios/search/query.hpp"
 
@@ -18,15 +18,10 @@ namespace orrery::scenarios {
 
 namespace {
 
-struct PlanFlags {
-  std::string model, cluster;
-  std::optional<std::string> software;
-  std::string precision = "bf16";
+struct PlanFlags : SearchFlags {
+  std::string cluster;
   std::string objective = "time";
   std::int64_t global_batch = 0, seq_len = 0;
-  std::size_t top = 10;
-  unsigned threads = 0;
-  bool json = false;
 };
 
 Objective objective_of(const PlanFlags& flags, const PlanQuery& query) {
@@ -82,15 +77,7 @@ int plan(const PlanFlags& flags) {
   const PlanReport report{
       query, objective, answer, best, flags.cluster, assumptions, simulate_line(flags, query, best),
       wall};
-  if (flags.json) {
-    fmt::print("{}\n", to_json(report).dump(2));
-  } else {
-    const Terminal shown = terminal();
-    ReportOptions options;
-    options.width = shown.width;
-    options.colour = shown.colour;
-    fmt::print("{}", text_of(report, options));
-  }
+  flags.print(report);
   if (answer.stopped) return exit_interrupted;
   return best.empty() ? exit_answer_is_no : exit_done;
 }
@@ -101,7 +88,7 @@ void add_plan(CLI::App& application, int& exit_code) {
   CLI::App& command = *application.add_subcommand("plan", "Find the best plans for a cluster");
   const auto flags = std::make_shared<PlanFlags>();
   constexpr std::int64_t most = std::int64_t{1} << 30;
-  command.add_option("--model", flags->model, "Model: a config.json, or a name")->required();
+  flags->add_to(command, "plans");
   command.add_option("--cluster", flags->cluster, "Cluster: a path, a name, or 'NODE x COUNT'")
       ->required();
   command.add_option("--global-batch", flags->global_batch, "Sequences of one step")
@@ -110,14 +97,7 @@ void add_plan(CLI::App& application, int& exit_code) {
   command.add_option("--seq-len", flags->seq_len, "Tokens of one sequence")
       ->required()
       ->check(CLI::Range(std::int64_t{1}, most));
-  command.add_option("--software", flags->software, "Software profile: a path, or a name");
-  command.add_option("--precision", flags->precision, "fp32, tf32, fp16, bf16 (default) or fp8");
   command.add_option("--objective", flags->objective, "time (default), cost or energy");
-  command.add_option("--top", flags->top, "How many plans to show (10)")
-      ->check(CLI::Range(std::size_t{1}, std::size_t{1000}));
-  command.add_option("--threads", flags->threads, "Threads (all of the machine)")
-      ->check(CLI::Range(1U, most_threads));
-  command.add_flag("--json", flags->json, "One JSON document instead of the tables");
   command.callback([flags, &exit_code] { exit_code = plan(*flags); });
 }
 

@@ -68,12 +68,6 @@ std::string title(const ReportInputs& in) {
   return text;
 }
 
-/// What is left of a line behind an indentation; a narrow terminal breaks lines itself.
-std::size_t columns_behind(int indentation, const ReportInputs& in) {
-  constexpr int narrowest = 40;
-  return static_cast<std::size_t>(std::max(in.options.width - indentation, narrowest));
-}
-
 /// One line of the summary.
 std::string line(std::string_view label, std::string_view value, std::string_view rest = "") {
   return fmt::format("  {:<14}{:<18}  {}\n", label, value, rest);
@@ -91,7 +85,7 @@ std::string published_line(const ReportInputs& in) {
         fmt::format("predicted {:+.1f} %", 100 * (ratio(in.prediction.step, *published->step) - 1));
   }
   text += line("Published", figure, error);
-  const std::size_t width = columns_behind(16, in);
+  const std::size_t width = columns_behind(16, in.options);
   for (const std::string& each : wrapped(published->source, width)) {
     text += fmt::format("{:16}{}\n", "", toned(each, Tone::faint, in.options.colour));
   }
@@ -122,7 +116,7 @@ std::string memory_lines(const ReportInputs& in) {
   add("context", fullest.context);
   add("fragmentation", fullest.fragmentation);
   const std::string whole = fmt::format("stage {}: {}", fullest.stage, kinds);
-  for (const std::string& each : wrapped(whole, columns_behind(16, in))) {
+  for (const std::string& each : wrapped(whole, columns_behind(16, in.options))) {
     text += fmt::format("{:16}{}\n", "", toned(each, Tone::faint, in.options.colour));
   }
   return text;
@@ -161,6 +155,12 @@ std::string summary(const ReportInputs& in) {
   text += line("Step time", step_part(p.step, p.step),
                fmt::format("slowest stage {}, {} of {} ranks simulated",
                            p.program->classes[p.slowest].stage, p.ranks_simulated, p.ranks));
+  const models::Residuals residuals = models::residuals_of(in.question.software);
+  text += line(
+      "", "",
+      fmt::format("{} to {} in 8 of 10 cases, by {} runs {}", step_part(p.uncertainty.p10, p.step),
+                  step_part(p.uncertainty.p90, p.step), residuals.rows,
+                  in.question.software.residuals ? "of this stack" : "of other stacks"));
   text += published_line(in);
   text += line("Throughput", grouped(p.tokens_per_second) + " tokens/s",
                fmt::format("{} tokens/s per GPU", grouped(p.tokens_per_second / gpus)));
@@ -178,19 +178,6 @@ std::string summary(const ReportInputs& in) {
   return text + tokens_line(in);
 }
 
-std::string assumptions(const ReportInputs& in) {
-  if (in.prediction.assumptions.empty()) return {};
-  std::string text = heading("Assumed", in.options);
-  for (const std::string& each : in.prediction.assumptions) {
-    bool first = true;
-    for (const std::string& part : wrapped(each, columns_behind(4, in))) {
-      text += (first ? "  - " : "    ") + part + "\n";
-      first = false;
-    }
-  }
-  return text;
-}
-
 }  // namespace
 
 std::string report(const models::Question& question, const models::Prediction& prediction,
@@ -201,7 +188,7 @@ std::string report(const models::Question& question, const models::Prediction& p
   if (options.explain) {
     text += kernels_section(inputs) + collectives_section(inputs) + memory_section(inputs);
   }
-  return text + assumptions(inputs);
+  return text + assumed_section(prediction.assumptions, options);
 }
 
 }  // namespace orrery::scenarios

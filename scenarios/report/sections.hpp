@@ -2,6 +2,8 @@
 // The parts of a report, each a block of lines that ends with a line break.
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "scenarios/result.hpp"
 
@@ -25,6 +27,13 @@ std::string memory_section(const ReportInputs& inputs);
 
 /// A title above a section.
 std::string heading(std::string_view title, const ReportOptions& options);
+/// Columns left behind an indentation; a narrow terminal breaks lines itself.
+std::size_t columns_behind(std::size_t indent, const ReportOptions& options);
+/// Text broken into lines of the terminal's width, each indented.
+std::string paragraph(std::string_view text, std::size_t indent, const ReportOptions& options);
+/// What was assumed, an item each; empty without any.
+std::string assumed_section(const std::vector<std::string>& assumptions,
+                            const ReportOptions& options);
 /// "33.41 s" or "334.1 ms", in the unit that fits the whole step.
 std::string step_part(Time time, Time step);
 /// "12.3 %".

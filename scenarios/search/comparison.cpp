@@ -95,10 +95,11 @@ std::vector<std::string> search_assumptions(const PlanQuery& query) {
       "micro-batch, sequence parallelism; schedules 1f1b and interleaved-1f1b"};
   told.push_back(query.breadth == Breadth::full
                      ? "micro-batches are divisors up to 16; virtual stages up to 8 that cut the "
-                       "layers evenly"
+                       "layers evenly, embedding and head counted as a layer each or not"
                      : "reduced list: micro-batches and virtual stages 1, 2 and 4; sequence "
                        "parallelism and ZeRO-1 wherever they apply");
   told.push_back("ranks are placed tensor first, then data, then pipeline");
+  told.push_back("plans with the same step and the same memory are shown as one, the plainest");
   for (const std::string& each : query.cluster.assumptions) told.push_back("/cluster: " + each);
   for (const std::string& key : query.model.ignored_keys) {
     told.push_back(fmt::format("/model/{}: not used", key));

@@ -107,14 +107,6 @@ std::string table(const PlanReport& report, const ReportOptions& options) {
   return "\n" + shown.text(options.colour);
 }
 
-std::string paragraph(std::string_view text, std::size_t indent, const ReportOptions& options) {
-  std::string lines;
-  for (const std::string& each : wrapped(text, static_cast<std::size_t>(options.width) - indent)) {
-    lines += std::string(indent, ' ') + each + "\n";
-  }
-  return lines;
-}
-
 std::string ties(const PlanReport& report, const ReportOptions& options) {
   std::size_t as_good = 0;
   const double least =
@@ -176,16 +168,6 @@ std::string counts(const PlanReport& report, const ReportOptions& options) {
   return text;
 }
 
-std::string assumptions(const PlanReport& report, const ReportOptions& options) {
-  std::string text = heading("Assumed", options);
-  for (const std::string& each : report.assumptions) {
-    std::string item = paragraph(each, 4, options);
-    item[2] = '-';
-    text += item;
-  }
-  return text;
-}
-
 /// How to look at the best plan more closely.
 std::string next(const PlanReport& report, const ReportOptions& options) {
   return heading("The best one in detail", options) + "  " + report.simulate + "\n";
@@ -196,8 +178,9 @@ std::string next(const PlanReport& report, const ReportOptions& options) {
 std::string text_of(const PlanReport& report, const ReportOptions& options) {
   std::string text = title(report, options);
   if (report.answer.stopped) {
-    text += toned("Stopped: only the plans priced until then are compared\n", Tone::bad,
-                  options.colour);
+    text +=
+        toned("Stopped: only the plans priced until then are compared", Tone::bad, options.colour) +
+        "\n";
   }
   if (report.best.empty()) {
     text += "\n" + toned("No plan: ", Tone::bad, options.colour) + "\n" +
@@ -206,7 +189,7 @@ std::string text_of(const PlanReport& report, const ReportOptions& options) {
     text += table(report, options) + ties(report, options) + reasons(report, options) +
             equals(report, options) + next(report, options);
   }
-  return text + counts(report, options) + assumptions(report, options);
+  return text + counts(report, options) + assumed_section(report.assumptions, options);
 }
 
 }  // namespace orrery::scenarios

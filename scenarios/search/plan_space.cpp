@@ -71,12 +71,19 @@ class Enumerator {
 
   std::vector<std::int64_t> virtual_stages(const Plan& plan) const {
     std::vector<std::int64_t> found{1};
-    const std::int64_t slots = query_.model.layers + (plan.embedding_counts ? 2 : 0);
     for (std::int64_t v = 2; plan.pipeline > 1 && v <= most_virtual_stages; ++v) {
       if (!full_ && v != 2 && v != 4) continue;
-      if (slots % (plan.pipeline * v) == 0) found.push_back(v);
+      if (cuts_evenly(plan.pipeline * v)) found.push_back(v);
     }
     return found;
+  }
+
+  /// As many layers on every chunk, or one less on the first and the last, beside embedding and
+  /// head: layers_per_chunk leaves the same either way.
+  bool cuts_evenly(std::int64_t chunks) const {
+    const std::int64_t layers = query_.model.layers;
+    const bool alike = layers % chunks == 0 && !query_.software.embedding_counts;
+    return alike || ((layers + 2) % chunks == 0 && layers + 2 >= 2 * chunks);
   }
 
   /// Off before on, so that of plans which tie the plainest stands first.

@@ -12,8 +12,9 @@
 namespace orrery::scenarios {
 
 /// How many choices are tried.
-///   full     micro-batches: divisors up to 16; virtual stages: up to 8 that cut the layers evenly;
-///            sequence parallelism and ZeRO-1 on and off
+///   full     micro-batches: divisors up to 16; virtual stages: up to 8 that cut the layers evenly,
+///            embedding and head counted as a layer each or not; sequence parallelism and ZeRO-1 on
+///            and off
 ///   reduced  micro-batches 1, 2, 4; virtual stages 1, 2, 4; sequence parallelism wherever there is
 ///            tensor parallelism, ZeRO-1 wherever there is data parallelism
 /// Both: tensor up to the GPUs of a node, every divisor as pipeline, all three recomputations.

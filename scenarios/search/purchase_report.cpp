@@ -95,14 +95,6 @@ void add_row(TextTable& table, const Choice& each, const std::string& number) {
              each.pareto ? "◆" : ""});
 }
 
-std::string paragraph(std::string_view text, std::size_t indent, const ReportOptions& options) {
-  std::string lines;
-  for (const std::string& each : wrapped(text, static_cast<std::size_t>(options.width) - indent)) {
-    lines += std::string(indent, ' ') + each + "\n";
-  }
-  return lines;
-}
-
 /// Choices that are shown: those that meet the limits, or else those that come closest.
 std::size_t rows_of(const PurchaseReport& report) {
   const auto meeting = static_cast<std::size_t>(report.answer.meeting());
@@ -184,23 +176,14 @@ std::string impossible(const PurchaseReport& report, const ReportOptions& option
   return text;
 }
 
-std::string assumptions(const PurchaseReport& report, const ReportOptions& options) {
-  std::string text = heading("Assumed", options);
-  for (const std::string& each : report.assumptions) {
-    std::string item = paragraph(each, 4, options);
-    item[2] = '-';
-    text += item;
-  }
-  return text;
-}
-
 }  // namespace
 
 std::string text_of(const PurchaseReport& report, const ReportOptions& options) {
   std::string text = title(report, options);
   if (report.answer.stopped) {
-    text += toned("Stopped: only the clusters looked at until then are compared\n", Tone::bad,
-                  options.colour);
+    text += toned("Stopped: only the clusters looked at until then are compared", Tone::bad,
+                  options.colour) +
+            "\n";
   }
   const std::string reason = reason_of(report.answer);
   if (!reason.empty()) {
@@ -210,7 +193,7 @@ std::string text_of(const PurchaseReport& report, const ReportOptions& options) 
     text += ranking(report, options) + front(report, options) + plans(report, options) +
             next(report, options);
   }
-  return text + impossible(report, options) + assumptions(report, options);
+  return text + impossible(report, options) + assumed_section(report.assumptions, options);
 }
 
 }  // namespace orrery::scenarios

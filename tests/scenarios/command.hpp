@@ -63,6 +63,18 @@ inline Ran orrery(const std::string& arguments) {
   return ran;
 }
 
+/// Wrong input: nothing on stdout, one line on stderr, soon.
+inline std::string refused_line(const std::string& arguments) {
+  const Ran ran = orrery(arguments);
+  INFO(arguments << "\n" << ran.error);
+  CHECK(ran.exit_code == 2);
+  CHECK(ran.out.empty());
+  CHECK(ran.seconds < 1);
+  REQUIRE(!ran.error.empty());
+  CHECK(ran.error.find('\n') == ran.error.size() - 1);
+  return ran.error.substr(0, ran.error.size() - 1);
+}
+
 inline Json parsed(const std::string& text) {
   return Document::parse(text, "stdout").json();
 }

@@ -4,18 +4,6 @@ namespace orrery::scenarios {
 
 namespace {
 
-/// Wrong input: nothing on stdout, one line on stderr, soon.
-std::string refused_line(const std::string& arguments) {
-  const Ran ran = orrery(arguments);
-  INFO(arguments << "\n" << ran.error);
-  CHECK(ran.exit_code == 2);
-  CHECK(ran.out.empty());
-  CHECK(ran.seconds < 1);
-  REQUIRE(!ran.error.empty());
-  CHECK(ran.error.find('\n') == ran.error.size() - 1);
-  return ran.error.substr(0, ran.error.size() - 1);
-}
-
 std::string begins(const std::string& text, const std::string& start) {
   return text.substr(0, start.size());
 }

@@ -7,15 +7,6 @@ namespace {
 constexpr const char* small =
     "buy --model gpt2 --tokens 10B --global-batch 64 --nodes dgx-h100,dgx-a100-80gb ";
 
-std::string refused(const std::string& arguments) {
-  const Ran ran = orrery(arguments);
-  INFO(arguments);
-  CHECK(ran.exit_code == 2);
-  CHECK(ran.out.empty());
-  CHECK(ran.error.find('\n') == ran.error.size() - 1);
-  return ran.error.substr(0, ran.error.find('\n'));
-}
-
 }  // namespace
 
 TEST_CASE("orrery buy prints one JSON document with clusters, days and dollars") {
@@ -76,15 +67,15 @@ TEST_CASE("The text of orrery buy shows ranking, front, prices and what is left 
 }
 
 TEST_CASE("What orrery buy cannot use is told in one line") {
-  CHECK(refused("buy --model gpt2 --tokens many") ==
+  CHECK(refused_line("buy --model gpt2 --tokens many") ==
         "--tokens: expected a number of tokens such as \"300B\", found 'many'");
-  CHECK(refused("buy --model gpt2 --tokens 1B --deadline soon") ==
+  CHECK(refused_line("buy --model gpt2 --tokens 1B --deadline soon") ==
         "--deadline: expected a time such as \"3.5 us\", found 'soon'");
-  CHECK(refused("buy --model gpt2 --tokens 1B --budget 5M") ==
+  CHECK(refused_line("buy --model gpt2 --tokens 1B --budget 5M") ==
         "--budget: expected an amount such as \"$3\", found '5M'");
-  CHECK(refused("buy --model mixtral-8x7b --tokens 1B") ==
+  CHECK(refused_line("buy --model mixtral-8x7b --tokens 1B") ==
         "--model: mixture of experts is counted, not yet simulated");
-  const std::string nodes = refused("buy --model gpt2 --tokens 1B --nodes abacus");
+  const std::string nodes = refused_line("buy --model gpt2 --tokens 1B --nodes abacus");
   const std::string start = "--nodes: no rental price for 'abacus'; known: ";
   CHECK(nodes.substr(0, start.size()) == start);
 }

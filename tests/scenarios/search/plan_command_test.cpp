@@ -6,15 +6,6 @@ namespace {
 
 constexpr const char* small = "plan --model gpt2 --cluster dgx-a100-80gb --global-batch 16 ";
 
-std::string refused(const std::string& arguments) {
-  const Ran ran = orrery(arguments);
-  INFO(arguments);
-  CHECK(ran.exit_code == 2);
-  CHECK(ran.out.empty());
-  CHECK(ran.error.find('\n') == ran.error.size() - 1);
-  return ran.error.substr(0, ran.error.find('\n'));
-}
-
 }  // namespace
 
 TEST_CASE("orrery plan prints one JSON document with the best plans") {
@@ -108,20 +99,21 @@ TEST_CASE("With another objective orrery plan looks at parts of the cluster") {
 }
 
 TEST_CASE("What orrery plan cannot use is told in one line") {
-  CHECK(refused(std::string{small} + "--seq-len 4096") ==
+  CHECK(refused_line(std::string{small} + "--seq-len 4096") ==
         "--seq-len: seq_len 4096 is longer than the model's 1024 learned positions");
-  CHECK(refused(std::string{small} + "--seq-len 1024 --precision int8") ==
+  CHECK(refused_line(std::string{small} + "--seq-len 1024 --precision int8") ==
         "--precision: expected one of fp32 tf32 fp16 bf16 fp8, found 'int8'");
-  CHECK(refused(std::string{small} + "--seq-len 1024 --precision fp8") ==
+  CHECK(refused_line(std::string{small} + "--seq-len 1024 --precision fp8") ==
         "--precision: a100-sxm-80gb does not compute in fp8");
-  CHECK(refused(std::string{small} + "--seq-len 1024 --objective speed") ==
+  CHECK(refused_line(std::string{small} + "--seq-len 1024 --objective speed") ==
         "--objective: expected time, cost or energy, found 'speed'");
-  CHECK(refused("plan --model gpt2 --cluster hgx-h800 --global-batch 8 --seq-len 1024 "
-                "--objective cost") ==
+  CHECK(refused_line("plan --model gpt2 --cluster hgx-h800 --global-batch 8 --seq-len 1024 "
+                     "--objective cost") ==
         "--objective: cost needs a price, and hgx-h800 has no price_per_gpu_hour");
-  CHECK(refused("plan --model mixtral-8x7b --cluster dgx-h100 --global-batch 8 --seq-len 1024") ==
+  CHECK(refused_line(
+            "plan --model mixtral-8x7b --cluster dgx-h100 --global-batch 8 --seq-len 1024") ==
         "--model: mixture of experts is counted, not yet simulated");
-  CHECK(refused("plan --model gpt2 --cluster dgx-h100 --seq-len 1024") ==
+  CHECK(refused_line("plan --model gpt2 --cluster dgx-h100 --seq-len 1024") ==
         "--global-batch is required (orrery --help lists what there is)");
 }
 

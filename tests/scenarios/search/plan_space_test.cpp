@@ -93,6 +93,21 @@ TEST_CASE("The stack's rule for embedding and head holds for pipelines only") {
   }
 }
 
+TEST_CASE("Virtual stages cut evenly, be embedding and head counted or not") {
+  // 6 layers on 2 stages: in 6 chunks of one; in 4 of 1, 2, 2, 1; not in 8 or 12.
+  PlanQuery query = tiny(Breadth::full);
+  query.model.layers = 6;
+  std::vector<std::int64_t> found;
+  for (const PlacedPlan& each : enumerate_plans(query).plans) {
+    if (each.plan.pipeline == 1) continue;
+    CHECK(!each.plan.embedding_counts);
+    if (found.empty() || found.back() != each.plan.virtual_stages) {
+      found.push_back(each.plan.virtual_stages);
+    }
+  }
+  CHECK(found == std::vector<std::int64_t>{1, 2, 3});
+}
+
 TEST_CASE("Sizes alone never claim more memory than a plan needs") {
   for (const PlanQuery& query :
        {plan_query("gpt2", "dgx-a100-80gb", 16, 1024), plan_query("llama3-8b", "dgx-h100", 8, 2048),
