@@ -25,6 +25,6 @@ std::string validate_curves(const orrery::Table& table, const std::vector<Groupi
 
 /// Curves fitted to the file's own rows, and their errors on what is left out.
 /// Errors  a header of something else: `FILE: holds neither kernels nor collectives; accepted: ...`
-CurveReport fit_curves(const orrery::Table& table, LeaveOut leave_out);
+CurveReport fit_curves(const orrery::Table& table, LeaveOut leave_out, Residual residual);
 
 }  // namespace orrery::scenarios

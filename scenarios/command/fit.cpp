@@ -20,6 +20,7 @@ struct FitFlags {
   std::string leave_out = "curve";
   std::string out;
   std::size_t worst = 10;
+  bool plain = false;
   bool json = false;
 };
 
@@ -52,7 +53,8 @@ void write_curves(const std::string& folder, const std::vector<CurveCard>& cards
 
 void run_fit(const FitFlags& flags) {
   const CurveReport report =
-      fit_curves(orrery::Table::load(flags.from), leave_out_named(flags.leave_out));
+      fit_curves(orrery::Table::load(flags.from), leave_out_named(flags.leave_out),
+                 flags.plain ? Residual::none : Residual::nearest);
   if (!flags.out.empty()) write_curves(flags.out, report.cards);
   if (flags.json) {
     fmt::print("{}\n", to_json(report, {}).dump(2));
@@ -73,6 +75,8 @@ void add_fit(CLI::App& application, int& exit_code) {
                      "What a fit has not seen when it predicts a row: curve or gpu (curve)");
   curves->add_option("--out", flags->out, "Folder for one JSON file a curve");
   curves->add_option("--worst", flags->worst, "How many of the worst rows to list (10)");
+  curves->add_flag("--plain", flags->plain,
+                   "Kernels: formulas alone, without what they miss at the nearest shapes");
   curves->add_flag("--json", flags->json, "One JSON document on stdout");
   curves->callback([flags, &exit_code] {
     run_fit(*flags);

@@ -34,11 +34,12 @@ std::string validate_curves(const orrery::Table& table, const std::vector<Groupi
   return text_of(validate_collectives(read_collectives(table), question), groupings, flags);
 }
 
-CurveReport fit_curves(const orrery::Table& table, LeaveOut leave_out) {
+CurveReport fit_curves(const orrery::Table& table, LeaveOut leave_out, Residual residual) {
   if (holds_kernels(table)) {
     const std::vector<MeasuredKernel> rows = read_kernels(table);
-    return validate_kernels(rows,
-                            {.reference = rows, .leave_out = leave_out, .describe_curves = true});
+    return validate_kernels(
+        rows,
+        {.reference = rows, .leave_out = leave_out, .residual = residual, .describe_curves = true});
   }
   if (holds_collectives(table)) {
     const std::vector<MeasuredCollective> rows = read_collectives(table);

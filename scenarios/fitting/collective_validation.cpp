@@ -59,17 +59,9 @@ CurveCard card_of(const std::string& name, const CollectiveCurves::System& syste
 }
 
 void add_cards(CollectiveCurves& curves, CurveReport& report) {
-  std::map<std::string, std::vector<double>> unseen;
-  std::map<std::string, std::vector<double>> seen;
-  for (const CurveRow& row : report.rows) {
-    if (!row.scored()) continue;
-    unseen[row.curve].push_back(*row.error_pct());
-    if (row.in_sample) seen[row.curve].push_back(*row.in_sample_error_pct());
-  }
   for (const auto& [name, system] : curves.systems()) {
     CurveCard card = card_of(name, system);
-    if (!unseen[name].empty()) card.leave_out = summary_of(unseen[name]);
-    if (!seen[name].empty()) card.in_sample = summary_of(seen[name]);
+    report.add_errors(card);
     report.cards.push_back(std::move(card));
   }
 }
@@ -92,16 +84,8 @@ CurveReport validate_collectives(const std::vector<MeasuredCollective>& rows,
     result.score_class = collective_class(row, answer.constants);
     result.curve = system_of(row);
     result.not_scored_because = row.set_aside;
-    result.note = answer.note;
-    result.measured = row.seconds;
-    result.predicted = answer.seconds;
     result.in_sample = seen.seconds;
-    if (result.not_scored_because.empty() && !row.seconds) {
-      result.not_scored_because = "no time measured";
-    }
-    if (result.not_scored_because.empty() && !answer.seconds) {
-      result.not_scored_because = answer.note;
-    }
+    result.answer(row.seconds, answer.seconds, answer.note);
     report.rows.push_back(std::move(result));
   }
   if (question.describe_curves) add_cards(curves, report);

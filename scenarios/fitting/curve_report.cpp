@@ -77,6 +77,30 @@ Json curve_totals_json(const CurveReport& report) {
 
 }  // namespace
 
+void CurveRow::answer(std::optional<double> measured_s, std::optional<double> predicted_s,
+                      const std::string& told) {
+  measured = measured_s;
+  predicted = predicted_s;
+  note = told;
+  if (!not_scored_because.empty()) return;
+  if (!measured) {
+    not_scored_because = "no time measured";
+  } else if (!predicted) {
+    not_scored_because = told;
+  }
+}
+
+void CurveReport::add_errors(CurveCard& card) const {
+  std::vector<double> unseen, seen;
+  for (const CurveRow& row : rows) {
+    if (!row.scored() || row.curve != card.name) continue;
+    unseen.push_back(*row.error_pct());
+    if (row.in_sample) seen.push_back(*row.in_sample_error_pct());
+  }
+  if (!unseen.empty()) card.leave_out = summary_of(unseen);
+  if (!seen.empty()) card.in_sample = summary_of(seen);
+}
+
 std::optional<double> CurveRow::error_pct() const {
   return relative_error(predicted, measured);
 }
@@ -103,6 +127,7 @@ Json curve_file(const CurveCard& card) {
             {"parameters", card.parameters},
             {"in_sample", card.in_sample ? curve_summary_json(*card.in_sample) : Json(nullptr)},
             {"leave_out", card.leave_out ? curve_summary_json(*card.leave_out) : Json(nullptr)}};
+  if (!card.catalogue.empty()) json["catalogue"] = card.catalogue;
   if (!card.samples.empty()) json["residual"] = card.samples;
   return json;
 }

@@ -29,6 +29,9 @@ struct CurveRow {
 
   std::optional<double> error_pct() const;
   std::optional<double> in_sample_error_pct() const;
+  /// Measured, predicted and told, and why a row that lacks one of the first two is not scored.
+  void answer(std::optional<double> measured_s, std::optional<double> predicted_s,
+              const std::string& told);
   bool scored() const { return not_scored_because.empty() && predicted && measured; }
 };
 
@@ -38,6 +41,7 @@ struct CurveCard {
   Json range = Json::object();       // column: [lowest, highest]
   Json parameters = Json::object();  // SI units and shares
   Json samples = Json::object();     // of a residual; empty without
+  Json catalogue = Json::object();   // catalogue_words.hpp; empty where there are none
   std::optional<ErrorSummary> in_sample, leave_out;
   std::size_t rows = 0;
 };
@@ -47,6 +51,9 @@ struct CurveReport {
   Scoring scoring = Scoring::unseen;
   std::vector<CurveRow> rows;
   std::vector<CurveCard> cards;  // of `fit`; empty otherwise
+
+  /// Writes on a card its errors over the scored rows of its name.
+  void add_errors(CurveCard& card) const;
 };
 
 /// Where a source of the shipped rows was published; the word itself for a file's own sources.

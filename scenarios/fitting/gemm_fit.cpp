@@ -67,14 +67,13 @@ GemmParameters gemm_parameters(const std::vector<double>& p) {
   found.compute = p[1];
   found.memory = p[2];
   found.corner = 1 + std::exp(p[3]);
-  if (p.size() > 4) {
-    found.quantise = p[4];
-    found.prologue = p[5];
-  }
+  if (p.size() > 4) found.quantise = p[4];
+  if (p.size() > 5) found.prologue = p[5];
   return found;
 }
 
-GemmParameters search_gemm(const std::vector<GemmPoint>& points, bool quantises) {
+/// `prologue`: is K sought? Without it the formula is the catalogue's, beside the bracket.
+GemmParameters search_gemm(const std::vector<GemmPoint>& points, bool quantises, bool prologue) {
   // Starts lie amid what data-centre GPUs reach; bounds are what none can.
   std::vector<Parameter> unknown{{std::log(5e-6), std::log(0.3e-6), std::log(50e-6)},
                                  {0.7, 0.05, 1.0},
@@ -82,7 +81,7 @@ GemmParameters search_gemm(const std::vector<GemmPoint>& points, bool quantises)
                                  {std::log(2.0), std::log(0.2), std::log(9.0)}};
   if (quantises) {
     unknown.push_back({0.4, 0.03, 1.2});
-    unknown.push_back({50, 0, 1000});
+    if (prologue) unknown.push_back({50, 0, 1000});
   }
   const Residuals residuals = [&](const std::vector<double>& p) {
     const GemmParameters tried = gemm_parameters(p);
@@ -141,7 +140,7 @@ std::unique_ptr<KernelFit> fit_gemm(const std::vector<KernelSample>& samples, Re
   }
   const std::size_t unknown = quantises ? 6 : 4;
   if (points.size() < unknown) return nullptr;
-  const GemmParameters found = search_gemm(points, quantises);
+  const GemmParameters found = search_gemm(points, quantises, residual == Residual::nearest);
   std::vector<hardware::ShapeResidual::Sample> left;
   if (residual == Residual::nearest) {
     for (std::size_t i = 0; i < points.size(); ++i) {

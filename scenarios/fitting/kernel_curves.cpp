@@ -62,7 +62,8 @@ bool is_attention(KernelForm form) {
 
 }  // namespace
 
-KernelCurves::KernelCurves(std::vector<MeasuredKernel> rows) : rows_{std::move(rows)} {
+KernelCurves::KernelCurves(std::vector<MeasuredKernel> rows, Residual residual)
+    : rows_{std::move(rows)}, residual_{residual} {
   for (const MeasuredKernel& row : rows_) {
     known_.emplace(identity_of(row), curve_of(row));
     const auto form = form_of(row);
@@ -100,7 +101,7 @@ const KernelFit* KernelCurves::fit_without(const Curve& curve, const std::string
   }
   Fit fit;
   if (samples.size() >= fewest_samples(curve.form)) {
-    fit = fit_kernel(curve.form, samples, Residual::nearest);
+    fit = fit_kernel(curve.form, samples, residual_);
   }
   return (fits_[key] = std::move(fit)).get();
 }

@@ -27,7 +27,7 @@ class KernelCurves {
     std::vector<KernelSample> samples;
   };
 
-  explicit KernelCurves(std::vector<MeasuredKernel> rows);
+  explicit KernelCurves(std::vector<MeasuredKernel> rows, Residual residual = Residual::nearest);
   KernelCurves(const KernelCurves&) = delete;
   KernelCurves& operator=(const KernelCurves&) = delete;
 
@@ -53,6 +53,7 @@ class KernelCurves {
   KernelAnswer borrowed(const KernelSample& sample, KernelForm form, const std::string& left_out);
 
   std::vector<MeasuredKernel> rows_;
+  Residual residual_;
   std::map<std::string, std::optional<hardware::Gpu>> gpus_;
   std::map<std::string, Curve> curves_;       // by table
   std::map<std::string, std::string> known_;  // identity: curve

@@ -42,7 +42,8 @@ class KernelFit {
   virtual const hardware::ShapeResidual* residual() const { return nullptr; }
 };
 
-/// Whether the smooth formula is corrected by its nearest samples.
+/// Whether the smooth formula is corrected by its nearest samples, or stays as the catalogue has
+/// it.
 enum class Residual : std::uint8_t { none, nearest };
 
 /// Errors  too few samples for any formula: nothing is returned

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "scenarios/fitting/catalogue_words.hpp"
 #include "scenarios/fitting/kernel_curves.hpp"
 #include "scenarios/fitting/words.hpp"
 
@@ -80,17 +81,11 @@ CurveCard card_of(const KernelCurves::Curve& curve, const KernelFit* fit) {
 }
 
 void add_cards(KernelCurves& curves, CurveReport& report) {
-  std::map<std::string, std::vector<double>> unseen;
-  std::map<std::string, std::vector<double>> seen;
-  for (const CurveRow& row : report.rows) {
-    if (!row.not_scored_because.empty() || !row.measured) continue;
-    if (row.predicted) unseen[row.curve].push_back(*row.error_pct());
-    if (row.in_sample) seen[row.curve].push_back(*row.in_sample_error_pct());
-  }
   for (const auto& [table, curve] : curves.curves()) {
     CurveCard card = card_of(curve, curves.fit(table));
-    if (!unseen[table].empty()) card.leave_out = summary_of(unseen[table]);
-    if (!seen[table].empty()) card.in_sample = summary_of(seen[table]);
+    report.add_errors(card);
+    // The catalogue holds formulas without residuals.
+    if (card.samples.empty()) card.catalogue = catalogue_words(curve, card);
     report.cards.push_back(std::move(card));
   }
 }
@@ -121,7 +116,7 @@ std::string score_class(const MeasuredKernel& row) {
 
 CurveReport validate_kernels(const std::vector<MeasuredKernel>& rows,
                              const KernelQuestion& question) {
-  KernelCurves curves{question.reference};
+  KernelCurves curves{question.reference, question.residual};
   CurveReport report;
   report.kind = "kernels";
   report.scoring = question.scoring;
@@ -131,19 +126,11 @@ CurveReport validate_kernels(const std::vector<MeasuredKernel>& rows,
     result.score_class = score_class(row);
     result.curve = table_of(row);
     result.not_scored_because = row.set_aside;
-    result.measured = row.seconds;
     result.in_sample = curves.seen(row).seconds;
     const KernelAnswer answer = question.scoring == Scoring::in_sample ? curves.seen(row)
                                 : question.leave_out == LeaveOut::gpu  ? curves.other_gpus(row)
                                                                        : curves.unseen(row);
-    result.predicted = answer.seconds;
-    result.note = answer.note;
-    if (result.not_scored_because.empty() && !row.seconds) {
-      result.not_scored_because = "no time measured";
-    }
-    if (result.not_scored_because.empty() && !answer.seconds) {
-      result.not_scored_because = answer.note;
-    }
+    result.answer(row.seconds, answer.seconds, answer.note);
     report.rows.push_back(std::move(result));
   }
   if (question.describe_curves) add_cards(curves, report);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "scenarios/fitting/curve_report.hpp"
+#include "scenarios/fitting/kernel_fit.hpp"
 #include "scenarios/fitting/measured_kernel.hpp"
 
 namespace orrery::scenarios {
@@ -15,6 +16,7 @@ struct KernelQuestion {
   std::vector<MeasuredKernel> reference;  // the rows that curves are fitted to
   LeaveOut leave_out = LeaveOut::curve;
   Scoring scoring = Scoring::unseen;
+  Residual residual = Residual::nearest;
   bool describe_curves = false;  // fill `cards`
 };
 

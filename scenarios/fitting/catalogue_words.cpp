@@ -1,0 +1,92 @@
+#include "scenarios/fitting/catalogue_words.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+
+namespace orrery::scenarios {
+
+namespace {
+
+double rounded(double value, double steps) {
+  return std::round(value * steps) / steps;
+}
+
+double thousandth(double value) {
+  return rounded(value, 1000);
+}
+
+/// Rows, the sides of the shapes and the errors on rows that the fit had not seen.
+Json measured_words(const CurveCard& card,
+                    const std::map<std::string, std::string>& side_of_column) {
+  Json words{{"rows", card.rows}};
+  for (const auto& [column, side] : side_of_column) {
+    if (card.range.contains(column)) words[side] = card.range[column];
+  }
+  if (card.leave_out) {
+    words["median_error_pct"] = rounded(card.leave_out->median, 10);
+    words["p90_error_pct"] = rounded(card.leave_out->p90, 10);
+  }
+  if (!card.includes.empty()) words["includes"] = card.includes;
+  return words;
+}
+
+Json gemm_words(const CurveCard& card) {
+  const Json& found = card.parameters;
+  Json words{{"compute_share", thousandth(found["compute_share"])},
+             {"memory_share", thousandth(found["memory_share"])},
+             {"corner", rounded(found["corner"], 100)},
+             {"measured", measured_words(card, {{"m", "m"}, {"n", "n"}, {"k_or_seq", "k"}})}};
+  // Rows that quantise start more than one kernel: their overhead is none of a product.
+  if (card.includes.empty()) {
+    words["overhead"] = fmt::format("{:.2f} us", found["overhead_s"].get<double>() * 1e6);
+  }
+  return words;
+}
+
+constexpr double backward_work = 2.5;  // times forward's FLOPs: five products instead of two
+constexpr double backward_ratio = 0.92;
+
+Json attention_words(const CurveCard& card, bool both_passes) {
+  const double split =
+      both_passes ? (1 + backward_work / backward_ratio) / (1 + backward_work) : 1.0;
+  Json words{{"half_length", std::round(card.parameters["half_length"].get<double>())},
+             {"causal_penalty", rounded(card.parameters["causal_penalty"], 10)},
+             {"backward_ratio", backward_ratio},
+             {"measured", measured_words(card, {{"k_or_seq", "seq"}})}};
+  for (const char* share : {"share_64", "share_128"}) {
+    if (card.parameters.contains(share)) {
+      words[share] = thousandth(split * card.parameters[share].get<double>());
+    }
+  }
+  return words;
+}
+
+/// Kernels of the catalogue by the names that tables give them.
+const std::map<std::string, std::string> attention_kernels{{"FlashAttention-1", "flash-1"},
+                                                           {"FlashAttention-2", "flash-2"},
+                                                           {"FlashAttention-3", "flash-3"},
+                                                           {"cuDNN", "cudnn"},
+                                                           {"Triton", "triton"}};
+
+}  // namespace
+
+Json catalogue_words(const KernelCurves::Curve& curve, const CurveCard& card) {
+  const MeasuredKernel& row = *curve.samples.front().row;
+  if (card.parameters.empty()) return Json::object();
+  if (curve.form == KernelForm::gemm && row.implementation == "trtllm-linear") {
+    return {{"gpu", row.gpu},
+            {"at", "/gemm/" + catalogue_dtype(row.dtype)},
+            {"value", gemm_words(card)}};
+  }
+  const auto kernel = attention_kernels.find(row.implementation);
+  if (curve.form == KernelForm::fused_attention && kernel != attention_kernels.end()) {
+    return {{"gpu", row.gpu},
+            {"at", "/attention/" + kernel->second},
+            {"value", attention_words(card, row.kernel != "flash_fwd")}};
+  }
+  return Json::object();
+}
+
+}  // namespace orrery::scenarios
