@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/curves.hpp"
+#include "scenarios/validation/page.hpp"
 #include "scenarios/validation/validation.hpp"
 
 namespace orrery::scenarios {
@@ -23,6 +26,7 @@ struct ValidateFlags {
   std::vector<std::string> by;
   std::vector<std::string> software;
   std::size_t worst = 10;
+  std::string page;
   unsigned threads = 0;
   bool json = false;
   bool in_sample = false;
@@ -47,9 +51,26 @@ void show_progress(std::size_t done, std::size_t of) {
   if (done == of) fmt::print(stderr, "\r{:40}\r", "");
 }
 
+void write_file(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream file{path};
+  file << text;
+  if (!file.flush()) throw InputError{"--page", path.string() + " cannot be written"};
+}
+
+void write_page(const ValidateFlags& flags, const std::vector<MeasuredRun>& runs,
+                const std::vector<RunResult>& results, const Scores& scores) {
+  std::error_code failed;
+  std::filesystem::create_directories(flags.page, failed);
+  if (failed) throw InputError{"--page", flags.page + " cannot be made: " + failed.message()};
+  const std::filesystem::path folder{flags.page};
+  write_file(folder / "accuracy.md", page_of(runs, results, scores, flags.file, "accuracy.svg"));
+  write_file(folder / "accuracy.svg", picture_of(runs, results));
+}
+
 void run_validate(const ValidateFlags& flags) {
   const orrery::Table table = orrery::Table::load(flags.file);
   if (holds_curves(table)) {
+    if (!flags.page.empty()) throw InputError{"--page", "expected a file of training runs"};
     const CurveFlags curve{.worst = flags.worst, .json = flags.json, .in_sample = flags.in_sample};
     fmt::print("{}", validate_curves(table, groupings_of(table, flags.by), curve));
     return;
@@ -65,6 +86,7 @@ void run_validate(const ValidateFlags& flags) {
   if (isatty(fileno(stderr)) != 0) options.progress = show_progress;
   const std::vector<RunResult> results = validate(runs, options);
   const Scores scores = scores_of(runs, results, groupings);
+  if (!flags.page.empty()) write_page(flags, runs, results, scores);
   if (flags.json) {
     fmt::print("{}\n", to_json(runs, results, scores).dump(2));
   } else {
@@ -90,7 +112,10 @@ void add_validate(CLI::App& application, int& exit_code) {
       ->allow_extra_args(false);
   command->add_flag("--in-sample", flags->in_sample,
                     "Kernels and collectives: score fits that have seen every row");
-  command->add_option("--threads", flags->threads, "Threads (all of the machine)");
+  command->add_option("--page", flags->page,
+                      "Folder for accuracy.md and accuracy.svg: where predictions are right");
+  command->add_option("--threads", flags->threads, "Threads (all of the machine)")
+      ->check(CLI::Range(1U, most_threads));
   command->callback([flags, &exit_code] {
     run_validate(*flags);
     exit_code = exit_done;

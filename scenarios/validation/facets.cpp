@@ -1,0 +1,138 @@
+// What the page tells errors apart by, and what it says about single runs.
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "scenarios/validation/page.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+/// Blanks in front put the sizes in order; neither Markdown nor SVG shows them.
+std::string size_of(const MeasuredRun& run) {
+  const std::int64_t gpus = run.gpus.value_or(0);
+  if (gpus <= 8) return "   1 to 8 GPUs";
+  if (gpus <= 64) return "  9 to 64 GPUs";
+  return gpus <= 512 ? " 65 to 512 GPUs" : "over 512 GPUs";
+}
+
+std::string strategy_of(const MeasuredRun& run) {
+  const std::int64_t tensor = run.tensor.value_or(1), pipeline = run.pipeline.value_or(1);
+  const std::int64_t others = run.gpus.value_or(1) / std::max<std::int64_t>(1, tensor * pipeline);
+  const std::array<std::pair<const char*, std::int64_t>, 3> axes{
+      {{"tensor", tensor}, {"pipeline", pipeline}, {"data", run.data.value_or(others)}}};
+  std::string text;
+  for (const auto& [name, size] : axes) {
+    if (size > 1) text += (text.empty() ? "" : " + ") + std::string{name};
+  }
+  return text.empty() ? "one GPU" : text;
+}
+
+/// What tells two runs apart beside their model, stack and GPU.
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+Settings settings_of(const MeasuredRun& run) {
+  const auto number = [](const std::optional<std::int64_t>& value) {
+    return value ? std::to_string(*value) : std::string{};
+  };
+  return {{"gpus", number(run.gpus)},
+          {"tensor", number(run.tensor)},
+          {"pipeline", number(run.pipeline)},
+          {"virtual stages", number(run.virtual_stages)},
+          {"data", number(run.data)},
+          {"micro-batch", number(run.micro_batch)},
+          {"batch", number(run.global_batch)},
+          {"sequence length", number(run.seq_len)},
+          {"ZeRO", run.zero},
+          {"recompute", run.recompute},
+          {"precision", run.precision}};
+}
+
+std::string family_of(const MeasuredRun& run) {
+  return run.source + '\n' + run.software + '\n' + run.model + '\n' + run.gpu;
+}
+
+/// The closest other run: fewest settings changed, then the least error.
+struct Twin {
+  const RunResult* result = nullptr;
+  std::string changed;
+  std::size_t changes = 0;
+};
+
+Twin twin_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
+             std::size_t row) {
+  Twin best;
+  const Settings own = settings_of(runs[row]);
+  for (const RunResult& each : results) {
+    if (!each.scored() || each.row == row) continue;
+    if (family_of(runs[each.row]) != family_of(runs[row])) continue;
+    Twin twin{&each, {}, 0};
+    const Settings other = settings_of(runs[each.row]);
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      if (own[i].second == other[i].second) continue;
+      ++twin.changes;
+      twin.changed += fmt::format("{}{} {}", twin.changed.empty() ? "" : ", ", own[i].first,
+                                  other[i].second.empty() ? "not stated" : other[i].second);
+    }
+    const bool closer = best.result == nullptr || twin.changes < best.changes ||
+                        (twin.changes == best.changes &&
+                         std::abs(*each.error_pct) < std::abs(*best.result->error_pct));
+    if (closer) best = twin;
+  }
+  return best;
+}
+
+std::vector<double> errors_of_family(const std::vector<MeasuredRun>& runs,
+                                     const std::vector<RunResult>& results, std::size_t row) {
+  std::vector<double> errors;
+  for (const RunResult& each : results) {
+    if (!each.scored() || each.row == row) continue;
+    if (family_of(runs[each.row]) == family_of(runs[row])) errors.push_back(*each.error_pct);
+  }
+  return errors;
+}
+
+}  // namespace
+
+std::vector<Grouping> facets_of(const std::vector<MeasuredRun>& runs) {
+  std::vector<Grouping> facets{{"stack", {}}, {"GPU", {}}, {"size", {}}, {"strategy", {}}};
+  for (const MeasuredRun& run : runs) {
+    facets[0].cells.push_back(run.software);
+    facets[1].cells.push_back(run.gpu);
+    facets[2].cells.push_back(size_of(run));
+    facets[3].cells.push_back(strategy_of(run));
+  }
+  return facets;
+}
+
+std::string explanation_of(const std::vector<MeasuredRun>& runs,
+                           const std::vector<RunResult>& results, std::size_t row) {
+  const RunResult& result = results[row];
+  std::string text = fmt::format("most of the step is {}", result.largest_part);
+  const std::vector<double> family = errors_of_family(runs, results, row);
+  if (family.empty()) {
+    text += "; the only run of its model here";
+  } else {
+    text += fmt::format("; {} other runs of its model: median {:+.0f} %", family.size(),
+                        quantile(family, 0.5));
+  }
+  const Twin twin = twin_of(runs, results, row);
+  if (twin.result && twin.changes == 0) {
+    text += fmt::format("; the same settings again: measured {:.3g} s",
+                        *runs[twin.result->row].step_time);
+  } else if (twin.result && twin.changes <= 2) {
+    text += fmt::format("; with {}: {:+.0f} %", twin.changed, *twin.result->error_pct);
+  }
+  if (result.borrowed_curves > 0) {
+    text += fmt::format("; {} borrowed curve{}", result.borrowed_curves,
+                        result.borrowed_curves == 1 ? "" : "s");
+  }
+  return text;
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,130 @@
+#include "scenarios/validation/page.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace orrery::scenarios {
+
+namespace {
+
+constexpr std::size_t worst_rows = 20;
+
+std::string figures(const Scores& scores) {
+  std::string text = fmt::format("{} runs in the file, {} simulated, {} scored.\n\n", scores.rows,
+                                 scores.simulated, scores.scored);
+  if (!scores.errors) return text;
+  text += "| figure | value |\n|---|--:|\n";
+  const auto line = [&](const char* name, const std::string& value) {
+    text += fmt::format("| {} | {} |\n", name, value);
+  };
+  line("step time, median error", fmt::format("{:.1f} %", scores.errors->median));
+  line("90th percentile", fmt::format("{:.1f} %", scores.errors->p90));
+  line("bias (median signed error)", fmt::format("{:+.1f} %", scores.errors->bias));
+  if (scores.mean_over_stacks) {
+    line("mean over stacks of ten runs or more", fmt::format("{:.1f} %", *scores.mean_over_stacks));
+  }
+  if (scores.ranking.groups > 0) {
+    line("regret of the plan predicted fastest",
+         fmt::format("{:.1f} % ({} groups)", scores.ranking.mean_regret, scores.ranking.groups));
+    line("pairs of plans in the right order",
+         fmt::format("{:.1f} %", scores.ranking.pairs_in_order));
+  }
+  if (scores.interval) {
+    line("runs inside p10 to p90 (80 % if it is right)",
+         fmt::format("{:.1f} %", scores.interval->inside));
+  }
+  if (scores.memory) {
+    line("peak memory, median error",
+         fmt::format("{:.1f} % ({} runs)", scores.memory->median, scores.memory->rows));
+  }
+  line("runs that ran and are said not to fit",
+       fmt::format("{} of {}", scores.said_not_to_fit, scores.scored));
+  return text;
+}
+
+std::string facet_table(const std::string& name,
+                        const std::map<std::string, ErrorSummary>& summaries) {
+  std::string text = fmt::format(
+      "\n## By {}\n\n| {} | runs | median | 90th percentile | bias |\n|---|--:|--:|--:|--:|\n",
+      name, name);
+  for (const auto& [value, errors] : summaries) {
+    text += fmt::format("| {} | {} | {:.1f} % | {:.1f} % | {:+.1f} % |\n",
+                        value.empty() ? "not stated" : value, errors.rows, errors.median,
+                        errors.p90, errors.bias);
+  }
+  return text;
+}
+
+std::vector<const RunResult*> worst_of(const std::vector<RunResult>& results) {
+  std::vector<const RunResult*> scored;
+  for (const RunResult& each : results) {
+    if (each.scored()) scored.push_back(&each);
+  }
+  // Twice as long and half as long are as wrong as each other.
+  std::stable_sort(scored.begin(), scored.end(), [](const RunResult* a, const RunResult* b) {
+    const auto size = [](const RunResult* each) {
+      return std::abs(std::log(1 + *each->error_pct / 100));
+    };
+    return size(a) > size(b);
+  });
+  scored.resize(std::min(scored.size(), worst_rows));
+  return scored;
+}
+
+std::string worst_table(const std::vector<MeasuredRun>& runs,
+                        const std::vector<RunResult>& results) {
+  std::string text =
+      "\n## The worst twenty\n\nBy the size of the factor. What is known of each comes from the "
+      "other runs.\n\n| run | stack | model | measured | predicted | error | what is known |\n"
+      "|---|---|---|--:|--:|--:|---|\n";
+  for (const RunResult* each : worst_of(results)) {
+    const MeasuredRun& run = runs[each->row];
+    text +=
+        fmt::format("| {} | {} | {}, {} GPUs | {:.3g} s | {:.3g} s | {:+.0f} % | {} |\n", run.run,
+                    run.software, run.model, *run.gpus, *run.step_time, *each->predicted,
+                    *each->error_pct, explanation_of(runs, results, each->row));
+  }
+  return text;
+}
+
+/// What the profiles say they do not describe.
+std::string limits(const std::vector<RunResult>& results) {
+  std::map<std::string, std::string> stated;
+  for (const RunResult& each : results) {
+    if (each.scored() && !each.profile_limits.empty()) stated[each.profile] = each.profile_limits;
+  }
+  std::string text;
+  for (const auto& [profile, words] : stated) {
+    text += fmt::format("- **{}**: {}\n", profile, words);
+  }
+  return text.empty() ? text : "\n## What the profiles do not describe\n\n" + text;
+}
+
+std::string skipped(const std::vector<RunResult>& results) {
+  std::map<std::string, std::size_t> reasons;
+  for (const RunResult& each : results) {
+    if (!each.simulated()) ++reasons[each.skipped_because];
+  }
+  std::string text;
+  for (const auto& [reason, count] : reasons) text += fmt::format("| {} | {} |\n", reason, count);
+  return text.empty() ? text : "\n## Not simulated\n\n| why | runs |\n|---|--:|\n" + text;
+}
+
+}  // namespace
+
+std::string page_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
+                    const Scores& scores, const std::string& file, const std::string& picture) {
+  std::string text = fmt::format(
+      "# Predicted against measured\n\nMade by `orrery validate {} --page FOLDER`; nothing on this "
+      "page is written by hand. An error is 100 (predicted / measured - 1).\n\n{}\n"
+      "![Predicted against measured step times, and the errors of each facet]({})\n",
+      file, figures(scores), picture);
+  const Scores by_facet = scores_of(runs, results, facets_of(runs));
+  for (const auto& [name, summaries] : by_facet.by) text += facet_table(name, summaries);
+  return text + worst_table(runs, results) + limits(results) + skipped(results);
+}
+
+}  // namespace orrery::scenarios
