@@ -6,6 +6,8 @@
 #   ./setup.sh --test    all of it, then every quick test
 set -euo pipefail
 cd "$(dirname "$0")"
+# What one build folder compiled serves the next: the module's objects are the command's.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 
 build_packages=(cmake ninja-build g++ ccache pkg-config libboost-dev nlohmann-json3-dev libcli11-dev
   libfmt-dev libopenblas-dev libopenmpi-dev openmpi-bin)
@@ -40,8 +42,9 @@ build() {
 python_module() {
   [[ -x .venv/bin/python ]] || python3 -m venv .venv
   if [[ ! -e .venv/installed || -n $(find pyproject.toml CMakeLists.txt sim hardware models \
-      scenarios python -newer .venv/installed -type f -print -quit) ]]; then
-    .venv/bin/pip install --quiet ".[test]"
+      scenarios executor calibrate python -newer .venv/installed -type f -print -quit) ]]; then
+    .venv/bin/pip install --quiet --config-settings \
+      cmake.define.CMAKE_COMPILE_WARNING_AS_ERROR=ON ".[test]"
     touch .venv/installed
   fi
 }
