@@ -50,7 +50,7 @@ Json described(const Operation& op) {
 /// The devices, threads and gate of ranks that are measured at once.
 struct Crew {
   Crew(int ranks, const CampaignInputs& inputs, Clock& clock)
-      : team{ranks}, gate{ranks}, ranks_at_once{team, gate, {}, clock} {
+      : team{ranks}, gate{ranks}, ranks_at_once{team, gate, {}, clock, this_machine("").cores} {
     for (int rank = 0; rank < ranks; ++rank) {
       devices.push_back(inputs.device());
       ranks_at_once.devices.push_back(devices.back().get());
@@ -188,7 +188,10 @@ class Campaign {
                                    Bytes{op.bytes.count() / batch},
                                    std::max(Time{time.count() / batch}, Time{1})});
     } else if (op.bytes > Bytes{0}) {
-      findings_.kernels[std::string{models::name(op.kind)}].push_back({op.bytes, time});
+      const std::string kind{models::name(op.kind)};
+      const std::size_t read = op.reads.size(), written = op.writes.size();
+      findings_.kernels[fmt::format("{} {}>{}", kind, read, written)].push_back({op.bytes, time});
+      findings_.kernels[kind].push_back({op.bytes, time});
     }
   }
 

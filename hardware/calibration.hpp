@@ -43,11 +43,12 @@ struct Concurrency {
 enum class KernelClass : std::uint8_t { gemm, memory_bound };
 
 struct Calibration {
-  std::map<std::string, KernelCurve, std::less<>> kernels;  // "norm_backward"
-  std::map<DType, ShapeResidual> gemm;                      // measured over GemmCurve, by shape
-  std::map<DType, GemmCurve> batched;                       // one of many products in a call
-  std::map<DType, ShapeResidual> batched_gemm;              // ... and what that misses
-  std::vector<Concurrency> concurrency;                     // by increasing ranks, from 2
+  /// By kind, "norm_backward", and by kind and operands, "add 3>1": read and written.
+  std::map<std::string, KernelCurve, std::less<>> kernels;
+  std::map<DType, ShapeResidual> gemm;          // measured over GemmCurve, by shape
+  std::map<DType, GemmCurve> batched;           // one of many products in a call
+  std::map<DType, ShapeResidual> batched_gemm;  // ... and what that misses
+  std::vector<Concurrency> concurrency;         // by increasing ranks, from 2
 
   const KernelCurve* kernel(std::string_view kind) const;
   /// How much longer a kernel takes beside `ranks` - 1 others: on a line between measured ranks, in

@@ -18,6 +18,7 @@ struct Ranks {
   Gate& gate;
   std::vector<executor::Device*> devices;
   Clock& clock;
+  int cores = 1;  // of the machine: ranks beyond them take them from each other
 };
 
 /// Parts are the block's operations but collectives and copies, which it leaves out. A part's time
@@ -35,12 +36,12 @@ class BlockSubject : public Subject {
   const models::Block& block() const { return block_; }
 
   void prepare() override;
-  void run(std::vector<Time>& times) override;
+  bool run(std::vector<Time>& times) override;
   void finish() override;
 
  private:
   struct Copy;  // the operands of one layer on one rank
-  void run_rank(int rank, std::vector<Time>& times);
+  bool run_rank(int rank, std::vector<Time>& times);
   void check_products(int rank);
 
   std::string name_;

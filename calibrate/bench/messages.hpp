@@ -24,7 +24,7 @@ class CollectiveSubject : public Subject {
 
   /// Errors  a sum or an order that is wrong: RunFailure
   void prepare() override;
-  void run(std::vector<Time>& times) override;
+  bool run(std::vector<Time>& times) override;
   void finish() override;
 
  private:
@@ -48,7 +48,7 @@ class StorageSubject : public Subject {
   std::size_t parts() const override { return 2; }
   Bytes size() const { return size_; }
   void prepare() override;
-  void run(std::vector<Time>& times) override;
+  bool run(std::vector<Time>& times) override;
   void finish() override;
 
  private:
@@ -67,7 +67,7 @@ class CopySubject : public Subject {
   std::size_t parts() const override { return 1; }
   Bytes traffic() const { return size_ * 2; }
   void prepare() override;
-  void run(std::vector<Time>& times) override;
+  bool run(std::vector<Time>& times) override;
   void finish() override;
 
  private:

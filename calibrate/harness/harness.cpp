@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <ctime>
 #include <numeric>
 #include <optional>
 
@@ -17,6 +18,12 @@ class MachineClock : public Clock {
   Time now() override {
     const auto since = std::chrono::steady_clock::now().time_since_epoch();
     return Time{std::chrono::duration_cast<std::chrono::nanoseconds>(since).count() * 1000};
+  }
+
+  Time busy() override {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return Time{(time.tv_sec * 1'000'000'000 + time.tv_nsec) * 1000};
   }
 
   /// A chain of multiplications, each of which waits for the one before: clock cycles, no memory.
@@ -64,9 +71,20 @@ Time Measurement::median(std::size_t part) const {
 
 /// Runs between two looks at the reference work.
 struct Harness::Batch {
-  std::vector<std::vector<Time>> runs;  // by run, by part
+  std::vector<std::vector<Time>> runs;       // by run, by part
+  std::vector<std::vector<Time>> preempted;  // ... that somebody took the processor from
   Time worst_reference{};
+
+  const std::vector<std::vector<Time>>& best_runs() const {
+    return runs.empty() ? preempted : runs;
+  }
 };
+
+bool Harness::less_disturbed(const Batch& batch, const std::optional<Batch>& other) {
+  if (!other) return true;
+  if (batch.runs.empty() != other->runs.empty()) return other->runs.empty();
+  return batch.worst_reference < other->worst_reference;
+}
 
 Harness::Harness(Clock& clock, Rules rules, std::uint64_t seed)
     : clock_{clock}, rules_{rules}, order_{seed} {
@@ -85,8 +103,8 @@ Harness::Batch Harness::run_batch(Subject& subject, Time limit) {
   const Time stop = clock_.now() + std::min(limit, rules_.batch);
   do {
     std::vector<Time> times(subject.parts());
-    subject.run(times);
-    batch.runs.push_back(std::move(times));
+    const bool undisturbed = subject.run(times);
+    (undisturbed ? batch.runs : batch.preempted).push_back(std::move(times));
   } while (clock_.now() < stop && static_cast<int>(batch.runs.size()) < rules_.most_runs);
   const Time after = clock_.reference_work();
   best_reference_ = std::min({best_reference_, batch.worst_reference, after});
@@ -105,21 +123,20 @@ Measurement Harness::measure_one(Subject& subject, Time limit) {
 
   std::vector<Time> wholes;
   std::optional<Batch> least_disturbed;
-  const auto keep = [&](const Batch& batch) {
-    for (const auto& run : batch.runs) {
+  const auto keep = [&](const std::vector<std::vector<Time>>& runs) {
+    for (const auto& run : runs) {
       for (std::size_t p = 0; p < run.size(); ++p) found.parts[p].push_back(run[p]);
       wholes.push_back(whole(run));
     }
   };
   do {
     Batch batch = run_batch(subject, stop - clock_.now());
-    if (ratio(batch.worst_reference, best_reference_) <= rules_.disturbed) {
-      keep(batch);
+    found.discarded_runs += static_cast<int>(batch.preempted.size());
+    if (!batch.runs.empty() && ratio(batch.worst_reference, best_reference_) <= rules_.disturbed) {
+      keep(batch.runs);
     } else {
       found.discarded_runs += static_cast<int>(batch.runs.size());
-      const bool better =
-          !least_disturbed || batch.worst_reference < least_disturbed->worst_reference;
-      if (better) least_disturbed = std::move(batch);
+      if (less_disturbed(batch, least_disturbed)) least_disturbed = std::move(batch);
     }
     found.spread = relative_spread(wholes);
     const bool enough = static_cast<int>(wholes.size()) >= rules_.least_runs;
@@ -128,8 +145,9 @@ Measurement Harness::measure_one(Subject& subject, Time limit) {
            static_cast<int>(wholes.size()) < rules_.most_runs);
   if (wholes.empty()) {
     found.disturbed = true;
-    found.discarded_runs -= static_cast<int>(least_disturbed->runs.size());
-    keep(*least_disturbed);
+    const auto& best = least_disturbed->best_runs();
+    found.discarded_runs -= static_cast<int>(best.size());
+    keep(best);
     found.spread = relative_spread(wholes);
   }
   subject.finish();

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ class Clock {
   virtual Time now() = 0;
   /// Time of a fixed piece of work on this machine, of about 0.1 ms.
   virtual Time reference_work() = 0;
+  /// Processor time of the calling thread so far: what a preempted thread does not get.
+  virtual Time busy() = 0;
 };
 
 /// The machine's monotonic clock.
@@ -36,8 +39,9 @@ class Subject {
   virtual std::size_t parts() const = 0;
   /// Takes memory, computes once and compares. Errors  a wrong result: RunFailure
   virtual void prepare() = 0;
-  /// Once: one time for each part.
-  virtual void run(std::vector<Time>& times) = 0;
+  /// Once: one time for each part. Whether nobody else took the processor meanwhile, as far as
+  /// the subject can tell: other runs are discarded.
+  virtual bool run(std::vector<Time>& times) = 0;
   /// Gives memory back.
   virtual void finish() = 0;
 };
@@ -92,6 +96,7 @@ class Harness {
   Measurement measure_one(Subject& subject, Time limit);
   struct Batch;
   Batch run_batch(Subject& subject, Time limit);
+  static bool less_disturbed(const Batch& batch, const std::optional<Batch>& other);
 
   Clock& clock_;
   Rules rules_;

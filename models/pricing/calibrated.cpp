@@ -1,5 +1,7 @@
 #include "models/pricing/calibrated.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 namespace orrery::models {
@@ -40,8 +42,14 @@ std::optional<Time> batched_time(const Operation& op, const hardware::Gpu& gpu) 
 std::optional<Time> calibrated_time(const Operation& op, const hardware::Gpu& gpu) {
   if (op.kind == OpKind::gemm) return product_time(op, gpu);
   if (op.kind == OpKind::batched_gemm) return batched_time(op, gpu);
-  const hardware::KernelCurve* curve = gpu.calibration.kernel(name(op.kind));
+  if (gpu.calibration.kernels.empty()) return std::nullopt;
+  const hardware::KernelCurve* curve = gpu.calibration.kernel(kernel_key(op));
+  if (!curve) curve = gpu.calibration.kernel(name(op.kind));
   return curve ? std::optional{curve->at(op.bytes)} : std::nullopt;
+}
+
+std::string kernel_key(const Operation& op) {
+  return fmt::format("{} {}>{}", name(op.kind), op.reads.size(), op.writes.size());
 }
 
 double slowdown_of(const Operation& op, const hardware::Gpu& gpu, int at_once) {

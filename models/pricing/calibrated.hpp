@@ -3,6 +3,7 @@
 // by kind and bytes, products by shape. Longer when the other ranks of the machine compute too.
 
 #include <optional>
+#include <string>
 
 #include "hardware/gpu.hpp"
 #include "models/program/block.hpp"
@@ -12,8 +13,13 @@ namespace orrery::models {
 /// Time of an operation alone on the device; nothing where its kind was not measured.
 ///   gemm          curve(2mnk, bytes) * ratio(m, n, k)
 ///   batched_gemm  batch * curve(2mnk, bytes / batch) * ratio(m, n, k): one product after another
-///   others        the kind's table at the operation's bytes
+///   others        the kind's table at the operation's bytes, of as many operands where there is
+///   one
 std::optional<Time> calibrated_time(const Operation& op, const hardware::Gpu& gpu);
+
+/// "add 3>1": a kind with the operands that it reads and writes. A bias, a gate or a gradient more
+/// makes another kernel of it.
+std::string kernel_key(const Operation& op);
 
 /// Its slowdown beside `at_once` - 1 other ranks of one machine.
 double slowdown_of(const Operation& op, const hardware::Gpu& gpu, int at_once);

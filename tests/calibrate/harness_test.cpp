@@ -17,6 +17,7 @@ class FakeClock : public Clock {
     now_ += took;
     return took;
   }
+  Time busy() override { return now_; }
   void pass(Time time) { now_ += time; }
 
   std::function<double(Time)> slow;  // factor of the reference work at a time
@@ -33,13 +34,15 @@ class FakeSubject : public Subject {
   std::string name() const override { return name_; }
   std::size_t parts() const override { return 1; }
   void prepare() override { ++prepared; }
-  void run(std::vector<Time>& times) override {
+  bool run(std::vector<Time>& times) override {
     times[0] = times_[static_cast<std::size_t>(runs++) % times_.size()];
     clock_.pass(times[0]);
+    return !preempted || !preempted(runs);
   }
   void finish() override { ++finished; }
 
   int prepared = 0, runs = 0, finished = 0;
+  std::function<bool(int)> preempted;  // whether the n-th run was
 
  private:
   FakeClock& clock_;
@@ -98,6 +101,27 @@ TEST_CASE("Batches beside a disturbed reference are discarded and counted") {
   // fourth begins before 5 ms.
   CHECK(found[0].discarded_runs == 40);
   CHECK(harness.discarded_runs() == 40);
+  CHECK(found[0].runs() == 10);
+}
+
+TEST_CASE("Runs that lost the processor are discarded one by one") {
+  FakeClock clock;
+  FakeSubject subject{clock, "subject", {100_us}};
+  subject.preempted = [](int run) { return run % 2 == 0; };
+  Harness harness{clock, rules(), 1};
+  const auto found = harness.measure({&subject}, 1);
+  CHECK(found[0].settled);
+  CHECK(found[0].runs() == 5);  // of the ten of one batch
+  CHECK(found[0].discarded_runs == 5);
+}
+
+TEST_CASE("Where every run lost the processor, such runs are kept and told") {
+  FakeClock clock;
+  FakeSubject subject{clock, "subject", {100_us}};
+  subject.preempted = [](int) { return true; };
+  Harness harness{clock, rules(), 1};
+  const auto found = harness.measure({&subject}, 1);
+  CHECK(found[0].disturbed);
   CHECK(found[0].runs() == 10);
 }
 
