@@ -60,7 +60,7 @@ class Runner {
   /// Safe from another thread while `step` runs.
   Progress progress() const;
 
-  const MeasuredMemory& memory() const;
+  MeasuredMemory memory() const;
   /// Of the last step, in the simulator's terms: the same tracks, names, ids and classes.
   const Trace& trace() const;
 

@@ -1,0 +1,256 @@
+#include "executor/cpu/cpu_device.hpp"
+
+#ifdef ORRERY_OPENBLAS
+#include <cblas.h>
+#endif
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "executor/errors.hpp"
+#include "executor/half.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::executor {
+
+namespace {
+
+using models::DType;
+using models::OpKind;
+
+constexpr std::size_t alignment = 64;  // a cache line
+
+bool is_index(DType type) {
+  return type == DType::int64 || type == DType::int32 || type == DType::uint8;
+}
+
+template <class From, class To>
+void convert(const std::byte* from, To* to, std::int64_t count) {
+  const auto* source = reinterpret_cast<const From*>(from);
+  for (std::int64_t i = 0; i < count; ++i) {
+    if constexpr (std::is_arithmetic_v<From>) {
+      to[i] = static_cast<To>(source[i]);
+    } else {
+      to[i] = static_cast<To>(widened(source[i]));
+    }
+  }
+}
+
+/// Stored numbers as `T`.
+template <class T>
+void load(const View& view, T* to) {
+  switch (view.dtype) {
+    case DType::bf16:
+      return convert<Bf16>(view.data, to, view.elements());
+    case DType::fp16:
+      return convert<Fp16>(view.data, to, view.elements());
+    case DType::fp64:
+      return convert<double>(view.data, to, view.elements());
+    default:
+      return convert<float>(view.data, to, view.elements());
+  }
+}
+
+/// The other way round, rounded to nearest.
+template <class T>
+void store(const T* from, const View& view) {
+  const std::int64_t n = view.elements();
+  switch (view.dtype) {
+    case DType::bf16:
+      for (std::int64_t i = 0; i < n; ++i) {
+        narrow(static_cast<float>(from[i]), reinterpret_cast<Bf16*>(view.data)[i]);
+      }
+      return;
+    case DType::fp16:
+      for (std::int64_t i = 0; i < n; ++i) {
+        narrow(static_cast<float>(from[i]), reinterpret_cast<Fp16*>(view.data)[i]);
+      }
+      return;
+    default:
+      for (std::int64_t i = 0; i < n; ++i) {
+        reinterpret_cast<float*>(view.data)[i] = static_cast<float>(from[i]);
+      }
+  }
+}
+
+/// Is an operand stored as the type that is computed in?
+template <class T>
+bool stored_as(DType type) {
+  if constexpr (std::is_same_v<T, float>) return type == DType::fp32 || type == DType::tf32;
+  return bits(type) == 64;
+}
+
+template <class T>
+void dispatch(const cpu::Call<T>& call) {
+  switch (call.operation().kind) {
+    case OpKind::gemm:
+      return cpu::gemm(call);
+    case OpKind::batched_gemm:
+      return cpu::batched_gemm(call);
+    case OpKind::softmax:
+      return cpu::softmax(call);
+    case OpKind::softmax_backward:
+      return cpu::softmax_backward(call);
+    case OpKind::rotary:
+    case OpKind::rotary_backward:
+      return cpu::rotary(call);
+    case OpKind::norm:
+      return cpu::norm(call);
+    case OpKind::norm_backward:
+      return cpu::norm_backward(call);
+    case OpKind::activation:
+      return cpu::activation(call);
+    case OpKind::activation_backward:
+      return cpu::activation_backward(call);
+    case OpKind::add:
+      return cpu::add(call);
+    case OpKind::add_backward:
+      return cpu::add_backward(call);
+    case OpKind::embedding:
+      return cpu::embedding(call);
+    case OpKind::embedding_backward:
+      return cpu::embedding_backward(call);
+    case OpKind::cross_entropy:
+      return cpu::cross_entropy(call);
+    case OpKind::cross_entropy_backward:
+      return cpu::cross_entropy_backward(call);
+    case OpKind::squared_norm:
+      return cpu::squared_norm(call);
+    case OpKind::adam:
+      return cpu::adam(call);
+    case OpKind::accumulate:
+      return cpu::accumulate(call);
+    case OpKind::cast:
+      return cpu::cast(call);
+    case OpKind::top_k:
+      return cpu::top_k(call);
+    case OpKind::scatter_add:
+      return cpu::scatter_add(call);
+    default:
+      throw ContractError{"the CPU was given an operation that it refuses"};
+  }
+}
+
+}  // namespace
+
+CpuDevice::CpuDevice(Arithmetic arithmetic) : arithmetic_{arithmetic} {
+#ifdef ORRERY_OPENBLAS
+  openblas_set_num_threads(1);  // a rank is a thread
+#endif
+}
+
+std::string CpuDevice::description() const {
+#ifdef ORRERY_OPENBLAS
+  std::string version{openblas_get_config()};
+  version = version.substr(0, version.find(' ', version.find(' ') + 1));
+  return fmt::format("{} ({}), 1 thread", version, openblas_get_corename());
+#else
+  return "CPU without BLAS, 1 thread";
+#endif
+}
+
+std::string CpuDevice::refusal(const models::Operation& op) const {
+  switch (op.kind) {
+    case OpKind::attention:
+    case OpKind::attention_backward:
+      return "the CPU has no fused attention";
+    case OpKind::quantise:
+      return "the CPU has no fp8";
+    case OpKind::copy:
+      return "the CPU has no memory to copy from or to";
+    default:
+      break;
+  }
+  if (op.dtype == DType::fp8 || op.dtype == DType::fp4) return "the CPU has no fp8";
+  return {};
+}
+
+std::byte* CpuDevice::allocate(Bytes size) {
+  const auto wanted = static_cast<std::size_t>(std::max<std::int64_t>(size.count(), 1));
+  void* memory = std::aligned_alloc(alignment, (wanted + alignment - 1) / alignment * alignment);
+  if (memory == nullptr) {
+    throw RunFailure{Exit::local_failure,
+                     fmt::format("out of memory: {} bytes asked for", size.count())};
+  }
+  return static_cast<std::byte*>(memory);
+}
+
+void CpuDevice::release(std::byte* memory) noexcept {
+  std::free(memory);
+}
+
+void CpuDevice::read(const std::byte* from, void* to, Bytes size) {
+  std::memcpy(to, from, static_cast<std::size_t>(size.count()));
+}
+void CpuDevice::write(const void* from, std::byte* to, Bytes size) {
+  std::memcpy(to, from, static_cast<std::size_t>(size.count()));
+}
+void CpuDevice::zero(std::byte* memory, Bytes size) {
+  std::memset(memory, 0, static_cast<std::size_t>(size.count()));
+}
+void CpuDevice::copy(const std::byte* from, std::byte* to, Bytes size, models::Queue) {
+  std::memmove(to, from, static_cast<std::size_t>(size.count()));
+}
+
+Mark CpuDevice::mark(models::Queue) {
+  marks_.push_back(Clock::now());
+  return {static_cast<std::uint32_t>(marks_.size() - 1)};
+}
+
+Time CpuDevice::time_of(Mark mark) {
+  const std::chrono::duration<std::int64_t, std::pico> since = marks_.at(mark.id) - started_;
+  return Time{since.count()};
+}
+
+void CpuDevice::run(const Kernel& kernel) {
+  if (arithmetic_ == Arithmetic::ring) return run_in<cpu::Ring>(kernel);
+  const auto wide = [](const View& view) { return view.dtype == DType::fp64; };
+  const bool any = std::any_of(kernel.reads.begin(), kernel.reads.end(), wide) ||
+                   std::any_of(kernel.writes.begin(), kernel.writes.end(), wide);
+  any ? run_in<double>(kernel) : run_in<float>(kernel);
+}
+
+/// The operand as `T`: where it lies, or a copy in `slot`, with what it holds if that is wanted.
+template <class T>
+T* CpuDevice::widened(const View& view, std::size_t slot, bool keep) {
+  if (is_index(view.dtype) || stored_as<T>(view.dtype)) return reinterpret_cast<T*>(view.data);
+  if constexpr (cpu::in_ring<T>) {
+    throw ContractError{"the ring needs operands of 8 bytes"};
+  } else {
+    std::vector<std::byte>& wide = wide_[slot];
+    const std::size_t size = static_cast<std::size_t>(view.elements()) * sizeof(T);
+    if (wide.size() < size) wide.resize(size);
+    T* copy = reinterpret_cast<T*>(wide.data());
+    if (keep) load(view, copy);
+    return copy;
+  }
+}
+
+template <class T>
+void CpuDevice::run_in(const Kernel& kernel) {
+  ensure(kernel.reads.size() <= cpu::most_operands && kernel.writes.size() <= cpu::most_operands,
+         "an operation has more operands than a call can hold");
+  cpu::Call<T> call{kernel};
+  for (std::size_t i = 0; i < kernel.reads.size(); ++i) {
+    call.reads[i] = widened<T>(kernel.reads[i], i, true);
+  }
+  for (std::size_t i = 0; i < kernel.writes.size(); ++i) {
+    const View& view = kernel.writes[i];
+    // What is read and written in place is one copy.
+    std::size_t same = 0;
+    while (same < kernel.reads.size() && kernel.reads[same].data != view.data) ++same;
+    call.writes[i] = same < kernel.reads.size() ? call.reads[same]
+                                                : widened<T>(view, cpu::most_operands + i, true);
+  }
+  dispatch(call);
+  if constexpr (!cpu::in_ring<T>) {
+    for (std::size_t i = 0; i < kernel.writes.size(); ++i) {
+      const View& view = kernel.writes[i];
+      if (!stored_as<T>(view.dtype)) store(call.writes[i], view);
+    }
+  }
+}
+
+}  // namespace orrery::executor

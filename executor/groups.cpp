@@ -1,0 +1,73 @@
+#include "executor/groups.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace orrery::executor {
+
+namespace {
+
+using models::Communicator;
+using models::Mesh;
+using models::MeshAxis;
+
+/// Where one axis of a group begins and ends.
+std::vector<std::int64_t> along(const Communicator& communicator, MeshAxis axis,
+                                std::int64_t extent, std::int64_t own) {
+  const bool spans = std::find(communicator.spans.begin(), communicator.spans.end(), axis) !=
+                     communicator.spans.end();
+  if (!spans) return {own};
+  if (axis == MeshAxis::pipeline && !communicator.stages.empty()) {
+    std::vector<std::int64_t> stages = communicator.stages;
+    stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
+    return stages;
+  }
+  std::vector<std::int64_t> all;
+  for (std::int64_t i = 0; i < extent; ++i) all.push_back(i);
+  return all;
+}
+
+/// The group of a communicator that the rank at these coordinates belongs to, or would.
+std::vector<int> members_of(const Communicator& communicator, const Mesh& mesh, std::int64_t rank) {
+  std::vector<int> members;
+  for (const std::int64_t p :
+       along(communicator, MeshAxis::pipeline, mesh.pipeline, mesh.stage_of(rank))) {
+    for (const std::int64_t d :
+         along(communicator, MeshAxis::data, mesh.data, mesh.data_of(rank))) {
+      for (const std::int64_t t :
+           along(communicator, MeshAxis::tensor, mesh.tensor, mesh.tensor_of(rank))) {
+        members.push_back(static_cast<int>(mesh.rank(t, d, p)));
+      }
+    }
+  }
+  return members;
+}
+
+}  // namespace
+
+std::vector<Group> make_groups(const models::Program& program, Fabric& fabric) {
+  std::vector<Group> groups;
+  for (const Communicator& communicator : program.communicators) {
+    Group own;
+    std::vector<std::vector<int>> made;
+    for (std::int64_t rank = 0; rank < program.mesh.ranks(); ++rank) {
+      const std::vector<int> members = members_of(communicator, program.mesh, rank);
+      if (std::find(made.begin(), made.end(), members) != made.end()) continue;
+      made.push_back(members);
+      const GroupId id = members.size() < 2 ? 0 : fabric.make_group(members);
+      const auto me = std::find(members.begin(), members.end(), fabric.rank());
+      if (me != members.end()) own = {id, static_cast<int>(me - members.begin()), members};
+    }
+    groups.push_back(std::move(own));
+  }
+  return groups;
+}
+
+std::string text_of(const Communicator& communicator, const Group& group) {
+  std::string text = fmt::format("comm:{} of ranks", communicator.name);
+  for (const int member : group.members) text += fmt::format(" {}", member);
+  return text;
+}
+
+}  // namespace orrery::executor

@@ -1,0 +1,399 @@
+#include "executor/interpreter.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "executor/errors.hpp"
+#include "models/lowering/lower.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::executor {
+
+namespace {
+
+using models::BufferKind;
+using models::Opcode;
+using models::Operation;
+using models::Queue;
+
+}  // namespace
+
+StepOutcome Runner::Interpreter::step(std::int64_t index) {
+  at_.step.store(index, std::memory_order_relaxed);
+  at_.instruction.store(0, std::memory_order_relaxed);
+  device_.finish();
+  device_.forget_marks();
+  recording_.clear();
+  trace_made_ = false;
+  next_change_ = next_reuse_ = 0;
+  gradients_seen_ = false;
+  load_batch(index);
+  const Mark begin = device_.mark(Queue::compute);
+  for (std::uint32_t i = 0; i < ranks_.instructions.size(); ++i) {
+    at_.instruction.store(i, std::memory_order_relaxed);
+    hold(i, false);
+    execute(i);
+    hold(i, true);
+  }
+  wait_for_data();
+  wait_for_sends();
+  const Mark end = device_.mark(Queue::compute);
+  device_.finish();
+  at_.instruction.store(ranks_.instructions.size(), std::memory_order_relaxed);
+  recording_.resolve(device_, begin);
+  StepOutcome outcome;
+  outcome.wall = device_.time_of(end) - device_.time_of(begin);
+  outcome.gradient_norm = norm_;
+  outcome.ring_norm = ring_norm_;
+  report(index, outcome);
+  return outcome;
+}
+
+/// The micro-batches of this data rank: tokens where the embedding is, labels where the head is.
+void Runner::Interpreter::load_batch(std::int64_t step) {
+  if (batch_.data() == nullptr) return;
+  const models::Plan& plan = program_.plan;
+  const std::int64_t samples = plan.micro_batches() * plan.micro_batch, s = plan.seq_len;
+  std::vector<std::int64_t> sample(static_cast<std::size_t>(s + 1));
+  std::vector<std::int64_t> both(static_cast<std::size_t>(2 * samples * s));
+  for (std::int64_t i = 0; i < samples; ++i) {
+    settings_.tokens->fill(step, data_ * samples + i, sample);
+    std::copy(sample.begin(), sample.end() - 1, both.begin() + i * s);
+    std::copy(sample.begin() + 1, sample.end(), both.begin() + (samples + i) * s);
+  }
+  device_.write(both.data(), batch_.data(), batch_.bytes());
+}
+
+/// Counts the buffers that an instruction binds, or frees; and waits for the transfers that must
+/// have left what it binds.
+void Runner::Interpreter::hold(std::uint32_t i, bool at_end) {
+  const auto& reuses = plan_.reuses();
+  for (; !at_end && next_reuse_ < reuses.size() && reuses[next_reuse_].instruction == i;
+       ++next_reuse_) {
+    for (std::size_t s = 0; s < sends_.size(); ++s) {
+      if (sends_[s].instruction != reuses[next_reuse_].send) continue;
+      wait(sends_[s]);
+      sends_.erase(sends_.begin() + static_cast<std::ptrdiff_t>(s));
+      break;
+    }
+  }
+  const auto& changes = plan_.changes();
+  bool grew = false;
+  for (; next_change_ < changes.size() && changes[next_change_].instruction == i &&
+         changes[next_change_].at_end == at_end;
+       ++next_change_) {
+    const MemoryPlan::Change& change = changes[next_change_];
+    held_[static_cast<std::size_t>(change.kind)] += Bytes{change.bytes};
+    grew = grew || change.bytes > 0;
+    const bool freed = change.bytes < 0 && change.kind != BufferKind::workspace;
+    const bool sent = ranks_.instructions[i].op == Opcode::send;
+    if (freed && !sent && settings_.freed == Freed::poisoned) poison(change.offset, -change.bytes);
+  }
+  if (!grew || models::total(held_) <= memory_.peak) return;
+  memory_.peak = models::total(held_);
+  memory_.by_kind = held_;
+  memory_.instruction = i;
+}
+
+/// All bits set: NaN in every format.
+void Runner::Interpreter::poison(std::int64_t offset, std::int64_t bytes) {
+  device_.finish();
+  const std::vector<std::byte> nan(static_cast<std::size_t>(bytes), std::byte{0xff});
+  device_.write(nan.data(), arena_.data() + offset, Bytes{bytes});
+}
+
+void Runner::Interpreter::execute(std::uint32_t i) {
+  switch (ranks_.instructions[i].op) {
+    case Opcode::forward:
+    case Opcode::backward:
+      return run_phase(i);
+    case Opcode::send:
+      return send(i);
+    case Opcode::receive:
+      return receive(i);
+    case Opcode::reduce_gradient:
+      return reduce(i);
+    case Opcode::tie:
+      return tie(i);
+    case Opcode::norm:
+      return norm(i);
+    case Opcode::optimizer:
+      return optimize(i);
+    case Opcode::gather:
+      return gather(i);
+    case Opcode::compress:
+      return compress(i);
+    case Opcode::unshard:
+      return unshard(i);
+  }
+  throw RunFailure{Exit::invalid_program, "an instruction that the executor does not know"};
+}
+
+std::byte* Runner::Interpreter::saved_of(std::uint32_t i, std::uint32_t block,
+                                         std::int64_t layer) const {
+  const Instruction& each = ranks_.instructions[i];
+  const ChunkPlan& chunk = plan_.chunk(each.chunk);
+  std::byte* saved = arena_.data() + plan_.bound(i).saved;
+  switch (block) {
+    case models::layer_forward:
+    case models::layer_backward:
+      return saved + chunk.saved[static_cast<std::size_t>(layer - chunk.first_layer)];
+    case models::head_forward:
+    case models::head_backward:
+      return saved + chunk.head_saved;
+    default:
+      return saved + chunk.embedding_saved;
+  }
+}
+
+/// Where a block leaves what the next one reads: forward in the next block's saved input, backward
+/// in one of two buffers of the workspace, and at the chunk's end in what is to be sent.
+std::byte* Runner::Interpreter::output_of(std::uint32_t i, const ChunkPlan& chunk,
+                                          std::uint32_t block, std::int64_t layer) {
+  const Bound& bound = plan_.bound(i);
+  std::byte* leaving = bound.out < 0 ? nullptr : arena_.data() + bound.out;
+  const bool forward = block % 2 == 0;
+  const std::int64_t end = chunk.first_layer + chunk.layers;
+  if (forward) {
+    const std::int64_t next = block == models::embedding_forward ? chunk.first_layer : layer + 1;
+    if (block == models::head_forward) return nullptr;
+    const bool to_layer = chunk.layers > 0 && next < end;
+    if (!to_layer && !chunk.predicts) return leaving;
+    const std::uint32_t other = to_layer ? models::layer_forward : models::head_forward;
+    return saved_of(i, other, next) + blocks_[other].arrival;
+  }
+  const bool last =
+      block == models::layer_backward ? layer == chunk.first_layer : chunk.layers == 0;
+  if (last && !chunk.embeds) return leaving;
+  next_edge_ = 1 - next_edge_;
+  return arena_.data() + plan_.edge(next_edge_);
+}
+
+void Runner::Interpreter::run_phase(std::uint32_t i) {
+  wait_for_arrivals();
+  const Instruction& each = ranks_.instructions[i];
+  if (each.awaits != models::no_binding) await(each.awaits);
+  if (shards_sums_ && each.op == Opcode::backward) fill_next_bucket(i);
+  const ChunkPlan& chunk = plan_.chunk(each.chunk);
+  const bool backward = each.op == Opcode::backward;
+  if (backward && each.target == models::backward_phase(each.chunk)) flowing_ = nullptr;
+  std::size_t entry = 0;
+  if (recording_.instructions() && !recording_.operations()) {
+    entry = recording_.add(i, device_.mark(Queue::compute));
+  }
+  for (const models::Invocation& run : program_.phases[each.target].invocations) {
+    for (std::int64_t n = 0; n < run.count; ++n) {
+      const std::int64_t layer = run.first_layer < 0 ? -1 : run.first_layer + (backward ? -n : n);
+      const bool first_of_chunk =
+          backward && (run.block == models::head_backward ||
+                       (!chunk.predicts && layer == chunk.first_layer + chunk.layers - 1 &&
+                        run.block == models::layer_backward) ||
+                       (!chunk.predicts && chunk.layers == 0));
+      if (first_of_chunk) {
+        const std::int64_t in = plan_.bound(i).in;
+        flowing_ = in < 0 ? nullptr : arena_.data() + in;
+      }
+      std::byte* output =
+          run.block == models::embedding_backward ? nullptr : output_of(i, chunk, run.block, layer);
+      run_block(i, run.block, layer, flowing_, output);
+      if (backward) flowing_ = output;
+      if (run.block == models::head_forward) keep_statistics(each.micro_batch);
+    }
+  }
+  if (recording_.instructions() && !recording_.operations()) {
+    recording_.end(entry, device_.mark(Queue::compute));
+  }
+}
+
+std::byte* Runner::Interpreter::weight_at(std::int64_t element) const {
+  if (!shards_weights_) return parameters_.data() + element * width_of(storage_);
+  const std::size_t bucket = layout_.bucket_at(element);
+  return weights_at_[bucket] + (element - layout_.buckets()[bucket].first) * width_of(storage_);
+}
+
+std::byte* Runner::Interpreter::gradient_at(std::int64_t element) const {
+  if (!shards_sums_) return gradients_.data() + element * width_of(gradient_);
+  const std::size_t bucket = layout_.bucket_at(element);
+  return filled_at_[bucket] + (element - layout_.buckets()[bucket].first) * width_of(gradient_);
+}
+
+void Runner::Interpreter::run_block(std::uint32_t i, std::uint32_t block, std::int64_t layer,
+                                    std::byte* input, std::byte* output) {
+  const BlockPlan& plan = blocks_[block];
+  const Instruction& each = ranks_.instructions[i];
+  const std::int64_t base = layer < 0 ? 0 : layer_base_[static_cast<std::size_t>(layer)];
+  const std::int64_t tokens = program_.plan.micro_batch * program_.plan.seq_len * 8;
+  const std::int64_t labels = program_.plan.micro_batches() * tokens;
+  const auto set = [this](Base of, std::byte* to) { bases_[static_cast<std::size_t>(of)] = to; };
+  set(Base::saved, saved_of(i, block, layer));
+  set(Base::input, input);
+  set(Base::output, output);
+  set(Base::workspace, arena_.data() + plan_.temporaries());
+  set(Base::tokens, batch_.data() + each.micro_batch * tokens);
+  set(Base::labels, batch_.data() + labels + each.micro_batch * tokens);
+  for (std::size_t id = 0; id < plan.views.size(); ++id) {
+    views_[id] = plan.views[id];
+    const BlockPlan::Source source = plan.sources[id];
+    if (source.base == Base::parameter) {
+      views_[id].data = weight_at(base + source.offset);
+    } else if (source.base == Base::gradient) {
+      views_[id].data = gradient_at(base + source.offset);
+    } else {
+      views_[id].data = bases_[static_cast<std::size_t>(source.base)] + source.offset;
+    }
+  }
+  for (std::size_t op = 0; op < plan.operations.size(); ++op) run_operation(i, block, layer, op);
+  for (Pending& each_pending : tensor_pending_) wait(each_pending);
+  tensor_pending_.clear();
+}
+
+void Runner::Interpreter::run_operation(std::uint32_t i, std::uint32_t block, std::int64_t layer,
+                                        std::size_t index) {
+  const Operation& op = blocks_[block].operations[index];
+  const bool awaited =
+      std::any_of(tensor_pending_.begin(), tensor_pending_.end(), [&](const Pending& each) {
+        return op.queue == Queue::tensor ||
+               std::find(op.after.begin(), op.after.end(), each.operation) != op.after.end();
+      });
+  if (awaited) {
+    for (Pending& each : tensor_pending_) wait(each);
+    tensor_pending_.clear();
+  }
+  poll();
+  if (op.kind == models::OpKind::collective) return start_collective(i, block, layer, index);
+  std::array<View, 8> reads, writes;
+  for (std::size_t r = 0; r < op.reads.size(); ++r) reads[r] = views_[op.reads[r]];
+  for (std::size_t w = 0; w < op.writes.size(); ++w) writes[w] = views_[op.writes[w]];
+  Kernel kernel;
+  kernel.operation = &op;
+  kernel.reads = std::span<const View>{reads.data(), op.reads.size()};
+  kernel.writes = std::span<const View>{writes.data(), op.writes.size()};
+  kernel.model = &program_.model;
+  kernel.place = place_;
+  if (!recording_.operations()) return device_.run(kernel);
+  const std::size_t entry = recording_.add(i, device_.mark(op.queue), block, layer, index);
+  device_.run(kernel);
+  recording_.end(entry, device_.mark(op.queue));
+}
+
+/// A collective of the tensor group inside a block.
+void Runner::Interpreter::start_collective(std::uint32_t i, std::uint32_t block, std::int64_t layer,
+                                           std::size_t index) {
+  const Operation& op = blocks_[block].operations[index];
+  const View& from = views_[op.reads.front()];
+  const View& to = views_[op.writes.front()];
+  const Group& group = groups_[op.communicator];
+  before_call(op.queue);
+  Pending pending;
+  pending.communicator = op.communicator;
+  pending.queue = op.queue;
+  pending.operation = index;
+  pending.instruction = i;
+  if (recording_.operations()) {
+    pending.entry = recording_.add(i, device_.mark(op.queue), block, layer, index);
+  }
+  const bool shrinks = op.collective == models::Collective::reduce_scatter;
+  pending.request = fabric_.start({.kind = op.collective,
+                                   .group = group.id,
+                                   .send = from.data,
+                                   .receive = to.data,
+                                   .count = shrinks ? to.elements() : from.elements(),
+                                   .element = element(from.dtype),
+                                   .queue = op.queue});
+  if (!device_.synchronous() && recording_.operations()) {
+    recording_.end(pending.entry, device_.mark(op.queue));
+  }
+  tensor_pending_.push_back(pending);
+}
+
+/// The loss is worked out when the step has ended: what it is made of is copied aside.
+void Runner::Interpreter::keep_statistics(std::uint32_t micro_batch) {
+  const View& view = views_[static_cast<std::size_t>(statistics_operand_)];
+  const std::int64_t bytes = view.elements() * bits(view.dtype) / 8;
+  device_.copy(view.data, statistics_.data() + micro_batch * bytes, Bytes{bytes}, Queue::compute);
+}
+
+namespace {
+
+/// Sum of -log softmax at the label, from each shard's statistics [shards, rows, 3].
+template <class T>
+double loss_of(const T* statistics, std::int64_t shards, std::int64_t rows) {
+  double sum = 0;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    double largest = -std::numeric_limits<double>::infinity(), label = largest;
+    for (std::int64_t s = 0; s < shards; ++s) {
+      const T* of = statistics + (s * rows + row) * 3;
+      largest = std::max(largest, static_cast<double>(of[0]));
+      label = std::max(label, static_cast<double>(of[2]));
+    }
+    double exponentials = 0;
+    for (std::int64_t s = 0; s < shards; ++s) {
+      const T* of = statistics + (s * rows + row) * 3;
+      exponentials += static_cast<double>(of[1]) * std::exp(static_cast<double>(of[0]) - largest);
+    }
+    sum += largest + std::log(exponentials) - label;
+  }
+  return sum;
+}
+
+std::uint64_t ring_loss_of(const std::uint64_t* statistics, std::int64_t count) {
+  std::uint64_t sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) sum += statistics[3 * i + 1];
+  return sum;
+}
+
+}  // namespace
+
+/// One rank of each tensor group of the last stage knows its micro-batches' loss; all ranks add
+/// up what they know. Not a part of the step: the Program has no such collective.
+void Runner::Interpreter::report(std::int64_t step, StepOutcome& outcome) {
+  (void)step;
+  const bool ring = settings_.arithmetic == Arithmetic::ring;
+  double loss = 0;
+  std::uint64_t known = 0;
+  if (statistics_.data() != nullptr && tensor_ == 0) {
+    const View& view =
+        blocks_[models::head_forward].views[static_cast<std::size_t>(statistics_operand_)];
+    std::vector<std::byte> host(static_cast<std::size_t>(statistics_.bytes().count()));
+    device_.read(statistics_.data(), host.data(), statistics_.bytes());
+    const std::int64_t each = view.elements(), width = bits(view.dtype) / 8;
+    for (std::int64_t m = 0; m < program_.plan.micro_batches(); ++m) {
+      const std::byte* at = host.data() + m * each * width;
+      if (ring) {
+        known += ring_loss_of(reinterpret_cast<const std::uint64_t*>(at), each / 3);
+      } else if (width == 8) {
+        loss += loss_of(reinterpret_cast<const double*>(at), view.shape[0], view.shape[1]);
+      } else {
+        loss += loss_of(reinterpret_cast<const float*>(at), view.shape[0], view.shape[1]);
+      }
+    }
+  }
+  loss *= place_.loss_scale;
+  if (!ring) std::memcpy(&known, &loss, sizeof loss);
+  if (!groups_[models::world_group].alone()) {
+    device_.write(&known, scalars_.data(), Bytes{8});
+    CollectiveCall call;
+    call.send = call.receive = scalars_.data();
+    call.count = 1;
+    call.element = ring ? Element::ring : Element::fp64;
+    collective(static_cast<std::uint32_t>(ranks_.instructions.size()), models::world_group, call,
+               not_recorded);
+    wait_for_data();
+    device_.read(scalars_.data(), &known, Bytes{8});
+  }
+  if (ring) {
+    outcome.ring_loss = known;
+  } else {
+    std::memcpy(&outcome.loss, &known, sizeof known);
+  }
+}
+
+const Trace& Runner::Interpreter::trace() const {
+  if (!trace_made_) trace_ = recording_.trace();
+  trace_made_ = true;
+  return trace_;
+}
+
+}  // namespace orrery::executor

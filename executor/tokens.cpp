@@ -1,0 +1,72 @@
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "executor/random.hpp"
+#include "executor/settings.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::executor {
+
+namespace {
+
+class SyntheticTokens final : public TokenSource {
+ public:
+  SyntheticTokens(std::uint64_t seed, std::int64_t vocab) : seed_{seed}, vocab_{vocab} {}
+
+  void fill(std::int64_t step, std::int64_t sample, std::span<std::int64_t> tokens) const override {
+    const RandomStream random{seed_, stream_number("tokens of step " + std::to_string(step))};
+    const std::uint64_t first = static_cast<std::uint64_t>(sample) << 24;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      tokens[i] =
+          static_cast<std::int64_t>(random.bits(first + i) % static_cast<std::uint64_t>(vocab_));
+    }
+  }
+
+ private:
+  std::uint64_t seed_;
+  std::int64_t vocab_;
+};
+
+class TextTokens final : public TokenSource {
+ public:
+  TextTokens(const std::vector<std::string>& files, std::int64_t global_batch)
+      : global_batch_{global_batch} {
+    for (const std::string& path : files) {
+      std::ifstream file{path, std::ios::binary};
+      if (!file) throw InputError{path, "cannot be read"};
+      text_.insert(text_.end(), std::istreambuf_iterator<char>{file}, {});
+    }
+    if (text_.empty()) throw InputError{"tokens", "expected text, found no bytes in any file"};
+  }
+
+  void fill(std::int64_t step, std::int64_t sample, std::span<std::int64_t> tokens) const override {
+    // The last token of a sample, which is only a label, is the first of the next one.
+    const std::size_t stride = tokens.size() > 1 ? tokens.size() - 1 : 1;
+    const auto number = static_cast<std::size_t>(step * global_batch_ + sample);
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      tokens[i] = static_cast<unsigned char>(text_[(number * stride + i) % text_.size()]);
+    }
+  }
+
+ private:
+  std::vector<char> text_;
+  std::int64_t global_batch_;
+};
+
+}  // namespace
+
+std::unique_ptr<TokenSource> synthetic_tokens(std::uint64_t seed, std::int64_t vocab) {
+  return std::make_unique<SyntheticTokens>(seed, vocab);
+}
+
+std::unique_ptr<TokenSource> text_tokens(const std::vector<std::string>& files, std::int64_t vocab,
+                                         std::int64_t global_batch) {
+  if (vocab < 256) {
+    throw InputError{
+        "tokens", "bytes of text need a vocabulary of 256, the model has " + std::to_string(vocab)};
+  }
+  return std::make_unique<TextTokens>(files, global_batch);
+}
+
+}  // namespace orrery::executor
