@@ -1,0 +1,62 @@
+#include "models/pricing/notes.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "hardware/catalogue.hpp"
+#include "tests/models/questions.hpp"
+
+namespace orrery::models {
+namespace {
+
+/// One product of 16-bit numbers.
+Program program_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t seq) {
+  Operation op;
+  op.kind = OpKind::gemm;
+  op.dtype = DType::bf16;
+  op.gemm = {.m = m, .n = n, .k = k};
+  Program program;
+  program.plan.seq_len = seq;
+  program.blocks.push_back({});
+  program.blocks.back().operations.push_back(op);
+  return program;
+}
+
+std::vector<std::string> notes_of(const Program& program) {
+  Software software = plain_software();
+  software.kernels.attention["hopper"] = "flash-3";
+  std::vector<std::string> notes;
+  note_shapes(hardware::named_gpu("h100-sxm-80gb"), program, software, notes);
+  return notes;
+}
+
+TEST_CASE("A product outside the measured shapes is an assumption, one inside is none") {
+  CHECK(notes_of(program_of(1024, 4096, 4096, 2048)).empty());
+  CHECK(notes_of(program_of(1024, 4096, 512, 2048)) ==
+        std::vector<std::string>{"gemm bf16 curve of h100-sxm-80gb left at 1 of 1 products: "
+                                 "measured for m 1 to 32768, n 1024 to 65536, k 1024 to 16384"});
+}
+
+TEST_CASE("A sequence longer than any measured one is an assumption") {
+  CHECK(notes_of(program_of(1024, 4096, 4096, 32768)) ==
+        std::vector<std::string>{"attention flash-3 curve of h100-sxm-80gb left at 32768 tokens: "
+                                 "measured for 512 to 16384"});
+}
+
+TEST_CASE("Borrowed curves are counted and each is named once") {
+  // The A800 has no curves of its own: products, attention and memory traffic are the A100's.
+  const hardware::Gpu gpu = hardware::named_gpu("a800-sxm-80gb");
+  Program program = program_of(1024, 4096, 4096, 2048);
+  program.plan.precision = Precision::bf16;
+  Software software = plain_software();
+  software.kernels.attention["default"] = "flash-2";
+  std::vector<std::string> notes;
+  CHECK(note_borrowed(gpu, program, software, notes) == 3);
+  CHECK(note_borrowed(gpu, program, software, notes) == 3);
+  CHECK(notes == std::vector<std::string>{
+                     "gemm bf16 curve of a800-sxm-80gb borrowed from a100-sxm-80gb",
+                     "attention flash-2 curve of a800-sxm-80gb borrowed from a100-sxm-80gb",
+                     "memory-bound curve of a800-sxm-80gb borrowed from a100-sxm-80gb"});
+}
+
+}  // namespace
+}  // namespace orrery::models
