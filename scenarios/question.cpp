@@ -60,6 +60,25 @@ void apply_stage_rule(const Json& plan, models::Question& question) {
   }
 }
 
+/// A machine whose cores are the devices lends a plan as many as it asks for; the others idle.
+void take_cores(const Json& plan, models::Question& question) {
+  hardware::NodeType& node = question.cluster.node;
+  const bool cores = node.scale_up == hardware::ScaleUp::shared_memory;
+  if (!cores || question.cluster.nodes != 1 || !plan.contains("data")) return;
+  std::int64_t ranks = 1;
+  for (const char* axis : {"tensor", "pipeline", "data"}) {
+    if (!plan.contains(axis)) continue;
+    if (!plan[axis].is_number_integer()) return;
+    const auto degree = plan[axis].get<std::int64_t>();
+    if (degree < 1 || degree > node.gpus) return;
+    ranks *= degree;
+  }
+  if (ranks >= node.gpus) return;
+  question.assumptions.push_back(
+      fmt::format("/cluster: {} of {} cores are used", ranks, node.gpus));
+  node.gpus = static_cast<int>(ranks);
+}
+
 }  // namespace
 
 models::Question Scenario::question() const {
@@ -80,6 +99,7 @@ models::Question Scenario::question() const {
   for (const std::string& key : question.model.ignored_keys) {
     question.assumptions.push_back(fmt::format("/model/{}: not used", key));
   }
+  take_cores(json_.at("plan"), question);
   std::vector<std::string> of_plan;
   question.plan = reader.section(Section::plan, [&](const Node& plan) {
     of_plan.clear();
