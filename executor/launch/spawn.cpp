@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "executor/launch/environment.hpp"
 #include "executor/launch/socket.hpp"
@@ -197,6 +198,14 @@ class Family {
 };
 
 }  // namespace
+
+std::vector<std::string> own_arguments() {
+  std::ifstream file{"/proc/self/cmdline", std::ios::binary};
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  if (!words.empty()) words.erase(words.begin());
+  return words;
+}
 
 int spawn_ranks(const SpawnSettings& settings) {
   Family family{settings};

@@ -18,6 +18,9 @@ struct SpawnSettings {
   std::function<void(const std::string&)> say{};  // what only the parent sees: a rank was killed
 };
 
+/// The words that this process was started with, without its name.
+std::vector<std::string> own_arguments();
+
 /// Runs them to their end. Each finds ORRERY_RANK, ORRERY_RANKS, ORRERY_JOB and ORRERY_STORE (the
 /// file with the store's address) in its environment; rank 0 alone writes to our standard output.
 /// The exit code of the rank that failed first by its own fault, else that of its peers.

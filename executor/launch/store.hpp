@@ -33,6 +33,8 @@ class StoreServer {
   ~StoreServer();
   /// Where it listens: the port is the real one, the host as it was asked for.
   Address address() const;
+  /// Waits until no more than `connections` are open: others have read why a run ends.
+  void linger(int connections, std::chrono::milliseconds patience) const;
 
  private:
   class State;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <list>
 #include <map>
@@ -32,6 +33,7 @@ class StoreServer::State {
   }
 
   Address address() const { return {host_, local_address(listener_).port}; }
+  int connections() const { return connections_; }
 
  private:
   /// A client, and what it waits for.
@@ -67,6 +69,7 @@ class StoreServer::State {
       give_up_waiting();
       for (Client& each : clients_) write(each);
       clients_.remove_if([](const Client& each) { return !each.socket; });
+      connections_ = static_cast<int>(clients_.size());
     }
   }
 
@@ -268,6 +271,7 @@ class StoreServer::State {
   std::map<std::string, std::string> table_;
   std::map<std::string, std::set<int>> barriers_;
   std::set<int> joined_;
+  std::atomic<int> connections_{0};
   std::thread thread_;
 };
 
@@ -277,6 +281,13 @@ StoreServer::~StoreServer() = default;
 
 Address StoreServer::address() const {
   return state_->address();
+}
+
+void StoreServer::linger(int connections, std::chrono::milliseconds patience) const {
+  const Deadline deadline = Clock::now() + patience;
+  while (state_->connections() > connections && Clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{20});
+  }
 }
 
 }  // namespace orrery::executor
