@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <map>
+#include <utility>
+#include <vector>
 
 namespace orrery::scenarios {
 
@@ -17,11 +19,13 @@ double thousandth(double value) {
   return rounded(value, 1000);
 }
 
+/// Columns of measured rows, and how a GPU's file names them, in its order.
+using Sides = std::vector<std::pair<const char*, const char*>>;
+
 /// Rows, the sides of the shapes and the errors on rows that the fit had not seen.
-Json measured_words(const CurveCard& card,
-                    const std::map<std::string, std::string>& side_of_column) {
+Json measured_words(const CurveCard& card, const Sides& sides) {
   Json words{{"rows", card.rows}};
-  for (const auto& [column, side] : side_of_column) {
+  for (const auto& [column, side] : sides) {
     if (card.range.contains(column)) words[side] = card.range[column];
   }
   if (card.leave_out) {
@@ -35,13 +39,13 @@ Json measured_words(const CurveCard& card,
 Json gemm_words(const CurveCard& card) {
   const Json& found = card.parameters;
   Json words{{"compute_share", thousandth(found["compute_share"])},
-             {"memory_share", thousandth(found["memory_share"])},
-             {"corner", rounded(found["corner"], 100)},
-             {"measured", measured_words(card, {{"m", "m"}, {"n", "n"}, {"k_or_seq", "k"}})}};
+             {"memory_share", thousandth(found["memory_share"])}};
   // Rows that quantise start more than one kernel: their overhead is none of a product.
   if (card.includes.empty()) {
     words["overhead"] = fmt::format("{:.2f} us", found["overhead_s"].get<double>() * 1e6);
   }
+  words["corner"] = rounded(found["corner"], 100);
+  words["measured"] = measured_words(card, {{"m", "m"}, {"n", "n"}, {"k_or_seq", "k"}});
   return words;
 }
 
