@@ -113,7 +113,7 @@ class Runner::Interpreter {
   std::byte* saved_of(std::uint32_t i, std::uint32_t block, std::int64_t layer) const;
   std::byte* output_of(std::uint32_t i, const ChunkPlan& chunk, std::uint32_t block,
                        std::int64_t layer);
-  void report(std::int64_t step, StepOutcome& outcome);
+  void report(StepOutcome& outcome);
 
   // joint.cpp: what ranks do together between blocks
   void send(std::uint32_t i);
@@ -124,6 +124,7 @@ class Runner::Interpreter {
   void compress(std::uint32_t i);
   void unshard(std::uint32_t i);
   void fill_next_bucket(std::uint32_t i);
+  void wait_until_empty(const std::byte* bucket);
   void await(std::uint32_t collective);
   void tie(std::uint32_t i);
   void sum_addends(std::uint32_t i, std::uint16_t communicator);

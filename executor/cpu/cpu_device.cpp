@@ -248,7 +248,8 @@ void CpuDevice::run_in(const Kernel& kernel) {
   if constexpr (!cpu::in_ring<T>) {
     for (std::size_t i = 0; i < kernel.writes.size(); ++i) {
       const View& view = kernel.writes[i];
-      if (!stored_as<T>(view.dtype)) store(call.writes[i], view);
+      const bool in_place = is_index(view.dtype) || stored_as<T>(view.dtype);
+      if (!in_place) store(call.writes[i], view);
     }
   }
 }

@@ -1,0 +1,89 @@
+// Plans drawn at random, in the ring: whatever the cut, the bits of one rank.
+
+#include <catch2/catch.hpp>
+#include <random>
+
+#include "tests/executor/world.hpp"
+
+namespace orrery::executor {
+namespace {
+
+using models::Plan;
+
+struct Drawn {
+  models::Model model;
+  Plan plan;
+};
+
+class Plans {
+ public:
+  explicit Plans(std::uint32_t seed) : random_{seed} {}
+
+  Drawn next() {
+    for (;;) {
+      Drawn drawn{one_of({0, 1}) == 0 ? small_gpt(layers()) : small_llama(layers()), small_plan(8)};
+      draw(drawn.plan);
+      const std::int64_t ranks = drawn.plan.gpus();
+      if (ranks <= 8 && models::conflicts(drawn.plan, drawn.model, ranks).empty()) return drawn;
+    }
+  }
+
+ private:
+  std::int64_t one_of(std::initializer_list<std::int64_t> values) {
+    return *(values.begin() + random_() % values.size());
+  }
+  std::int64_t layers() { return one_of({2, 3, 4}); }
+
+  void draw(Plan& plan) {
+    plan.tensor = one_of({1, 2, 4});
+    plan.data = one_of({1, 2, 4});
+    plan.pipeline = one_of({1, 2, 3});
+    plan.sequence_parallel = plan.tensor > 1 && one_of({0, 1}) == 1;
+    plan.micro_batch = one_of({1, 2});
+    plan.virtual_stages = plan.pipeline > 1 ? one_of({1, 2}) : 1;
+    constexpr const char* schedules[] = {"naive", "gpipe", "1f1b"};
+    plan.schedule = plan.virtual_stages > 1 ? "interleaved-1f1b" : schedules[one_of({0, 1, 2})];
+    plan.recompute = static_cast<models::Recompute>(one_of({0, 1, 2}));
+    plan.zero = static_cast<models::Zero>(one_of({0, 1, 2, 3}));
+    plan.overlap_gradients = one_of({0, 1}) == 1;
+    plan.bucket = Bytes{one_of({0, 1, 8000})};
+    if (plan.virtual_stages == 1 && plan.pipeline == 2 && one_of({0, 1}) == 1) {
+      plan.embedding_counts = true;
+    }
+  }
+
+  std::mt19937 random_;
+};
+
+void check_plans(std::uint32_t seed, int count) {
+  std::map<std::string, Outcome> whole;
+  Plans plans{seed};
+  for (int i = 0; i < count; ++i) {
+    const Drawn drawn = plans.next();
+    INFO("plan " << i << " of seed " << seed << ": " << models::to_json(drawn.plan).dump());
+    const std::string key = drawn.model.name + std::to_string(drawn.model.layers);
+    if (whole.count(key) == 0) {
+      Plan plan = small_plan(8);
+      plan.micro_batch = 8;
+      whole[key] =
+          run({.model = drawn.model, .plan = plan, .arithmetic = Arithmetic::ring, .steps = 2});
+    }
+    const Outcome cut =
+        run({.model = drawn.model, .plan = drawn.plan, .arithmetic = Arithmetic::ring, .steps = 2});
+    CHECK(same_bits(cut.gradients, whole[key].gradients));
+    CHECK(same_bits(cut.parameters, whole[key].parameters));
+    CHECK(cut.steps[1].ring_loss == whole[key].steps[1].ring_loss);
+    CHECK(cut.steps[1].ring_norm == whole[key].steps[1].ring_norm);
+  }
+}
+
+TEST_CASE("Fifty random plans give the bits of one rank") {
+  check_plans(1, 50);
+}
+
+TEST_CASE("A thousand random plans give the bits of one rank", "[slow]") {
+  check_plans(2, 1000);
+}
+
+}  // namespace
+}  // namespace orrery::executor

@@ -1,0 +1,220 @@
+#include "tests/executor/world.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "executor/cpu/cpu_device.hpp"
+#include "executor/errors.hpp"
+#include "executor/thread_fabric.hpp"
+#include "models/lowering/lower.hpp"
+#include "models/software/software.hpp"
+
+namespace orrery::executor {
+
+namespace {
+
+/// Collects what the ranks hold.
+class Gathering {
+ public:
+  explicit Gathering(Outcome& outcome) : outcome_{outcome} {}
+
+  enum class Whose { writer, anybody };
+
+  void take(const Runner& runner, StateKind kind, Tensors& into, Whose whose = Whose::writer) {
+    const std::lock_guard guard{lock_};
+    const bool of_gradient = kind == StateKind::gradient;
+    const models::DType format = of_gradient ? runner.gradient_format() : runner.state_format();
+    for (const StateTensor& each : runner.state_tensors()) {
+      into[each.name].resize(static_cast<std::size_t>(each.elements()), std::nan(""));
+    }
+    for (const StateRun& run : runner.state_runs()) {
+      if (whose == Whose::writer && !run.writer) continue;
+      std::vector<double>& to = into[runner.state_tensors()[run.tensor].name];
+      double* first = to.data() + run.offset;
+      if (bits(format) == 64) {
+        runner.read_state(kind, run.local, run.count, first);
+      } else {
+        std::vector<float> narrow(static_cast<std::size_t>(run.count));
+        runner.read_state(kind, run.local, run.count, narrow.data());
+        std::copy(narrow.begin(), narrow.end(), first);
+      }
+    }
+  }
+
+  Outcome& outcome() { return outcome_; }
+
+ private:
+  std::mutex lock_;
+  Outcome& outcome_;
+};
+
+class DisturbedDevice final : public CpuDevice {
+ public:
+  DisturbedDevice(Arithmetic arithmetic, const std::function<void(Kernel&)>& disturb)
+      : CpuDevice{arithmetic}, disturb_{disturb} {}
+
+  void run(const Kernel& kernel) override {
+    Kernel changed = kernel;
+    if (disturb_) disturb_(changed);
+    CpuDevice::run(changed);
+  }
+
+ private:
+  const std::function<void(Kernel&)>& disturb_;
+};
+
+void run_rank(const Job& job, const models::Program& program, const models::Software& software,
+              Fabric& fabric, Gathering& all) {
+  DisturbedDevice device{job.arithmetic, job.disturb};
+  RunSettings settings = job.settings;
+  settings.arithmetic = job.arithmetic;
+  settings.freed = Freed::poisoned;
+  Runner* self = nullptr;
+  bool seen = false;
+  settings.before_update = [&] {
+    if (!seen) all.take(*self, StateKind::gradient, all.outcome().gradients);
+    seen = true;
+  };
+  Runner runner{program, software, device, fabric, settings};
+  self = &runner;
+  for (std::int64_t step = 0; step < job.steps; ++step) {
+    const StepOutcome outcome = runner.step(step);
+    if (fabric.rank() == 0) all.outcome().steps.push_back(outcome);
+  }
+  all.take(runner, StateKind::parameter, all.outcome().parameters);
+  all.take(runner, StateKind::first_moment, all.outcome().first);
+  all.take(runner, StateKind::second_moment, all.outcome().second);
+  const auto rank = static_cast<std::size_t>(fabric.rank());
+  all.take(runner, StateKind::parameter, all.outcome().of_ranks[rank], Gathering::Whose::anybody);
+  all.outcome().memory[rank] = runner.memory();
+  all.outcome().traces[rank] = runner.trace();
+}
+
+}  // namespace
+
+models::Software cpu_software() {
+  const Document document = Document::from(models::software_profile("orrery-cpu"), "orrery-cpu");
+  return models::read_software(document.root());
+}
+
+models::Program lowered(const models::Model& model, const models::Plan& plan) {
+  const models::Software software = cpu_software();
+  models::Program program = models::lower({model, plan, software});
+  models::check(program);
+  return program;
+}
+
+Outcome run(const Job& job) {
+  const auto conflicts = models::conflicts(job.plan, job.model, job.plan.gpus());
+  INFO((conflicts.empty() ? std::string{} : conflicts.front().problem));
+  REQUIRE(conflicts.empty());
+  models::Program program = lowered(job.model, job.plan);
+  if (job.tamper) job.tamper(program);
+  const models::Software software = cpu_software();
+  const auto ranks = static_cast<std::size_t>(program.mesh.ranks());
+  Outcome outcome;
+  outcome.of_ranks.resize(ranks);
+  outcome.memory.resize(ranks);
+  outcome.traces.resize(ranks);
+  Gathering all{outcome};
+  ThreadWorld world{static_cast<int>(ranks), std::chrono::seconds{20}};
+  std::vector<std::exception_ptr> errors(ranks);
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        const auto fabric = world.fabric(static_cast<int>(rank));
+        run_rank(job, program, software, *fabric, all);
+      } catch (...) {
+        errors[rank] = std::current_exception();
+        world.abort("a rank failed");
+      }
+    });
+  }
+  for (std::thread& each : threads) each.join();
+  std::exception_ptr first;
+  for (const std::exception_ptr& error : errors) {
+    if (!error) continue;
+    if (!first) first = error;
+    try {
+      std::rethrow_exception(error);
+    } catch (const RunFailure& failure) {
+      if (failure.code() != Exit::peer_failed) first = error;
+    } catch (...) {
+      first = error;
+    }
+  }
+  if (first) std::rethrow_exception(first);
+  return outcome;
+}
+
+double distance(const Tensors& a, const Tensors& b) {
+  double largest = 0;
+  REQUIRE(a.size() == b.size());
+  for (const auto& [name, of_b] : b) {
+    const std::vector<double>& of_a = a.at(name);
+    REQUIRE(of_a.size() == of_b.size());
+    double difference = 0, norm = 0;
+    for (std::size_t i = 0; i < of_b.size(); ++i) {
+      difference += (of_a[i] - of_b[i]) * (of_a[i] - of_b[i]);
+      norm += of_b[i] * of_b[i];
+    }
+    const double relative = norm > 0 ? std::sqrt(difference / norm) : std::sqrt(difference);
+    if (!(relative <= largest)) largest = relative;  // NaN too
+  }
+  return largest;
+}
+
+bool same_bits(const Tensors& a, const Tensors& b) {
+  if (a.size() != b.size()) return false;
+  for (const auto& [name, of_b] : b) {
+    const auto found = a.find(name);
+    if (found == a.end() || found->second.size() != of_b.size()) return false;
+    const std::size_t size = of_b.size() * sizeof(double);
+    if (size > 0 && std::memcmp(found->second.data(), of_b.data(), size) != 0) return false;
+  }
+  return true;
+}
+
+models::Model small_gpt(std::int64_t layers) {
+  models::Model model;
+  model.name = "small-gpt";
+  model.layers = layers;
+  model.hidden = 16;
+  model.heads = model.kv_heads = 4;
+  model.head_dim = 4;
+  model.ffn_hidden = 24;
+  model.vocab = 37;
+  model.max_positions = 12;
+  return model;
+}
+
+models::Model small_llama(std::int64_t layers) {
+  models::Model model = small_gpt(layers);
+  model.name = "small-llama";
+  model.family = models::Family::llama;
+  model.heads = 8;
+  model.kv_heads = 4;
+  model.norm = models::Norm::rms_norm;
+  model.positions = models::Positions::rotary;
+  model.activation = models::Activation::silu;
+  model.gated_mlp = true;
+  model.qkv_bias = model.output_bias = model.mlp_bias = model.norm_bias = false;
+  model.tied_embeddings = false;
+  return model;
+}
+
+models::Plan small_plan(std::int64_t samples) {
+  models::Plan plan;
+  plan.global_batch = samples;
+  plan.seq_len = 8;
+  plan.precision = models::Precision::fp64;
+  return plan;
+}
+
+}  // namespace orrery::executor

@@ -1,0 +1,56 @@
+#pragma once
+// Plans run on ranks that are threads of the test, and what they computed, put together into the
+// tensors of the uncut model.
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "executor/runner.hpp"
+#include "models/plan.hpp"
+
+namespace orrery::executor {
+
+/// What a run is and how it is disturbed.
+struct Job {
+  models::Model model;
+  models::Plan plan;
+  Arithmetic arithmetic = Arithmetic::real;
+  std::int64_t steps = 1;
+  // Planted faults: in the lowered Program, in every kernel's call.
+  std::function<void(models::Program&)> tamper = {};
+  std::function<void(Kernel&)> disturb = {};
+  RunSettings settings = {};
+};
+
+/// Tensors of the uncut model by name; in the ring, integers whose bits these doubles are.
+using Tensors = std::map<std::string, std::vector<double>>;
+
+struct Outcome {
+  std::vector<StepOutcome> steps;      // of rank 0
+  Tensors gradients;                   // of the first step, before the update
+  Tensors parameters, first, second;   // after the last
+  std::vector<Tensors> of_ranks;       // parameters after the last step, as each rank has them
+  std::vector<MeasuredMemory> memory;  // by rank
+  std::vector<Trace> traces;           // by rank, of the last step
+};
+
+models::Software cpu_software();
+models::Program lowered(const models::Model& model, const models::Plan& plan);
+/// Runs the plan on as many threads as it has ranks. An error of any rank is thrown.
+Outcome run(const Job& job);
+
+/// Largest ||a - b|| / ||b|| of all tensors; their names and sizes are checked to be equal.
+double distance(const Tensors& a, const Tensors& b);
+/// Are all bits equal?
+bool same_bits(const Tensors& a, const Tensors& b);
+
+/// GPT-like: learned positions, layer norms, gelu, biases, a tied head. Llama-like: rotary
+/// positions, RMS norms, gated silu, grouped key-value heads, an untied head.
+models::Model small_gpt(std::int64_t layers = 2);
+models::Model small_llama(std::int64_t layers = 2);
+/// Sequences of 8 in a global batch of `samples`, in fp64, on one rank.
+models::Plan small_plan(std::int64_t samples = 4);
+
+}  // namespace orrery::executor
