@@ -296,7 +296,10 @@ void Runner::Interpreter::start_collective(std::uint32_t i, std::uint32_t block,
 }
 
 const Trace& Runner::Interpreter::trace() const {
-  if (!trace_made_) trace_ = recording_.trace();
+  if (!trace_made_) {
+    trace_ = recording_.trace();
+    trace_.note("peak_memory_bytes", memory_.peak.count());
+  }
   trace_made_ = true;
   return trace_;
 }

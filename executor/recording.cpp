@@ -14,22 +14,19 @@ using models::Instruction;
 using models::Opcode;
 using models::Program;
 
-bool computes(Opcode op) {
-  return op == Opcode::forward || op == Opcode::backward || op == Opcode::optimizer;
-}
 bool transfers(Opcode op) {
   return op == Opcode::send || op == Opcode::receive;
 }
 
 std::string queue_of(const Program& program, const Instruction& each) {
-  if (computes(each.op)) return "compute";
+  if (models::runs_phase(each.op)) return "compute";
   if (!transfers(each.op)) return "comm:dp";
   return program.channels[each.target].forward ? "comm:pp" : "comm:pp back";
 }
 
 /// A transfer's bytes count where it is sent.
 Bytes payload(const Program& program, const Instruction& each) {
-  if (computes(each.op) || each.op == Opcode::receive) return {};
+  if (models::runs_phase(each.op) || each.op == Opcode::receive) return {};
   if (each.op == Opcode::send) return program.channels[each.target].bytes;
   return program.collectives[each.target].bytes;
 }
@@ -38,8 +35,8 @@ Bytes payload(const Program& program, const Instruction& each) {
 
 std::string title(const Program& program, const Instruction& each) {
   const std::string name{models::name(each.op)};
-  if (each.op == Opcode::optimizer) return name;
-  if (computes(each.op) || transfers(each.op)) {
+  if (each.op == Opcode::optimizer || each.op == Opcode::compress) return name;
+  if (models::runs_phase(each.op) || transfers(each.op)) {
     return fmt::format("{} chunk {} mb {}", name, each.chunk, each.micro_batch);
   }
   return program.collectives[each.target].name;
