@@ -193,19 +193,24 @@ void Watchdog::look_at_others() {
   judge_stall(now);
 }
 
-/// Of the ranks that stand still, those that wait for nobody are the cause.
+/// Of the ranks that stand still, one that does not even beat is the cause, else one that waits for
+/// nobody.
 void Watchdog::judge_stall(Clock::time_point now) {
-  const auto oldest =
-      std::min_element(seen_.begin(), seen_.end(),
-                       [](const Seen& a, const Seen& b) { return a.place_at < b.place_at; });
-  if (oldest == seen_.end() || now - oldest->place_at <= settings_.stall) return;
+  Clock::duration longest{};
   const Seen* stuck = nullptr;
+  int weight = -1;
   for (const Seen& each : seen_) {
-    const bool still = now - each.place_at > settings_.stall - 2 * settings_.beat;
-    if (!still || each.beat.empty()) continue;
-    const bool better = stuck == nullptr || (!stuck->waits.empty() && each.waits.empty());
-    if (better) stuck = &each;
+    const auto still = now - each.place_at;
+    longest = std::max(longest, still);
+    if (each.beat.empty() || still <= settings_.stall - 2 * settings_.beat) continue;
+    const bool silent = now - each.beat_at > 3 * settings_.beat;
+    const int suspicion = (silent ? 2 : 0) + (each.waits.empty() ? 1 : 0);
+    if (suspicion > weight) {
+      stuck = &each;
+      weight = suspicion;
+    }
   }
+  if (longest <= settings_.stall) return;
   if (stuck == nullptr) return;
   const auto seconds = std::chrono::round<std::chrono::seconds>(now - stuck->place_at).count();
   pronounce(agree(
