@@ -1,0 +1,153 @@
+// orrery execute: the plan for real, on this machine's ranks or on those that a launcher started.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "executor/launch/spawn.hpp"
+#include "scenarios/command/commands.hpp"
+#include "scenarios/command/execute_run.hpp"
+#include "scenarios/command/question_flags.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+using executor::Launcher;
+using executor::Placement;
+
+struct ExecuteFlags {
+  QuestionFlags question;
+  ExecuteOptions options;
+  executor::PlacementFlags placement;
+  std::optional<std::string> fabric, backend, trace_detail;
+  std::vector<std::string> arguments;  // as given, for the ranks that we start
+};
+
+FabricKind fabric_of(const std::string& text) {
+  if (text == "tcp") return FabricKind::tcp;
+  if (text == "mpi") return FabricKind::mpi;
+  if (text == "threads") return FabricKind::threads;
+  throw InputError{"--fabric", fmt::format("expected tcp, mpi or threads, found '{}'", text)};
+}
+
+void check_options(ExecuteFlags& flags) {
+  ExecuteOptions& options = flags.options;
+  if (flags.fabric) options.fabric = fabric_of(*flags.fabric);
+  if (flags.backend && *flags.backend != "cpu") {
+    throw InputError{"--backend", fmt::format("expected cpu, found '{}'", *flags.backend)};
+  }
+  const std::string detail = flags.trace_detail.value_or("instructions");
+  if (detail != "instructions" && detail != "operations") {
+    throw InputError{"--trace-detail",
+                     fmt::format("expected instructions or operations, found '{}'", detail)};
+  }
+  if (options.trace) {
+    options.detail = detail == "operations" ? executor::TraceDetail::operations
+                                            : executor::TraceDetail::instructions;
+  }
+  if (options.steps < 1) {
+    throw InputError{"--steps", fmt::format("expected 1 or more, found {}", options.steps)};
+  }
+  if (options.checkpoint_every < 0 || (options.checkpoint_every > 0 && !options.checkpoint)) {
+    throw InputError{"--checkpoint-every", "needs --checkpoint DIR and a number of steps"};
+  }
+}
+
+std::int64_t member_or_1(const Json& json, const char* key) {
+  const auto member = json.find(key);
+  return member != json.end() && member->is_number_integer() ? member->get<std::int64_t>() : 1;
+}
+
+/// The scenario on as many ranks as asked for: --ranks sets the data degree; a cluster that nobody
+/// named is this kind of host with a core per rank.
+models::Question question_of(const ExecuteFlags& flags) {
+  QuestionFlags asked = flags.question;
+  if (!asked.parts.software) asked.parts.software = "orrery-cpu";
+  const bool own_cluster = !asked.parts.cluster;
+  if (own_cluster) asked.parts.cluster = "cpu-host x 1";
+  Scenario scenario = asked.load();
+  const Json plan = scenario.json().at("plan");
+  const std::int64_t model_ranks = member_or_1(plan, "tensor") * member_or_1(plan, "pipeline");
+  std::int64_t ranks = model_ranks * member_or_1(plan, "data");
+  std::vector<std::pair<std::string, Json>> changes;
+  if (flags.placement.ranks) {
+    ranks = *flags.placement.ranks;
+    if (ranks < 1 || model_ranks < 1 || ranks % model_ranks != 0) {
+      throw InputError{"--ranks", fmt::format("expected a multiple of tensor x pipeline = {}, "
+                                              "found {}",
+                                              model_ranks, ranks)};
+    }
+    changes.emplace_back("/plan/data", ranks / model_ranks);
+  }
+  if (own_cluster) changes.emplace_back("/cluster/node/gpus", ranks);
+  return scenario.replace(changes).question();
+}
+
+int start_ranks(const ExecuteFlags& flags, int ranks, const std::string& reason) {
+  fmt::print(stderr, "{}; starting {} ranks here\n", reason, ranks);
+  return executor::spawn_ranks(
+      {.arguments = flags.arguments, .ranks = ranks, .say = [](const std::string& text) {
+         fmt::print(stderr, "{}\n", text);
+       }});
+}
+
+int execute(ExecuteFlags& flags) {
+  check_options(flags);
+  const Placement placed = executor::placement(executor::environment(), flags.placement);
+  const models::Question question = question_of(flags);
+  const int ranks = static_cast<int>(question.plan.gpus());
+  const executor::SignalWishes signals;
+  try {
+    if (flags.options.fabric == FabricKind::threads) {
+      return run_threads(question, flags.options, ranks);
+    }
+    if (placed.launcher == Launcher::alone && ranks > 1) {
+      return start_ranks(flags, ranks, placed.reason);
+    }
+    if (placed.ranks != ranks) {
+      throw InputError{"--plan", fmt::format("asks for {} ranks, {} gives {}", ranks,
+                                             name(placed.launcher), placed.ranks)};
+    }
+    if (placed.rank == 0 && placed.launcher != Launcher::orrery) {
+      fmt::print(stderr, "rank 0 of {}: {}\n", ranks, placed.reason);
+    }
+    return run_rank(question, flags.options, placed);
+  } catch (const executor::RunFailure& failure) {
+    fmt::print(stderr, "{} ({})\n", failure.what(), executor::meaning(failure.code()));
+    return static_cast<int>(failure.code());
+  }
+}
+
+}  // namespace
+
+void add_execute(CLI::App& application, int& exit_code) {
+  CLI::App& command = *application.add_subcommand("execute", "Run the plan for real");
+  const auto flags = std::make_shared<ExecuteFlags>();
+  ExecuteOptions& options = flags->options;
+  flags->question.add_to(command);
+  command.add_option("--backend", flags->backend, "cpu");
+  command.add_option("--ranks", flags->placement.ranks, "Ranks: sets the plan's data degree");
+  command.add_option("--rank", flags->placement.rank, "This process's rank, without a launcher");
+  command.add_option("--address", flags->placement.address, "HOST:PORT where rank 0 listens");
+  command.add_option("--steps", options.steps, "Steps of the training (10)");
+  command.add_option("--seed", options.seed, "Of parameters and tokens (1)");
+  command.add_option("--data", options.data, "Text files to train on, byte by byte");
+  command.add_option("--checkpoint", options.checkpoint, "Folder to resume from and write to");
+  command.add_option("--checkpoint-every", options.checkpoint_every, "Steps between checkpoints");
+  command.add_option("--fabric", flags->fabric, "tcp, mpi or threads");
+  command.add_option("--deadline", options.deadline, "Seconds that the run may take");
+  command.add_option("--stall", options.stall, "Seconds at one instruction that are too many (60)");
+  command.add_option("--trace", options.trace, "Write the last step as a Chrome trace");
+  command.add_option("--trace-detail", flags->trace_detail, "instructions (default) or operations");
+  command.add_option("--log", options.log, "Append a JSON line per step");
+  command.add_option("--metrics-port", options.metrics_port, "Serve Prometheus metrics there");
+  command.add_flag("--json", options.json, "One JSON document instead of the report");
+  command.callback([flags, &exit_code] {
+    flags->arguments = executor::own_arguments();
+    exit_code = execute(*flags);
+  });
+}
+
+}  // namespace orrery::scenarios

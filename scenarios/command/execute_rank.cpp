@@ -1,0 +1,267 @@
+// One rank of `orrery execute`, from the meeting to the report.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <fstream>
+#include <thread>
+
+#include "executor/checkpoint/checkpoint.hpp"
+#include "executor/cpu/cpu_device.hpp"
+#include "executor/launch/spawn.hpp"
+#include "scenarios/command/commands.hpp"
+#include "scenarios/command/execute_meeting.hpp"
+#include "scenarios/command/execute_trace.hpp"
+#include "scenarios/command/metrics.hpp"
+
+namespace orrery::scenarios {
+
+using executor::Exit;
+using executor::RunFailure;
+
+namespace {
+
+constexpr std::chrono::milliseconds between_lines{500};  // of progress
+constexpr std::chrono::minutes for_results{5};
+
+/// What rank 0 says while it runs: lines on stderr, a log, metrics.
+class Voice {
+ public:
+  Voice(const models::Question& question, const ExecuteOptions& options, int rank)
+      : steps_{options.steps},
+        tokens_{static_cast<double>(question.plan.global_batch) *
+                static_cast<double>(question.plan.seq_len)},
+        speaks_{rank == 0} {
+    if (!speaks_) return;
+    if (options.log) {
+      log_.open(*options.log, std::ios::app);
+      if (!log_) throw InputError{*options.log, "cannot be written"};
+    }
+    if (options.metrics_port) {
+      metrics_.emplace(static_cast<std::uint16_t>(*options.metrics_port));
+      metrics_->set("orrery_ranks", Metrics::Kind::gauge, "Ranks of the run",
+                    static_cast<double>(question.plan.gpus()));
+    }
+  }
+
+  void say(const MeasuredStep& step) {
+    if (!speaks_) return;
+    const double rate = tokens_ / step.seconds;
+    trained_ += tokens_;
+    if (log_.is_open()) {
+      log_ << Json{{"step", step.index},
+                   {"loss", step.loss},
+                   {"gradient_norm", step.gradient_norm},
+                   {"step_time_s", step.seconds},
+                   {"tokens_per_s", rate}}
+                  .dump()
+           << '\n'
+           << std::flush;
+    }
+    if (metrics_) show(step, rate);
+    const auto now = executor::Clock::now();
+    if (now < next_line_ && step.index + 1 < steps_) return;
+    next_line_ = now + between_lines;
+    fmt::print(stderr, "step {} of {}  loss {:.4f}  {:.4g} tokens/s\n", step.index + 1, steps_,
+               step.loss, rate);
+  }
+
+ private:
+  void show(const MeasuredStep& step, double rate) {
+    using Kind = Metrics::Kind;
+    metrics_->set("orrery_step", Kind::counter, "Steps done", static_cast<double>(step.index + 1));
+    metrics_->set("orrery_loss", Kind::gauge, "Mean loss of the last step", step.loss);
+    metrics_->set("orrery_gradient_norm", Kind::gauge, "Before clipping", step.gradient_norm);
+    metrics_->set("orrery_step_time_seconds", Kind::gauge, "Of the last step", step.seconds);
+    metrics_->set("orrery_tokens_total", Kind::counter, "Tokens trained on by this run", trained_);
+    metrics_->set("orrery_tokens_per_second", Kind::gauge, "In the last step", rate);
+  }
+
+  std::int64_t steps_;
+  double tokens_, trained_ = 0;
+  bool speaks_;
+  std::ofstream log_;
+  std::optional<Metrics> metrics_;
+  executor::Deadline next_line_{};
+};
+
+class RankRun {
+ public:
+  RankRun(const models::Question& question, const ExecuteOptions& options, Meeting& meeting)
+      : question_{question},
+        options_{options},
+        meeting_{meeting},
+        rank_{meeting.placed().rank},
+        voice_{question, options, rank_},
+        program_{models::lower(question)},
+        tokens_{options.data.empty()
+                    ? executor::synthetic_tokens(options.seed, question.model.vocab)
+                    : executor::text_tokens(options.data, question.model.vocab,
+                                            question.plan.global_batch)},
+        runner_{program_, question.software, device_, meeting.fabric(), settings()} {
+    meeting_.watch(&runner_);
+  }
+  ~RankRun() { meeting_.watch(nullptr); }
+  RankRun(const RankRun&) = delete;
+  RankRun& operator=(const RankRun&) = delete;
+
+  void train() {
+    if (options_.checkpoint) resume();
+    for (std::int64_t index = first_; index < options_.steps; ++index) {
+      if (const auto verdict = meeting_.watchdog().verdict()) {
+        throw RunFailure{verdict->code, verdict->why};
+      }
+      begun_ = executor::Clock::now();
+      const executor::StepOutcome outcome = runner_.step(index);
+      steps_.push_back({index, in_seconds(outcome.wall), outcome.loss, outcome.gradient_norm});
+      voice_.say(steps_.back());
+      after(index + 1);
+    }
+  }
+
+  /// Everybody's measurements at rank 0, which prints them.
+  void report() {
+    Json mine{{"seconds", Json::array()},
+              {"peak", runner_.memory().peak.count()},
+              {"resident", runner_.memory().resident.count()}};
+    for (const MeasuredStep& each : steps_) mine["seconds"].push_back(each.seconds);
+    executor::Store& store = meeting_.store();
+    store.set(key("result", rank_), mine.dump());
+    if (options_.trace) {
+      store.set(key("trace", rank_), packed(runner_.trace(), begun_ + store.clock_offset()));
+    }
+    if (rank_ == 0) print();
+    meeting_.barrier("reported");
+  }
+
+ private:
+  executor::RunSettings settings() const {
+    executor::RunSettings chosen;
+    chosen.seed = options_.seed;
+    chosen.tokens = tokens_.get();
+    chosen.trace = options_.detail;
+    return chosen;
+  }
+  static std::string key(const char* what, int rank) { return fmt::format("{}/{}", what, rank); }
+
+  executor::Checkpoints checkpoints() {
+    return {{.folder = *options_.checkpoint,
+             .rank = rank_,
+             .ranks = meeting_.placed().ranks,
+             .barrier = [this](const std::string& name) { meeting_.barrier(name); },
+             .alive = [this] { meeting_.watchdog().alive(); }},
+            {.model = question_.model.name,
+             .tensors = runner_.state_tensors(),
+             .format = runner_.state_format(),
+             .seed = options_.seed}};
+  }
+
+  /// Rank 0 looks which checkpoint is the newest, so that all take the same.
+  void resume() {
+    executor::Store& store = meeting_.store();
+    if (rank_ == 0) {
+      const auto found = checkpoints().newest();
+      store.set("resume", std::to_string(found ? found->steps : 0));
+    }
+    first_ = std::stoll(store.get("resume", for_results));
+    if (first_ == 0) return;
+    checkpoints().restore(state_of(runner_), first_);
+    runner_.finish_loading(first_);
+    if (rank_ == 0) fmt::print(stderr, "going on from step {}\n", first_);
+  }
+
+  void after(std::int64_t done) {
+    const bool leaves = meeting_.sum(executor::SignalWishes::checkpoint() ? 1 : 0) > 0;
+    const std::int64_t every = options_.checkpoint_every;
+    const bool due = leaves || done == options_.steps || (every > 0 && done % every == 0);
+    if (options_.checkpoint && due) checkpoints().save(state_of(runner_), done);
+    if (!leaves) return;
+    throw RunFailure{Exit::requeue,
+                     options_.checkpoint
+                         ? fmt::format("a checkpoint of {} steps is written", done)
+                         : fmt::format("without --checkpoint nothing is kept of {} steps", done)};
+  }
+
+  void print() {
+    Execution all{.ranks = meeting_.placed().ranks,
+                  .resumed_from = first_,
+                  .fabric = std::string{meeting_.fabric().name()},
+                  .device = device_.description(),
+                  .steps = steps_};
+    Trace trace;
+    std::vector<std::string> traces;
+    for (int rank = 0; rank < all.ranks; ++rank) {
+      const Json theirs = Json::parse(meeting_.store().get(key("result", rank), for_results));
+      all.peak = std::max(all.peak, Bytes{theirs.at("peak").get<std::int64_t>()});
+      all.resident = std::max(all.resident, Bytes{theirs.at("resident").get<std::int64_t>()});
+      for (std::size_t i = 0; i < all.steps.size(); ++i) {
+        all.steps[i].seconds =
+            std::max(all.steps[i].seconds, theirs.at("seconds").at(i).get<double>());
+      }
+      if (options_.trace) traces.push_back(meeting_.store().get(key("trace", rank), for_results));
+    }
+    if (options_.trace) write_merged(traces, *options_.trace);
+    print_execution(question_, all, options_.json);
+    std::fflush(stdout);
+  }
+
+  const models::Question& question_;
+  const ExecuteOptions& options_;
+  Meeting& meeting_;
+  int rank_;
+  Voice voice_;
+  models::Program program_;
+  std::unique_ptr<executor::TokenSource> tokens_;
+  executor::CpuDevice device_;
+  executor::Runner runner_;
+  std::int64_t first_ = 0;
+  std::vector<MeasuredStep> steps_;
+  executor::Deadline begun_{};  // the last step
+};
+
+int run_one(const models::Question& question, const ExecuteOptions& options,
+            const executor::Placement& placed, const std::optional<Meeting::Threads>& threads) {
+  Meeting meeting{options, placed, threads};
+  try {
+    RankRun run{question, options, meeting};
+    run.train();
+    run.report();
+    return exit_done;
+  } catch (const RunFailure& failure) {
+    return meeting.fail(failure.code(), failure.what());
+  } catch (const InputError& error) {
+    return meeting.fail(static_cast<Exit>(exit_wrong_input), error.what());
+  } catch (const std::exception& error) {
+    return meeting.fail(static_cast<Exit>(exit_our_fault), error.what());
+  }
+}
+
+}  // namespace
+
+int run_rank(const models::Question& question, const ExecuteOptions& options,
+             const executor::Placement& placed) {
+  return run_one(question, options, placed, std::nullopt);
+}
+
+int run_threads(const models::Question& question, const ExecuteOptions& options, int ranks) {
+  constexpr std::chrono::hours forever{24 * 365};  // the watchdog sees to it
+  executor::ThreadWorld world{ranks, forever};
+  const executor::StoreServer server{{"127.0.0.1", 0}, {.job = "threads", .ranks = ranks}};
+  std::vector<int> codes(static_cast<std::size_t>(ranks), exit_our_fault);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      const executor::Placement placed{
+          .launcher = executor::Launcher::orrery, .rank = rank, .ranks = ranks, .job = "threads"};
+      codes[static_cast<std::size_t>(rank)] =
+          run_one(question, options, placed, Meeting::Threads{&world, server.address()});
+    });
+  }
+  for (std::thread& each : threads) each.join();
+  for (const int code : codes) {
+    if (code != exit_done && code != static_cast<int>(Exit::peer_failed)) return code;
+  }
+  return *std::max_element(codes.begin(), codes.end());
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,63 @@
+#pragma once
+// What `orrery execute` does on one rank: finds the others, runs the steps, writes checkpoints,
+// tells rank 0 what it measured, and ends with the others when one of them cannot go on.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "executor/launch/environment.hpp"
+#include "executor/runner.hpp"
+#include "models/prediction/prediction.hpp"
+
+namespace orrery::scenarios {
+
+enum class FabricKind : std::uint8_t { tcp, mpi, threads };
+
+struct ExecuteOptions {
+  std::int64_t steps = 10;  // of the training: a resumed run goes on to there
+  std::uint64_t seed = 1;
+  std::optional<std::string> checkpoint;  // folder
+  std::int64_t checkpoint_every = 0;      // steps; 0: only when asked, and at the end
+  std::optional<FabricKind> fabric;
+  std::vector<std::string> data;
+  std::optional<double> deadline;  // seconds, of the run
+  double stall = 60;               // seconds, at one instruction
+  std::optional<std::string> trace, log;
+  executor::TraceDetail detail = executor::TraceDetail::none;
+  std::optional<int> metrics_port;
+  bool json = false;
+};
+
+/// One step as all ranks saw it.
+struct MeasuredStep {
+  std::int64_t index = 0;
+  double seconds = 0;  // of the slowest rank
+  double loss = 0;
+  double gradient_norm = 0;
+};
+
+/// What rank 0 knows at the end.
+struct Execution {
+  std::int64_t ranks = 1;
+  std::int64_t resumed_from = 0;  // steps
+  std::string fabric, device;
+  std::vector<MeasuredStep> steps;
+  Bytes peak{}, resident{};  // of the fullest rank
+};
+
+inline double in_seconds(Time time) {
+  return static_cast<double>(time.count()) * 1e-12;
+}
+
+/// A rank's exit code; rank 0's is 0 with the results printed.
+int run_rank(const models::Question& question, const ExecuteOptions& options,
+             const executor::Placement& placed);
+/// All ranks as threads of this process.
+int run_threads(const models::Question& question, const ExecuteOptions& options, int ranks);
+
+/// The results, as JSON or as a table, on standard output.
+void print_execution(const models::Question& question, const Execution& execution, bool json);
+
+}  // namespace orrery::scenarios

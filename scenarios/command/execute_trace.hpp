@@ -1,0 +1,19 @@
+#pragma once
+// Traces of ranks, each in its own time, as one: packed by each rank, merged by rank 0.
+
+#include <string>
+#include <vector>
+
+#include "executor/launch/socket.hpp"
+#include "sim/trace/trace.hpp"
+
+namespace orrery::scenarios {
+
+/// A rank's trace as bytes. `begun` is when its time 0 was, on rank 0's clock.
+std::string packed(const Trace& trace, executor::Deadline begun);
+
+/// All of them in one file; time 0 is when the first rank began.
+/// Errors  InputError: the file cannot be written
+void write_merged(const std::vector<std::string>& traces, const std::string& path);
+
+}  // namespace orrery::scenarios

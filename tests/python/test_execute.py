@@ -1,0 +1,344 @@
+"""Real runs: what they print, how they resume, and how they end when a rank cannot go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+# A step of it takes milliseconds on one core.
+MODEL = {
+    "format": "orrery-model",
+    "name": "tiny",
+    "source": "made for tests",
+    "family": "llama",
+    "layers": 2,
+    "hidden": 32,
+    "heads": 4,
+    "kv_heads": 4,
+    "ffn_hidden": 64,
+    "vocab": 64,
+    "max_positions": 32,
+}
+PLAN = "tensor=1,pipeline=1,zero=1,micro_batch=1,global_batch=4,seq_len=16,precision=fp32"
+DONE, PEER_FAILED, LOCAL_FAILURE, REQUEUE, DEADLINE, INTERRUPTED = 0, 71, 72, 75, 124, 130
+SECONDS = 20  # no run of these, however it ends, takes longer
+
+
+def found_command() -> str | None:
+    beside = Path(sys.executable).parent / "orrery"
+    told = os.environ.get("ORRERY_COMMAND")
+    return told or (str(beside) if beside.exists() else shutil.which("orrery"))
+
+
+COMMAND = found_command()
+
+
+def lacks_execute() -> bool:
+    if COMMAND is None:
+        return True
+    asked = subprocess.run([COMMAND, "execute", "--help"], capture_output=True)
+    return asked.returncode != 0
+
+
+pytestmark = pytest.mark.skipif(lacks_execute(), reason="there is no orrery with execute")
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.json"
+    path.write_text(json.dumps(MODEL))
+    return path
+
+
+def line(model: Path, *flags: str, plan: str = PLAN) -> list[str]:
+    return [COMMAND, "execute", "--model", str(model), "--plan", plan, *flags]
+
+
+def execute(model: Path, *flags: str, plan: str = PLAN, **how) -> dict:
+    ran = subprocess.run(
+        line(model, "--json", *flags, plan=plan),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        **how,
+    )
+    assert ran.returncode == DONE, ran.stderr
+    return json.loads(ran.stdout)
+
+
+def losses(answer: dict) -> list[float]:
+    return [step["loss"] for step in answer["steps"]]
+
+
+def children(parent: int) -> list[int]:
+    """Ranks, in the order of their numbers."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            if int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1]) != parent:
+                continue
+            for variable in (entry / "environ").read_bytes().split(b"\0"):
+                if variable.startswith(b"ORRERY_RANK="):
+                    found[int(variable.split(b"=")[1])] = int(entry.name)
+        except (OSError, IndexError):
+            continue
+    return [found[rank] for rank in sorted(found)]
+
+
+class Running:
+    """A run that would go on for ever, once it is under way."""
+
+    def __init__(self, model: Path, *flags: str, ranks: int = 2):
+        self.ranks = ranks
+        self.process = subprocess.Popen(
+            line(model, "--steps", "100000000", "--ranks", str(ranks), *flags),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.told = []
+        for told in self.process.stderr:
+            self.told.append(told)
+            if told.startswith("step "):
+                break
+        self.pids = children(self.process.pid)
+        assert len(self.pids) == ranks
+
+    def end(self) -> tuple[int, str, float]:
+        """Exit code, what it said, and how long it took; nothing of it may be left."""
+        begin = time.monotonic()
+        _, error = self.process.communicate(timeout=SECONDS)
+        seconds = time.monotonic() - begin
+        for pid in self.pids:
+            assert not Path(f"/proc/{pid}").exists()
+        return self.process.returncode, "".join(self.told) + error, seconds
+
+
+def test_one_rank_answers_what_is_promised(model):
+    answer = execute(model, "--steps", "4")
+    assert answer["ranks"] == 1
+    assert len(answer["steps"]) == 4
+    assert all(step["step_time_s"] > 0 for step in answer["steps"])
+    assert answer["median_step_time_s"] > 0
+    assert answer["predicted_step_time_s"] > 0
+    assert answer["peak_memory_bytes"] > 0
+    assert answer["predicted_peak_memory_bytes"] > 0
+    # ln(64) is the loss of a model that knows nothing.
+    assert losses(answer)[0] == pytest.approx(4.16, abs=0.5)
+
+
+def test_the_cut_does_not_change_the_losses(model):
+    alone = losses(execute(model, "--steps", "5"))
+    assert losses(execute(model, "--steps", "5", "--ranks", "2")) == pytest.approx(alone, rel=1e-4)
+    tensor = PLAN.replace("tensor=1", "tensor=2")
+    assert losses(execute(model, "--steps", "5", plan=tensor)) == pytest.approx(alone, rel=1e-4)
+    threads = execute(model, "--steps", "5", "--ranks", "2", "--fabric", "threads")
+    assert losses(threads) == pytest.approx(alone, rel=1e-4)
+    assert threads["fabric"] == "threads"
+
+
+def test_a_resumed_run_gives_the_losses_of_one_that_was_not_interrupted(model, tmp_path):
+    whole = losses(execute(model, "--steps", "6", "--ranks", "2"))
+    folder = str(tmp_path / "checkpoint")
+    first = execute(model, "--steps", "3", "--ranks", "2", "--checkpoint", folder)
+    again = execute(model, "--steps", "6", "--ranks", "2", "--checkpoint", folder)
+    assert again["resumed_from_step"] == 3
+    assert losses(first) + losses(again) == whole
+    done = execute(model, "--steps", "6", "--ranks", "2", "--checkpoint", folder)
+    assert done["steps"] == []
+
+
+def test_another_number_of_ranks_resumes(model, tmp_path):
+    whole = losses(execute(model, "--steps", "6", "--ranks", "2"))
+    folder = str(tmp_path / "checkpoint")
+    execute(model, "--steps", "3", "--ranks", "4", "--checkpoint", folder)
+    tensor = PLAN.replace("tensor=1", "tensor=2")
+    again = execute(model, "--steps", "6", "--checkpoint", folder, plan=tensor)
+    assert losses(again) == pytest.approx(whole[3:], rel=1e-4)
+
+
+def test_a_foreign_checkpoint_is_refused_in_one_sentence(model, tmp_path):
+    folder = tmp_path / "checkpoint"
+    execute(model, "--steps", "1", "--checkpoint", str(folder))
+    ran = subprocess.run(
+        line(model, "--steps", "2", "--seed", "5", "--checkpoint", str(folder)),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+    manifest = folder / "step-0000000001" / "manifest.json"
+    assert ran.returncode == 2
+    assert ran.stdout == ""
+    assert ran.stderr.splitlines()[-1].startswith(
+        f"{manifest}: is of another run (tiny): its seed is 1, here it is 5"
+    )
+
+
+def test_a_killed_rank_ends_the_run_by_name(model):
+    run = Running(model, ranks=4)
+    os.kill(run.pids[1], signal.SIGKILL)
+    code, told, seconds = run.end()
+    assert code == PEER_FAILED
+    assert seconds < 10
+    assert "rank 1" in told
+    assert "start again from the checkpoint" in told
+
+
+def test_killing_rank_0_leaves_nobody(model):
+    run = Running(model)
+    os.kill(run.pids[0], signal.SIGKILL)
+    code, told, seconds = run.end()
+    assert code == PEER_FAILED
+    assert seconds < 10
+    assert "rank 0 was ended by signal 9 (Killed)" in told
+
+
+def test_killing_the_parent_leaves_nobody(model):
+    run = Running(model)
+    run.process.kill()
+    run.process.communicate(timeout=SECONDS)
+    for _ in range(100):
+        if not any(Path(f"/proc/{pid}").exists() for pid in run.pids):
+            return
+        time.sleep(0.05)
+    pytest.fail("a rank outlived its parent")
+
+
+@pytest.mark.parametrize("wish", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_everything_at_once(model, wish):
+    run = Running(model)
+    run.process.send_signal(wish)
+    code, told, seconds = run.end()
+    assert code == INTERRUPTED
+    assert seconds < 10
+    assert "(interrupted)" in told
+
+
+def test_a_frozen_rank_is_named(model):
+    run = Running(model, "--stall", "4")
+    os.kill(run.pids[1], signal.SIGSTOP)
+    code, told, seconds = run.end()
+    assert code == PEER_FAILED
+    assert seconds < 18
+    assert "rank 1" in told
+
+
+def test_making_room_writes_a_checkpoint_and_asks_to_be_queued_again(model, tmp_path):
+    folder = tmp_path / "checkpoint"
+    run = Running(model, "--checkpoint", str(folder))
+    run.process.send_signal(signal.SIGUSR1)
+    code, told, _ = run.end()
+    assert code == REQUEUE
+    steps = int((folder / "latest").read_text().strip().split("-")[1])
+    assert steps > 0
+    assert f"a checkpoint of {steps} steps is written (asked to make room: queue again)" in told
+
+
+def test_a_deadline_ends_a_run(model):
+    run = Running(model, "--deadline", "3")
+    code, told, seconds = run.end()
+    assert code == DEADLINE
+    assert seconds < 13
+    assert "the deadline has passed at " in told
+
+
+def test_a_full_disk_is_the_fault_of_this_machine(model, tmp_path):
+    """A limit on the size of files fails writes as a full disk does."""
+    folder = tmp_path / "checkpoint"
+    ran = subprocess.run(
+        line(model, "--steps", "2", "--ranks", "2", "--checkpoint", str(folder)),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)),
+    )
+    assert ran.returncode == LOCAL_FAILURE
+    assert "cannot be written: File too large" in ran.stderr
+    assert not (folder / "latest").exists()
+
+
+def test_a_run_that_dies_goes_on_from_its_newest_checkpoint(model, tmp_path):
+    folder = tmp_path / "checkpoint"
+    run = Running(model, "--checkpoint", str(folder), "--checkpoint-every", "2")
+    while not (folder / "latest").exists():
+        time.sleep(0.01)
+    os.kill(run.pids[1], signal.SIGKILL)
+    run.end()
+    newest = max(
+        int(each.name.split("-")[1])
+        for each in folder.glob("step-*")
+        if (each / "manifest.json").exists()
+    )
+    steps = str(newest + 2)
+    again = execute(model, "--steps", steps, "--ranks", "2", "--checkpoint", str(folder))
+    assert again["resumed_from_step"] == newest
+    whole = losses(execute(model, "--steps", steps, "--ranks", "2"))
+    assert losses(again) == whole[newest:]
+
+
+def test_traces_logs_and_metrics(model, tmp_path):
+    trace, log = tmp_path / "trace.json", tmp_path / "steps.jsonl"
+    execute(model, "--steps", "3", "--ranks", "2", "--trace", str(trace), "--log", str(log))
+    events = json.loads(trace.read_text())["traceEvents"]
+    ranks = {event["args"]["id"].split("/")[0] for event in events if event["ph"] == "X"}
+    assert ranks == {"0", "1"}
+    assert [json.loads(each)["step"] for each in log.read_text().splitlines()] == [0, 1, 2]
+
+    port = free_port()
+    run = Running(model, "--metrics-port", str(port))
+    page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5).read().decode()
+    run.process.send_signal(signal.SIGINT)
+    run.end()
+    assert "# TYPE orrery_loss gauge" in page
+    assert "orrery_ranks 2" in page
+
+
+def free_port() -> int:
+    import socket
+
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def test_mpirun_chooses_mpi(model):
+    beside = Path(COMMAND).resolve().parent
+    modules = [beside / "liborrery_mpi.so", beside.parent / "lib" / "liborrery_mpi.so"]
+    if shutil.which("mpirun") is None or not any(each.exists() for each in modules):
+        pytest.skip("there is no mpirun, or no liborrery_mpi.so")
+    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    alone = losses(execute(model, "--steps", "4", "--ranks", "2"))
+    for fabric in ("mpi", "tcp"):
+        ran = subprocess.run(
+            ["mpirun", "--oversubscribe", "-n", "2"]
+            + line(model, "--json", "--steps", "4", "--ranks", "2")
+            + (["--fabric", "tcp"] if fabric == "tcp" else []),
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            env={**os.environ, **allowed},
+        )
+        assert ran.returncode == DONE, ran.stderr
+        answer = json.loads(ran.stdout)
+        assert answer["fabric"] == fabric
+        assert losses(answer) == pytest.approx(alone, rel=1e-5)
+
+
+def test_a_wrong_number_of_ranks_is_refused(model):
+    plan = PLAN.replace("tensor=1", "tensor=2")
+    ran = subprocess.run(line(model, "--ranks", "3", plan=plan), capture_output=True, text=True)
+    assert ran.returncode == 2
+    assert ran.stdout == ""
+    assert ran.stderr == "--ranks: expected a multiple of tensor x pipeline = 2, found 3\n"
