@@ -4,6 +4,8 @@
 #include <cblas.h>
 #endif
 
+#include <algorithm>
+
 #include "executor/cpu/call.hpp"
 #include "sim/errors.hpp"
 
