@@ -22,7 +22,8 @@ struct Ranks {
 };
 
 /// Parts are the block's operations but collectives and copies, which it leaves out. A part's time
-/// is the mean over the ranks, which all run the block at once.
+/// is the mean over the ranks, which all run the block at once. While there is a core for every
+/// rank, what others took of a part is left out: then its processor time is less than its time.
 class BlockSubject : public Subject {
  public:
   /// Block and model outlive the subject.
@@ -41,7 +42,7 @@ class BlockSubject : public Subject {
 
  private:
   struct Copy;  // the operands of one layer on one rank
-  bool run_rank(int rank, std::vector<Time>& times);
+  void run_rank(int rank, std::vector<Time>& times);
   void check_products(int rank);
 
   std::string name_;
