@@ -45,6 +45,7 @@ int run(int argc, char** argv) {
   add_plan(application, exit_code);
   add_buy(application, exit_code);
   add_fit(application, exit_code);
+  add_calibrate(application, exit_code);
   add_execute(application, exit_code);
   add_compare(application, exit_code);
   try {

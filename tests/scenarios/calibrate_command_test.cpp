@@ -1,0 +1,94 @@
+// orrery calibrate as a shell runs it: logs in, profiles out, and simulate takes them.
+#include "tests/scenarios/command.hpp"
+
+namespace orrery::scenarios {
+namespace {
+
+const std::string log_text =
+    "# nccl-tests version 2.18.2 nccl-headers=23007 nccl-library=23007\n"
+    "# Collective test starting: all_reduce_perf\n"
+    "#  Rank  0 Group  0 Pid   1 on node-a device  0 [0000:1b:00] NVIDIA H100 80GB HBM3\n"
+    "#  Rank  1 Group  0 Pid   2 on node-a device  1 [0000:2b:00] NVIDIA H100 80GB HBM3\n"
+    "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+    "1024 256 float sum -1 20.00 0.05 0.05 0 21.00 0.05 0.05 0\n"
+    "4194304 1048576 float sum -1 1000.00 4.19 4.19 0 990.00 4.24 4.24 0\n"
+    "who said this\n";
+
+const std::string small_model =
+    R"({"format": "orrery-model", "name": "small", "family": "gpt", "layers": 2, "hidden": 128,
+        "heads": 4, "vocab": 512, "max_positions": 64})";
+
+TEST_CASE("Imported logs are told with what was not understood") {
+  const Scratch scratch;
+  const std::string log = scratch.write("a.log", log_text);
+  const Ran ran = orrery("calibrate --import " + log + " --json");
+  REQUIRE(ran.exit_code == 0);
+  const Json answer = Json::parse(ran.out);
+  CHECK(answer["profile"].is_null());
+  CHECK(answer["samples"].size() == 4);
+  CHECK(answer["samples"][2]["value"] == 0.001);
+  CHECK(answer["samples"][2]["unit"] == "s");
+  CHECK(answer["curves"][0]["name"] == "all_reduce 2 ranks 1 nodes");
+  CHECK(answer["curves"][0]["points"] == 2);
+  CHECK(answer["logs"][0]["unknown_lines"].dump() == R"([{"line":8,"text":"who said this"}])");
+}
+
+TEST_CASE("An import laid over its cluster prices what was measured there") {
+  const Scratch scratch;
+  const std::string log = scratch.write("a.log", log_text);
+  const std::string profile = scratch.path("profile.json");
+  REQUIRE(orrery("calibrate --import " + log + " --cluster dgx-h100 --out " + profile).exit_code ==
+          0);
+  CHECK(Json::parse(scratch.read("profile.samples.json"))["samples"].size() == 4);
+  const std::string model = scratch.write("model.json", small_model);
+  const Ran ran = orrery("simulate --json --model " + model + " --cluster " + profile +
+                         " --plan tensor=2,seq_len=64,global_batch=4");
+  REQUIRE(ran.exit_code == 0);
+  CHECK(Json::parse(ran.out)["step_time_s"] > 0);
+}
+
+TEST_CASE("A calibrated machine is a cluster that simulate takes with no further flag") {
+  const Scratch scratch;
+  const std::string profile = scratch.path("profile.json");
+  const Ran measured =
+      orrery("calibrate --backend cpu --budget 4s --ranks 1,2 --json --out " + profile);
+  INFO(measured.error);
+  REQUIRE(measured.exit_code == 0);
+  const Json answer = Json::parse(measured.out);
+  CHECK(answer["profile"] == profile);
+  CHECK_FALSE(answer["samples"].empty());
+  CHECK(answer["curves"][0]["name"] == "gemm fp32");
+  const std::string model = scratch.write("model.json", small_model);
+  for (const std::string plan : {"seq_len=64,global_batch=2,precision=fp32",
+                                 "tensor=2,seq_len=64,global_batch=2,precision=fp32"}) {
+    const Ran ran =
+        orrery("simulate --json --model " + model + " --cluster " + profile + " --plan " + plan);
+    INFO(ran.error);
+    REQUIRE(ran.exit_code == 0);
+    const Json prediction = Json::parse(ran.out);
+    CHECK(prediction["step_time_s"] > 0);
+    bool own = false;
+    for (const Json& each : prediction["assumptions"]) {
+      own = own || each == "/software: the cluster's own, measured on it";
+    }
+    CHECK(own);
+  }
+}
+
+TEST_CASE("What calibrate cannot do is told in one line") {
+  const Scratch scratch;
+  CHECK(refused_line("calibrate --backend cuda") == "--backend: expected cpu, found 'cuda'");
+  CHECK(refused_line("calibrate --budget 10") ==
+        "--budget: expected a time of 1 s or more, found '10'");
+  CHECK(refused_line("calibrate --ranks 1,0") == "--ranks: expected counts from 1 to 64, found 0");
+  CHECK(refused_line("calibrate --fabric pigeon") ==
+        "--fabric: expected tcp or threads, found 'pigeon'");
+  const std::string wrong = scratch.write("a.log", "hello\n");
+  CHECK(refused_line("calibrate --import " + wrong) ==
+        wrong +
+            ": no log that is known; known: nccl-tests (text or JSON), NCCL_DEBUG=INFO, OSU, "
+            "perftest, fio JSON, BabelStream, Kineto");
+}
+
+}  // namespace
+}  // namespace orrery::scenarios
