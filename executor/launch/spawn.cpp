@@ -137,13 +137,14 @@ class Family {
     }
     if (child > 0) return child;
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(static_cast<int>(Exit::peer_failed));
+    if (::getppid() != parent) ::raise(SIGKILL);  // it went before we could say so
     ::sigprocmask(SIG_SETMASK, &before_, nullptr);
     const int nothing = ::open("/dev/null", O_RDWR);
     ::dup2(nothing, STDIN_FILENO);
     if (rank > 0) ::dup2(nothing, STDOUT_FILENO);
     ::execve("/proc/self/exe", argv.data(), envp.data());
-    ::_exit(static_cast<int>(Exit::local_failure));
+    ::raise(SIGKILL);  // nothing of the parent may run here: no destructor, no handler
+    return 0;
   }
 
   void pass_on(int signal) {
