@@ -43,9 +43,10 @@ void check_options(ExecuteFlags& flags) {
     throw InputError{"--trace-detail",
                      fmt::format("expected instructions or operations, found '{}'", detail)};
   }
-  if (options.trace) {
-    options.detail = detail == "operations" ? executor::TraceDetail::operations
-                                            : executor::TraceDetail::instructions;
+  if (options.traces()) {
+    options.detail = detail == "operations" || options.explain
+                         ? executor::TraceDetail::operations
+                         : executor::TraceDetail::instructions;
   }
   if (options.steps < 1) {
     throw InputError{"--steps", fmt::format("expected 1 or more, found {}", options.steps)};
@@ -60,13 +61,20 @@ std::int64_t member_or_1(const Json& json, const char* key) {
   return member != json.end() && member->is_number_integer() ? member->get<std::int64_t>() : 1;
 }
 
-/// The scenario on as many ranks as asked for: --ranks sets the data degree; a cluster that nobody
-/// named is this kind of host with a core per rank.
+/// Are the cluster's devices the cores of a machine?
+bool of_cores(const Scenario& scenario) {
+  const Json kind =
+      scenario.json().value(Json::json_pointer{"/cluster/node/scale_up/kind"}, Json{});
+  return kind == "shared_memory";
+}
+
+/// The scenario on as many ranks as asked for: --ranks sets the data degree. What nobody named for
+/// another kind of machine becomes this executor's software on a host with a core per rank.
 models::Question question_of(const ExecuteFlags& flags) {
   QuestionFlags asked = flags.question;
+  const bool at_home = asked.parts.cluster || (asked.scenario && of_cores(asked.load()));
+  if (!at_home) asked.parts.cluster = "cpu-host x 1";
   if (!asked.parts.software) asked.parts.software = "orrery-cpu";
-  const bool own_cluster = !asked.parts.cluster;
-  if (own_cluster) asked.parts.cluster = "cpu-host x 1";
   Scenario scenario = asked.load();
   const Json plan = scenario.json().at("plan");
   const std::int64_t model_ranks = member_or_1(plan, "tensor") * member_or_1(plan, "pipeline");
@@ -81,7 +89,7 @@ models::Question question_of(const ExecuteFlags& flags) {
     }
     changes.emplace_back("/plan/data", ranks / model_ranks);
   }
-  if (own_cluster) changes.emplace_back("/cluster/node/gpus", ranks);
+  if (!at_home) changes.emplace_back("/cluster/node/gpus", ranks);
   return scenario.replace(changes).question();
 }
 
@@ -141,6 +149,8 @@ void add_execute(CLI::App& application, int& exit_code) {
   command.add_option("--stall", options.stall, "Seconds at one instruction that are too many (60)");
   command.add_option("--trace", options.trace, "Write the last step as a Chrome trace");
   command.add_option("--trace-detail", flags->trace_detail, "instructions (default) or operations");
+  command.add_flag("--explain", options.explain,
+                   "The last step beside its prediction, operation by operation");
   command.add_option("--log", options.log, "Append a JSON line per step");
   command.add_option("--metrics-port", options.metrics_port, "Serve Prometheus metrics there");
   command.add_flag("--json", options.json, "One JSON document instead of the report");

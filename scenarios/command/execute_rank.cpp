@@ -13,6 +13,7 @@
 #include "scenarios/command/execute_meeting.hpp"
 #include "scenarios/command/execute_trace.hpp"
 #include "scenarios/command/metrics.hpp"
+#include "scenarios/result.hpp"
 
 namespace orrery::scenarios {
 
@@ -93,12 +94,12 @@ class RankRun {
         meeting_{meeting},
         rank_{meeting.placed().rank},
         voice_{question, options, rank_},
-        program_{models::lower(question)},
+        prediction_{models::predict(question)},
         tokens_{options.data.empty()
                     ? executor::synthetic_tokens(options.seed, question.model.vocab)
                     : executor::text_tokens(options.data, question.model.vocab,
                                             question.plan.global_batch)},
-        runner_{program_, question.software, device_, meeting.fabric(), settings()} {
+        runner_{*prediction_.program, question.software, device_, meeting.fabric(), settings()} {
     meeting_.watch(&runner_);
   }
   ~RankRun() { meeting_.watch(nullptr); }
@@ -127,7 +128,7 @@ class RankRun {
     for (const MeasuredStep& each : steps_) mine["seconds"].push_back(each.seconds);
     executor::Store& store = meeting_.store();
     store.set(key("result", rank_), mine.dump());
-    if (options_.trace) {
+    if (options_.traces()) {
       store.set(key("trace", rank_), packed(runner_.trace(), begun_ + store.clock_offset()));
     }
     if (rank_ == 0) print();
@@ -188,7 +189,6 @@ class RankRun {
                   .fabric = std::string{meeting_.fabric().name()},
                   .device = device_.description(),
                   .steps = steps_};
-    Trace trace;
     std::vector<std::string> traces;
     for (int rank = 0; rank < all.ranks; ++rank) {
       const Json theirs = Json::parse(meeting_.store().get(key("result", rank), for_results));
@@ -198,10 +198,15 @@ class RankRun {
         all.steps[i].seconds =
             std::max(all.steps[i].seconds, theirs.at("seconds").at(i).get<double>());
       }
-      if (options_.trace) traces.push_back(meeting_.store().get(key("trace", rank), for_results));
+      if (options_.traces())
+        traces.push_back(meeting_.store().get(key("trace", rank), for_results));
     }
-    if (options_.trace) write_merged(traces, *options_.trace);
-    print_execution(question_, all, options_.json);
+    if (options_.traces()) {
+      all.trace = merged(traces);
+      all.trace->note("peak_memory_bytes", all.peak.count());
+    }
+    if (options_.trace) write_trace(*all.trace, *options_.trace);
+    print_execution(question_, prediction_, all, options_);
     std::fflush(stdout);
   }
 
@@ -210,7 +215,7 @@ class RankRun {
   Meeting& meeting_;
   int rank_;
   Voice voice_;
-  models::Program program_;
+  models::Prediction prediction_;  // and the Program that it priced, which is the one that runs
   std::unique_ptr<executor::TokenSource> tokens_;
   executor::CpuDevice device_;
   executor::Runner runner_;

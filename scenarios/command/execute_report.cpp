@@ -6,6 +6,8 @@
 #include <cstdio>
 
 #include "scenarios/command/execute_run.hpp"
+#include "scenarios/command/terminal.hpp"
+#include "scenarios/comparison/comparison.hpp"
 #include "scenarios/result.hpp"
 
 namespace orrery::scenarios {
@@ -56,10 +58,17 @@ Json json_of(const Execution& execution, const models::Prediction& prediction) {
 
 }  // namespace
 
-void print_execution(const models::Question& question, const Execution& execution, bool json) {
-  const models::Prediction prediction = models::predict(question);
-  if (json) {
-    fmt::print("{}\n", json_of(execution, prediction).dump(2));
+void print_execution(const models::Question& question, const models::Prediction& prediction,
+                     const Execution& execution, const ExecuteOptions& options) {
+  std::optional<Comparison> comparison;
+  if (options.explain && !execution.steps.empty()) {
+    comparison = compare(trace_of(prediction, TraceDetail::operations), *execution.trace,
+                         "the measured step");
+  }
+  if (options.json) {
+    Json json = json_of(execution, prediction);
+    if (comparison) json["comparison"] = to_json(*comparison);
+    fmt::print("{}\n", json.dump(2));
     return;
   }
   constexpr double mib = 1 << 20;
@@ -81,6 +90,9 @@ void print_execution(const models::Question& question, const Execution& executio
   fmt::print("  peak memory        {:>8.1f} MiB   predicted {:.1f} MiB\n",
              static_cast<double>(execution.peak.count()) / mib,
              static_cast<double>(predicted_peak(prediction).count()) / mib);
+  if (comparison) {
+    fmt::print("\nThe last step\n{}", comparison_report(*comparison, terminal().colour));
+  }
 }
 
 }  // namespace orrery::scenarios

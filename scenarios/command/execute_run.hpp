@@ -10,6 +10,7 @@
 #include "executor/launch/environment.hpp"
 #include "executor/runner.hpp"
 #include "models/prediction/prediction.hpp"
+#include "sim/trace/trace.hpp"
 
 namespace orrery::scenarios {
 
@@ -28,6 +29,9 @@ struct ExecuteOptions {
   executor::TraceDetail detail = executor::TraceDetail::none;
   std::optional<int> metrics_port;
   bool json = false;
+  bool explain = false;  // the last step beside its prediction, by operation
+
+  bool traces() const { return trace || explain; }
 };
 
 /// One step as all ranks saw it.
@@ -44,7 +48,8 @@ struct Execution {
   std::int64_t resumed_from = 0;  // steps
   std::string fabric, device;
   std::vector<MeasuredStep> steps;
-  Bytes peak{}, resident{};  // of the fullest rank
+  Bytes peak{}, resident{};    // of the fullest rank
+  std::optional<Trace> trace{};  // of the last step, all ranks
 };
 
 inline double in_seconds(Time time) {
@@ -58,6 +63,7 @@ int run_rank(const models::Question& question, const ExecuteOptions& options,
 int run_threads(const models::Question& question, const ExecuteOptions& options, int ranks);
 
 /// The results, as JSON or as a table, on standard output.
-void print_execution(const models::Question& question, const Execution& execution, bool json);
+void print_execution(const models::Question& question, const models::Prediction& prediction,
+                     const Execution& execution, const ExecuteOptions& options);
 
 }  // namespace orrery::scenarios

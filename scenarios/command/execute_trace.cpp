@@ -1,12 +1,9 @@
 #include "scenarios/command/execute_trace.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
 
 #include "executor/launch/frame.hpp"
-#include "sim/errors.hpp"
-#include "sim/trace/chrome.hpp"
 
 namespace orrery::scenarios {
 
@@ -72,18 +69,15 @@ std::string packed(const Trace& trace, executor::Deadline begun) {
   return writer.framed().substr(4);
 }
 
-void write_merged(const std::vector<std::string>& traces, const std::string& path) {
+Trace merged(const std::vector<std::string>& traces) {
   std::int64_t first = std::numeric_limits<std::int64_t>::max();
   for (const std::string& each : traces) {
     FrameReader reader{each};
     first = std::min(first, signed_number(reader));
   }
-  Trace merged;
-  for (const std::string& each : traces) unpack(each, first, merged);
-  std::ofstream file{path, std::ios::binary};
-  if (file) write_chrome(merged, file);
-  file.flush();
-  if (!file) throw InputError{path, "cannot be written"};
+  Trace all;
+  for (const std::string& each : traces) unpack(each, first, all);
+  return all;
 }
 
 }  // namespace orrery::scenarios

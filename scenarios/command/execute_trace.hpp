@@ -12,8 +12,7 @@ namespace orrery::scenarios {
 /// A rank's trace as bytes. `begun` is when its time 0 was, on rank 0's clock.
 std::string packed(const Trace& trace, executor::Deadline begun);
 
-/// All of them in one file; time 0 is when the first rank began.
-/// Errors  InputError: the file cannot be written
-void write_merged(const std::vector<std::string>& traces, const std::string& path);
+/// All of them as one; time 0 is when the first rank began.
+Trace merged(const std::vector<std::string>& traces);
 
 }  // namespace orrery::scenarios
