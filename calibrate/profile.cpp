@@ -172,7 +172,9 @@ Json gpu_json(const Findings& findings, int ranks, std::vector<CurveCard>& cards
   gpu["name"] = device_name(findings.machine);
   gpu["generation"] = "cpu";
   gpu["dense_peak"] = {{"fp32", spelled(roof.peak)},
-                       {"fp64", spelled(FlopRate{roof.peak.count() / 2})}};
+                       {"fp64", spelled(FlopRate{roof.peak.count() / 2})},
+                       {"bf16", spelled(roof.peak)},
+                       {"fp16", spelled(roof.peak)}};
   gpu["memory"] = fmt::format("{} B", findings.machine.memory.count() / ranks);
   gpu["memory_bandwidth"] = spelled(roof.memory);
   gpu["gemm"] = {{"fp32", curve_json(gemm.curve)}};
@@ -181,7 +183,9 @@ Json gpu_json(const Findings& findings, int ranks, std::vector<CurveCard>& cards
       {"overhead", spelled(small)}};
   gpu["measured"] = std::move(measured);
   gpu["sources"] = {{"", source_line(findings.machine)},
-                    {"/dense_peak/fp64", "half of fp32: vectors of half as many elements"}};
+                    {"/dense_peak/fp64", "half of fp32: vectors of half as many elements"},
+                    {"/dense_peak/bf16", "computed in fp32, rounded when stored"},
+                    {"/dense_peak/fp16", "computed in fp32, rounded when stored"}};
   return gpu;
 }
 

@@ -140,6 +140,10 @@ TEST_CASE("A profile is a cluster that reads back with what was measured") {
   CHECK(cluster.unconfirmed == 0);  // every number has its source
   CHECK(cluster.gpu().generation == hardware::Generation::cpu);
   CHECK(cluster.gpu().memory == 4_GiB);
+  // Narrow formats are computed in fp32 and rounded when stored: no faster, no slower.
+  CHECK(cluster.gpu().peak(hardware::DType::bf16) == cluster.gpu().peak(hardware::DType::fp32));
+  CHECK(cluster.gpu().peak(hardware::DType::fp16) == cluster.gpu().peak(hardware::DType::fp32));
+  CHECK(cluster.gpu().gemm.at(hardware::DType::bf16).origin.borrowed == "its fp32");
   CHECK(cluster.storage.write->count() == 1e9);
   REQUIRE(cluster.gpu().calibration.kernel("norm") != nullptr);
   CHECK(cluster.gpu().calibration.kernel("norm")->at(1_MiB) == 500_us);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import resource
@@ -14,70 +15,32 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from executing import (
+    COMMAND,
+    DEADLINE,
+    INTERRUPTED,
+    LOCAL_FAILURE,
+    PEER_FAILED,
+    PLAN,
+    REQUEUE,
+    SCENARIOS,
+    SECONDS,
+    answer_of,
+    execute,
+    line,
+    losses,
+    needs_execute,
+    newest_checkpoint,
+    outcome,
+    write_model,
+)
 
-# A step of it takes milliseconds on one core.
-MODEL = {
-    "format": "orrery-model",
-    "name": "tiny",
-    "source": "made for tests",
-    "family": "llama",
-    "layers": 2,
-    "hidden": 32,
-    "heads": 4,
-    "kv_heads": 4,
-    "ffn_hidden": 64,
-    "vocab": 64,
-    "max_positions": 32,
-}
-PLAN = "tensor=1,pipeline=1,zero=1,micro_batch=1,global_batch=4,seq_len=16,precision=fp32"
-DONE, PEER_FAILED, LOCAL_FAILURE, REQUEUE, DEADLINE, INTERRUPTED = 0, 71, 72, 75, 124, 130
-SECONDS = 20  # no run of these, however it ends, takes longer
-
-
-def found_command() -> str | None:
-    beside = Path(sys.executable).parent / "orrery"
-    told = os.environ.get("ORRERY_COMMAND")
-    return told or (str(beside) if beside.exists() else shutil.which("orrery"))
-
-
-COMMAND = found_command()
-
-
-def lacks_execute() -> bool:
-    if COMMAND is None:
-        return True
-    asked = subprocess.run([COMMAND, "execute", "--help"], capture_output=True)
-    return asked.returncode != 0
-
-
-pytestmark = pytest.mark.skipif(lacks_execute(), reason="there is no orrery with execute")
+pytestmark = needs_execute
 
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    path = tmp_path / "tiny.json"
-    path.write_text(json.dumps(MODEL))
-    return path
-
-
-def line(model: Path, *flags: str, plan: str = PLAN) -> list[str]:
-    return [COMMAND, "execute", "--model", str(model), "--plan", plan, *flags]
-
-
-def execute(model: Path, *flags: str, plan: str = PLAN, **how) -> dict:
-    ran = subprocess.run(
-        line(model, "--json", *flags, plan=plan),
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        **how,
-    )
-    assert ran.returncode == DONE, ran.stderr
-    return json.loads(ran.stdout)
-
-
-def losses(answer: dict) -> list[float]:
-    return [step["loss"] for step in answer["steps"]]
+    return write_model(tmp_path / "tiny.json")
 
 
 def children(parent: int) -> list[int]:
@@ -172,12 +135,7 @@ def test_another_number_of_ranks_resumes(model, tmp_path):
 def test_a_foreign_checkpoint_is_refused_in_one_sentence(model, tmp_path):
     folder = tmp_path / "checkpoint"
     execute(model, "--steps", "1", "--checkpoint", str(folder))
-    ran = subprocess.run(
-        line(model, "--steps", "2", "--seed", "5", "--checkpoint", str(folder)),
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
+    ran = outcome(line(model, "--steps", "2", "--seed", "5", "--checkpoint", str(folder)))
     manifest = folder / "step-0000000001" / "manifest.json"
     assert ran.returncode == 2
     assert ran.stdout == ""
@@ -257,11 +215,8 @@ def test_a_deadline_ends_a_run(model):
 def test_a_full_disk_is_the_fault_of_this_machine(model, tmp_path):
     """A limit on the size of files fails writes as a full disk does."""
     folder = tmp_path / "checkpoint"
-    ran = subprocess.run(
+    ran = outcome(
         line(model, "--steps", "2", "--ranks", "2", "--checkpoint", str(folder)),
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)),
     )
     assert ran.returncode == LOCAL_FAILURE
@@ -276,11 +231,7 @@ def test_a_run_that_dies_goes_on_from_its_newest_checkpoint(model, tmp_path):
         time.sleep(0.01)
     os.kill(run.pids[1], signal.SIGKILL)
     run.end()
-    newest = max(
-        int(each.name.split("-")[1])
-        for each in folder.glob("step-*")
-        if (each / "manifest.json").exists()
-    )
+    newest = newest_checkpoint(folder)
     steps = str(newest + 2)
     again = execute(model, "--steps", steps, "--ranks", "2", "--checkpoint", str(folder))
     assert again["resumed_from_step"] == newest
@@ -313,32 +264,85 @@ def free_port() -> int:
         return one.getsockname()[1]
 
 
-def test_mpirun_chooses_mpi(model):
+GROUPS = {
+    "data ranks": PLAN + ",data=2",
+    "a tensor group": PLAN.replace("tensor=1", "tensor=2,sequence=true"),
+    "two stages": PLAN.replace("pipeline=1", "pipeline=2,schedule=1f1b"),
+}
+
+
+@pytest.mark.parametrize("plan", GROUPS.values(), ids=GROUPS.keys())
+def test_mpirun_chooses_mpi(model, plan):
     beside = Path(COMMAND).resolve().parent
     modules = [beside / "liborrery_mpi.so", beside.parent / "lib" / "liborrery_mpi.so"]
     if shutil.which("mpirun") is None or not any(each.exists() for each in modules):
         pytest.skip("there is no mpirun, or no liborrery_mpi.so")
-    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    alone = losses(execute(model, "--steps", "4", "--ranks", "2"))
-    for fabric in ("mpi", "tcp"):
-        ran = subprocess.run(
-            ["mpirun", "--oversubscribe", "-n", "2"]
-            + line(model, "--json", "--steps", "4", "--ranks", "2")
-            + (["--fabric", "tcp"] if fabric == "tcp" else []),
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            env={**os.environ, **allowed},
-        )
-        assert ran.returncode == DONE, ran.stderr
-        answer = json.loads(ran.stdout)
+    mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2"]
+    command = line(model, "--json", "--steps", "4", plan=plan)
+    expected = losses(answer_of(command))
+    for fabric, chosen in (("mpi", []), ("tcp", ["--fabric", "tcp"])):
+        answer = answer_of(mpirun + command + chosen)
         assert answer["fabric"] == fabric
-        assert losses(answer) == pytest.approx(alone, rel=1e-5)
+        assert losses(answer) == pytest.approx(expected, rel=1e-5)
+
+
+def test_torchrun_starts_ranks(model):
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("PyTorch is not installed")
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--no-python", "--standalone"]
+    command = line(model, "--json", "--steps", "4", "--ranks", "2")
+    answer = answer_of([*torchrun, "--nproc-per-node", "2", *command])
+    assert answer["ranks"] == 2
+    assert losses(answer) == losses(answer_of(command))
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_a_narrow_run_stays_near_a_wide_one(model, precision):
+    """Parameters and activations are rounded when stored, to 8 or 11 bits, masters are not."""
+    wide = losses(execute(model, "--steps", "3"))
+    narrow = losses(execute(model, "--steps", "3", plan=PLAN.replace("fp32", precision)))
+    assert narrow != wide
+    assert narrow == pytest.approx(wide, rel=1e-2)
+
+
+PLANS = ["gpt-1rank", "gpt-dp2", "gpt-pp2-1f1b", "gpt-tp2-dp2", "llama-tp2"]
+ONE_RANK = ["--set", "/plan/tensor=1", "--set", "/plan/sequence=false"]
+
+
+@pytest.fixture(scope="module")
+def losses_of_one_rank() -> dict[str, list[float]]:
+    def alone(scenario: str, *flags: str) -> list[float]:
+        path = str(SCENARIOS / f"{scenario}.json")
+        return losses(answer_of([COMMAND, "execute", path, "--steps", "2", "--json", *flags]))
+
+    return {"gpt": alone("gpt-1rank"), "llama": alone("llama-tp2", *ONE_RANK)}
+
+
+@pytest.mark.parametrize("scenario", PLANS)
+def test_what_runs_is_what_was_predicted(scenario, losses_of_one_rank, tmp_path):
+    """Every operation is in both traces, the fullest rank takes the memory foretold, and the plan
+    trains as one rank does."""
+    path, predicted, measured = (
+        str(each)
+        for each in (SCENARIOS / f"{scenario}.json", tmp_path / "p.json", tmp_path / "m.json")
+    )
+    detail = ["--trace-detail", "operations"]
+    subprocess.run([COMMAND, "simulate", path, "--trace", predicted, *detail], check=True)
+    answer = answer_of(
+        [COMMAND, "execute", path, "--steps", "2", "--json", "--trace", measured, *detail]
+    )
+    joined = answer_of([COMMAND, "compare", predicted, measured, "--json"])
+    assert sum(each["count"] for each in joined["classes"]) > 100
+    assert joined["unmatched"] == 0
+    foretold = answer["predicted_peak_memory_bytes"]
+    assert answer["peak_memory_bytes"] == pytest.approx(foretold, rel=0.03)
+    expected = losses_of_one_rank[scenario.split("-")[0]]
+    assert losses(answer) == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_wrong_number_of_ranks_is_refused(model):
     plan = PLAN.replace("tensor=1", "tensor=2")
-    ran = subprocess.run(line(model, "--ranks", "3", plan=plan), capture_output=True, text=True)
+    ran = outcome(line(model, "--ranks", "3", plan=plan))
     assert ran.returncode == 2
     assert ran.stdout == ""
     assert ran.stderr == "--ranks: expected a multiple of tensor x pipeline = 2, found 3\n"
