@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from executing import (
     losses,
     needs_execute,
     newest_checkpoint,
+    outcome,
     write_model,
 )
 
@@ -32,14 +34,15 @@ PORT = 29517
 
 def ip(*words: str) -> bool:
     """Whether iproute2 did it."""
-    return subprocess.run(["ip", *words], capture_output=True, check=False).returncode == 0
+    return outcome(["ip", *words]).returncode == 0
 
 
 class Wire:
-    """Host i is a namespace with `lo` and one end of the wire, `w<i>`."""
+    """Host i is a namespace with `lo` and one end of the wire, `w<i>`. Another wire's hosts have the
+    same addresses and do not meet these."""
 
-    def __init__(self) -> None:
-        self.hosts = [f"orrery-{os.getpid()}-{i}" for i in range(2)]
+    def __init__(self, name: str) -> None:
+        self.hosts = [f"orrery-{os.getpid()}-{name}-{i}" for i in range(2)]
 
     def lay(self) -> bool:
         one, other = self.hosts
@@ -53,22 +56,29 @@ class Wire:
     def switch(self, i: int, state: str) -> bool:
         return ip("-n", self.hosts[i], "link", "set", f"w{i}", state)
 
+    def processes(self) -> list[int]:
+        asked = [["ip", "netns", "pids", host] for host in self.hosts]
+        return [int(pid) for each in asked for pid in outcome(each).stdout.split()]
+
     def remove(self) -> None:
+        for pid in self.processes():
+            os.kill(pid, signal.SIGKILL)
         for host in self.hosts:
             ip("netns", "delete", host)
 
 
 @pytest.fixture
-def wire() -> Iterator[Wire]:
+def wires() -> Iterator[list[Wire]]:
     if os.geteuid() != 0 or shutil.which("ip") is None:
         pytest.skip("network namespaces need root and iproute2")
-    wire = Wire()
+    wires = [Wire("a"), Wire("b")]
     try:
-        if not wire.lay():
+        if not all(wire.lay() for wire in wires):
             pytest.skip("this system lets nobody make network namespaces")
-        yield wire
+        yield wires
     finally:
-        wire.remove()
+        for wire in wires:
+            wire.remove()
 
 
 def command(wire: Wire, rank: int, model: Path, *flags: str) -> list[str]:
@@ -91,41 +101,58 @@ class Ranks:
         ]
 
     def end(self) -> list[subprocess.CompletedProcess]:
-        """How each ended. Nothing of a rank is left: its pipes are closed, its exit code is here."""
         ended = []
-        try:
-            for each in self.processes:
-                said = each.communicate(timeout=SECONDS)
-                ended.append(subprocess.CompletedProcess(each.args, each.returncode, *said))
-        finally:
-            for each in self.processes:
-                each.kill()
+        for each in self.processes:
+            said = each.communicate(timeout=SECONDS)
+            ended.append(subprocess.CompletedProcess(each.args, each.returncode, *said))
         return ended
 
 
-@pytest.mark.parametrize("cut_at", [0, 1])
-def test_a_cut_wire_ends_both_ranks_and_a_mended_one_lets_them_go_on(wire, tmp_path, cut_at):
-    model, folder = write_model(tmp_path / "tiny.json"), tmp_path / "checkpoint"
-    kept = ["--checkpoint", str(folder), "--checkpoint-every", "2"]
-    ranks = Ranks(wire, model, "--steps", "100000000", *kept)
-    patience = time.monotonic() + SECONDS
-    while not (folder / "latest").exists():
-        assert time.monotonic() < patience, ranks.end()
-        time.sleep(0.02)
-    assert wire.switch(cut_at, "down")
-    cut = time.monotonic()
-    ended = ranks.end()
-    assert time.monotonic() - cut < 10 + 2
-    assert [each.returncode for each in ended] == [PEER_FAILED, PEER_FAILED], ended
-    assert "rank 1 has been silent for 7 s (a peer failed" in ended[0].stderr
-    assert "rank 0 is lost: rank 0's store at 10.213.7.1" in ended[1].stderr
+class Job:
+    """Two ranks that write a checkpoint every two steps, and the wire between them."""
 
-    assert wire.switch(cut_at, "up")
-    newest = newest_checkpoint(folder)
-    steps = ["--steps", str(newest + 2)]
-    again = Ranks(wire, model, *steps, *kept, "--json").end()
-    assert [each.returncode for each in again] == [DONE, DONE], again
-    answer = json.loads(again[0].stdout)
-    assert answer["resumed_from_step"] == newest
-    whole = losses(execute(model, *steps, "--ranks", "2"))
-    assert losses(answer) == whole[newest:]
+    def __init__(self, wire: Wire, model: Path, folder: Path):
+        self.wire, self.model, self.folder = wire, model, folder
+        self.ranks = self.start("100000000")
+
+    def start(self, steps: str) -> Ranks:
+        kept = ["--checkpoint", str(self.folder), "--checkpoint-every", "2", "--json"]
+        return Ranks(self.wire, self.model, "--steps", steps, *kept)
+
+    def await_checkpoint(self) -> None:
+        patience = time.monotonic() + SECONDS
+        while not (self.folder / "latest").exists():
+            assert time.monotonic() < patience, self.ranks.end()
+            time.sleep(0.02)
+
+    def go_on(self, more: int) -> None:
+        """The command once more, and its losses against those of a run that nobody cut."""
+        newest = newest_checkpoint(self.folder)
+        ended = self.start(str(newest + more)).end()
+        assert [each.returncode for each in ended] == [DONE, DONE], ended
+        answer = json.loads(ended[0].stdout)
+        assert answer["resumed_from_step"] == newest
+        whole = execute(self.model, "--steps", str(newest + more), "--ranks", "2")
+        assert losses(answer) == losses(whole)[newest:]
+
+
+def test_a_cut_wire_ends_both_ranks_and_a_mended_one_lets_them_go_on(wires, tmp_path):
+    """One job's wire is cut at rank 0, the other's at rank 1: the end that is switched off loses its
+    routes, the other only what it sends."""
+    model = write_model(tmp_path / "tiny.json")
+    jobs = [Job(wire, model, tmp_path / f"kept-{i}") for i, wire in enumerate(wires)]
+    for job in jobs:
+        job.await_checkpoint()
+    for end, job in enumerate(jobs):
+        assert job.wire.switch(end, "down")
+    cut = time.monotonic()
+    ended = [job.ranks.end() for job in jobs]
+    assert time.monotonic() - cut < 10 + 2
+    for first, second in ended:
+        assert [first.returncode, second.returncode] == [PEER_FAILED, PEER_FAILED], ended
+        assert "rank 1 has been silent for 7 s (a peer failed" in first.stderr
+        assert "rank 0 is lost: rank 0's store at 10.213.7.1" in second.stderr
+    for end, job in enumerate(jobs):
+        assert job.wire.processes() == []
+        assert job.wire.switch(end, "up")
+        job.go_on(2)
