@@ -15,11 +15,11 @@ namespace orrery::calibrate {
 
 struct Findings {
   Machine machine;
-  std::vector<ProductPoint> products;                       // fp32
-  std::vector<ProductPoint> batched;                        // one of a batch
+  std::vector<ProductPoint> products;  // fp32
+  std::vector<ProductPoint> batched;   // one of a batch
   /// By kind, "add", and by kind and operands read and written, "add 3>1".
   std::map<std::string, std::vector<KernelPoint>> kernels;
-  std::optional<Bandwidth> copy_rate;                       // memory to memory, read and written
+  std::optional<Bandwidth> copy_rate;  // memory to memory, read and written
   std::vector<hardware::Concurrency> concurrency;
   std::vector<hardware::CollectiveTable> collectives;
   hardware::Storage storage;

@@ -48,7 +48,7 @@ struct Execution {
   std::int64_t resumed_from = 0;  // steps
   std::string fabric, device;
   std::vector<MeasuredStep> steps;
-  Bytes peak{}, resident{};    // of the fullest rank
+  Bytes peak{}, resident{};      // of the fullest rank
   std::optional<Trace> trace{};  // of the last step, all ranks
 };
 
