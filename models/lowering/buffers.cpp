@@ -149,7 +149,7 @@ class Binder {
   std::uint64_t parts_of_ = ~std::uint64_t{0};
 };
 
-void add_types(const Program& program, RankClass& ranks) {
+void add_types(const Program& program, RankClass& ranks, const Software& software) {
   const auto boundary = program.blocks[layer_forward].find("y");
   ensure(boundary.has_value(), "a layer writes no output");
   const Bytes edge = program.blocks[layer_forward].operands[*boundary].bytes();
@@ -157,7 +157,9 @@ void add_types(const Program& program, RankClass& ranks) {
     const std::int64_t chunk = v * program.plan.pipeline + ranks.stage;
     const std::string suffix = ".c" + std::to_string(chunk);
     const auto first = static_cast<std::uint16_t>(ranks.types.size());
-    const Bytes kept = saved_bytes(program, program.phases[backward_phase(chunk)]);
+    const bool sends = chunk < program.plan.chunks() - 1;
+    const Bytes kept = saved_bytes(program, program.phases[backward_phase(chunk)]) +
+                       (software.memory.sent_kept && sends ? edge : Bytes{});
     ranks.types.push_back({"saved" + suffix, BufferKind::activation, kept});
     ranks.types.push_back({"out" + suffix, BufferKind::staging, edge});
     ranks.types.push_back({"gradient_in" + suffix, BufferKind::staging, edge});
@@ -184,9 +186,11 @@ void add_persistent(const Program& program, RankClass& ranks, const Software& so
       {"gradients", BufferKind::gradient, Bytes{sums * bits(gradient) / 8}},
       {"optimizer", BufferKind::optimizer, Bytes{ranks.owned * per_owned}}};
   ranks.persistent.insert(ranks.persistent.begin(), held.begin(), held.end());
-  // A gradient that a kernel of its own adds up stays beside the sums until it is overwritten; one
-  // that is scattered does not.
-  if (software.accumulation == Accumulation::separate && !two && !three) {
+  // Gradients that are added to wider sums stay beside them until they are overwritten, unless they
+  // are scattered. Those that are as wide as their sums are added one by one, as backward makes
+  // them.
+  const bool wider = bits(gradient) > bits(storage);
+  if (software.accumulation == Accumulation::separate && wider && !two && !three) {
     ranks.persistent.push_back(
         {"fresh_gradients", BufferKind::gradient, Bytes{ranks.parameters * bits(storage) / 8}});
   }
@@ -196,7 +200,7 @@ void add_persistent(const Program& program, RankClass& ranks, const Software& so
 
 Program bind_buffers(Program program, const Software& software) {
   for (RankClass& ranks : program.classes) {
-    add_types(program, ranks);
+    add_types(program, ranks, software);
     add_persistent(program, ranks, software);
     Binder{program, ranks}.run();
   }

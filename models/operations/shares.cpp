@@ -10,7 +10,9 @@ std::int64_t padded_vocab(const Model& model, std::int64_t tensor) {
 }
 
 DType gradient_dtype(const Plan& plan, const Software& software) {
-  return plan.precision == Precision::fp64 ? DType::fp64 : software.gradient;
+  return plan.precision == Precision::fp64
+             ? DType::fp64
+             : software.gradient_beside(storage_dtype(plan.precision));
 }
 
 bool has_norm_bias(const Model& model) {

@@ -45,7 +45,8 @@ double alignment_derate(const Operation& op) {
 /// many written for each element, of which a share is not hidden.
 Time accumulation_time(const Operation& op, const hardware::Gpu& gpu, const Software& software) {
   const bool widest = op.dtype == DType::fp64;
-  if (!op.gemm.accumulate || (software.gradient != DType::fp32 && !widest)) return Time{};
+  const bool wide = widest || software.gradient_beside(op.dtype) == DType::fp32;
+  if (!op.gemm.accumulate || !wide) return Time{};
   const auto traffic =
       static_cast<double>((widest ? 16 : 8) * op.gemm.m * op.gemm.n * op.gemm.batch);
   const double rate = gpu.memory_bound.memory_share * gpu.memory_bandwidth.count();

@@ -94,11 +94,27 @@ Overlap read_overlap(const Node& node) {
 }
 
 MemoryAllowances read_memory(const Node& node) {
-  node.only({"context", "workspace", "per_communicator", "fragmentation"});
+  node.only({"context", "workspace", "per_communicator", "fragmentation", "sent_kept"});
   return {.context = node.value_or("context", Bytes{}),
           .workspace = node.value_or("workspace", Bytes{}),
           .per_communicator = node.value_or("per_communicator", Bytes{}),
-          .fragmentation = number(node, "fragmentation", 0, 0, 1)};
+          .fragmentation = number(node, "fragmentation", 0, 0, 1),
+          .sent_kept = node.value_or("sent_kept", false)};
+}
+
+/// One type for every run, or {"default": one, "fp16": that of runs in fp16}.
+void read_gradient(const Node& node, Software& software) {
+  using hardware::DType;
+  const auto type_of = [](const Node& word, DType narrow) {
+    return word.one_of({"fp32", "bf16", "fp16"}) == 0 ? DType::fp32 : narrow;
+  };
+  if (!node.json().is_object()) {
+    software.gradient = type_of(node, DType::bf16);
+    return;
+  }
+  node.only({"default", "fp16"});
+  software.gradient = type_of(node["default"], DType::bf16);
+  if (const auto own = node.find("fp16")) software.gradient_of_fp16 = type_of(*own, DType::fp16);
 }
 
 RunDefaults read_defaults(const Node& node) {
@@ -156,6 +172,10 @@ bool Scope::holds(std::string_view named, int year, std::int64_t of_nodes) const
   return named == stack && in_time && in_size;
 }
 
+hardware::DType Software::gradient_beside(hardware::DType type) const {
+  return type == hardware::DType::fp16 ? gradient_of_fp16.value_or(gradient) : gradient;
+}
+
 double Software::gemm_derate(hardware::Generation generation) const {
   return of_generation(kernels.gemm_derate, generation);
 }
@@ -177,9 +197,7 @@ Software read_software(const Node& node) {
   software.overlap = read_overlap(node["overlap"]);
   software.accumulation =
       static_cast<Accumulation>(node["accumulation"].one_of({"fused", "separate", "in_place"}));
-  software.gradient = node["gradient"].one_of({"fp32", "bf16", "fp16"}) == 0
-                          ? hardware::DType::fp32
-                          : hardware::DType::bf16;
+  read_gradient(node["gradient"], software);
   if (const auto gather = node.find("zero_gather")) {
     software.zero_gather = static_cast<ZeroGather>(gather->one_of({"all_gather", "broadcast"}));
   }

@@ -87,6 +87,8 @@ struct MemoryAllowances {
   Bytes workspace{};         // cuBLAS and friends
   Bytes per_communicator{};  // NCCL buffers
   double fragmentation = 0;  // share of dynamic memory
+  /// The pipeline holds what a stage sent until backward begins at it.
+  bool sent_kept = false;
 };
 
 /// What a run of this stack does where its publication does not say.
@@ -127,6 +129,7 @@ struct Software {
   Overlap overlap;
   Accumulation accumulation = Accumulation::fused;
   hardware::DType gradient = hardware::DType::fp32;  // accumulators and reduction
+  std::optional<hardware::DType> gradient_of_fp16;   // the same of runs in fp16 where it differs
   ZeroGather zero_gather = ZeroGather::all_gather;
   Gathered gathered = Gathered::again;
   bool embedding_counts = false;  // default stage rule
@@ -135,6 +138,8 @@ struct Software {
   std::optional<Residuals> residuals;
   std::vector<Scope> stands_for;  // besides the stack of its own name, and before that one's file
 
+  /// What gradients are added up and reduced in by a run that computes in `type`.
+  hardware::DType gradient_beside(hardware::DType type) const;
   double gemm_derate(hardware::Generation generation) const;
   std::string_view attention(hardware::Generation generation) const;
 };

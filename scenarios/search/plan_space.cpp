@@ -161,7 +161,8 @@ Bytes least_memory(const PlanQuery& query, const Plan& plan) {
   const std::int64_t shards = plan.zero == Zero::one ? plan.data : 1;
   const std::int64_t states = storage == hardware::DType::fp32 ? 8 : 12;
   const std::int64_t alive =
-      parameters * (hardware::bits(storage) + hardware::bits(query.software.gradient)) / 8;
+      parameters *
+      (hardware::bits(storage) + hardware::bits(query.software.gradient_beside(storage))) / 8;
   return Bytes{alive + parameters / shards * states} + query.software.memory.context +
          query.software.memory.workspace;
 }

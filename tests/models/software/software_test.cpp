@@ -82,6 +82,23 @@ TEST_CASE("Communication moves on by itself unless the profile says that it bloc
                     "found \"sometimes\"");
 }
 
+TEST_CASE("Runs in fp16 may have gradients of their own, all others share one type") {
+  using hardware::DType;
+  const auto read = [](const std::string& gradient) {
+    std::string text = with(plain_host);
+    const std::string one = R"("gradient": "fp32")";
+    return profile(text.replace(text.find(one), one.size(), R"("gradient": )" + gradient));
+  };
+  CHECK(read(R"("fp32")").gradient_beside(DType::fp16) == DType::fp32);
+  const Software two = read(R"({"default": "fp32", "fp16": "fp16"})");
+  CHECK(two.gradient_beside(DType::fp16) == DType::fp16);
+  CHECK(two.gradient_beside(DType::bf16) == DType::fp32);
+  CHECK_THROWS_WITH(read(R"({"fp16": "fp16"})"), "mine.json:/gradient/default: missing");
+  CHECK_THROWS_WITH(read(R"({"default": "fp8"})"),
+                    "mine.json:/gradient/default: expected one of \"fp32\", \"bf16\", \"fp16\", "
+                    "found \"fp8\"");
+}
+
 TEST_CASE("A profile needs the cost of a launch") {
   CHECK_THROWS_WITH(profile(with(R"({"backward_launch": "1 us"})")),
                     "mine.json:/host/forward_launch: missing");
