@@ -22,7 +22,11 @@ MEMORY = 0.03
 
 def answer(*arguments: str) -> dict:
     ran = subprocess.run(
-        [COMMAND, *arguments, "--json"], capture_output=True, text=True, timeout=SECONDS, check=False
+        [COMMAND, *arguments, "--json"],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
     )
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)
@@ -39,7 +43,9 @@ def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("scenario", ["gpt-1rank", "gpt-dp2"])
-def test_what_was_measured_predicts_what_is_run(scenario: str, profile: Path, tmp_path: Path) -> None:
+def test_what_was_measured_predicts_what_is_run(
+    scenario: str, profile: Path, tmp_path: Path
+) -> None:
     predicted, measured = tmp_path / "predicted.json", tmp_path / "measured.json"
     question = (scenario, "--cluster", str(profile))
     trace = ("--trace-detail", "operations", "--trace")
