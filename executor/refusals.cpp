@@ -16,8 +16,7 @@ std::string of_model(const Program& program) {
   const std::int64_t tensor = program.plan.tensor;
   if (model.not_simulated) return *model.not_simulated;
   if (tensor > model.kv_heads) {
-    return fmt::format("tensor {} is more than the model's {} key-value heads", tensor,
-                       model.kv_heads);
+    return fmt::format("more tensor ranks ({}) than key-value heads ({})", tensor, model.kv_heads);
   }
   if (model.positions == models::Positions::alibi) return "positions 'alibi'";
   if (model.positions == models::Positions::rotary && model.head_dim % 2 != 0) {

@@ -182,7 +182,7 @@ TEST_CASE("What cannot be executed is refused by name before the first step") {
   Plan plan = small_plan();
   plan.tensor = 8;
   CHECK(refusal_of(model, plan, software) ==
-        "cannot execute tensor 8 is more than the model's 4 key-value heads");
+        "cannot execute more tensor ranks (8) than key-value heads (4)");
   plan.tensor = 1;
   model.positions = models::Positions::alibi;
   CHECK(refusal_of(model, plan, software) == "cannot execute positions 'alibi'");
