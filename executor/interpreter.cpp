@@ -213,13 +213,15 @@ void Runner::Interpreter::run_block(std::uint32_t i, std::uint32_t block, std::i
   const std::int64_t base = layer < 0 ? 0 : layer_base_[static_cast<std::size_t>(layer)];
   const std::int64_t tokens = program_.plan.micro_batch * program_.plan.seq_len * 8;
   const std::int64_t labels = program_.plan.micro_batches() * tokens;
-  const auto set = [this](Base of, std::byte* to) { bases_[static_cast<std::size_t>(of)] = to; };
+  const auto set = [this](Base of, std::byte* to, std::int64_t offset = 0) {
+    bases_[static_cast<std::size_t>(of)] = to == nullptr ? nullptr : to + offset;
+  };
   set(Base::saved, saved_of(i, block, layer));
   set(Base::input, input);
   set(Base::output, output);
-  set(Base::workspace, arena_.data() + plan_.temporaries());
-  set(Base::tokens, batch_.data() + each.micro_batch * tokens);
-  set(Base::labels, batch_.data() + labels + each.micro_batch * tokens);
+  set(Base::workspace, arena_.data(), plan_.temporaries());
+  set(Base::tokens, batch_.data(), each.micro_batch * tokens);
+  set(Base::labels, batch_.data(), labels + each.micro_batch * tokens);
   for (std::size_t id = 0; id < plan.views.size(); ++id) {
     views_[id] = plan.views[id];
     const BlockPlan::Source source = plan.sources[id];
@@ -228,7 +230,8 @@ void Runner::Interpreter::run_block(std::uint32_t i, std::uint32_t block, std::i
     } else if (source.base == Base::gradient) {
       views_[id].data = gradient_at(base + source.offset);
     } else {
-      views_[id].data = bases_[static_cast<std::size_t>(source.base)] + source.offset;
+      std::byte* const of = bases_[static_cast<std::size_t>(source.base)];
+      views_[id].data = of == nullptr ? nullptr : of + source.offset;
     }
   }
   for (std::size_t op = 0; op < plan.operations.size(); ++op) run_operation(i, block, layer, op);

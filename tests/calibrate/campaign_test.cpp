@@ -78,13 +78,13 @@ CampaignInputs small_campaign(const models::Block& block, const models::Model& m
   inputs.device = [] { return std::make_unique<executor::CpuDevice>(); };
   inputs.world = [&worlds](int ranks) { return worlds.make(ranks); };
   inputs.folder = std::filesystem::temp_directory_path();
-  inputs.rules.budget = 3_s;
+  inputs.rules.budget = 30_s;
   inputs.rules.point = 20_ms;
   inputs.rules.batch = 2_ms;
   return inputs;
 }
 
-TEST_CASE("A campaign finds kernels, ranks at once, collectives, memory and files") {
+TEST_CASE("A campaign finds kernels, ranks at once, collectives, memory and files", "[heavy]") {
   const models::Block block = small_block();
   const models::Model model;
   Worlds worlds;

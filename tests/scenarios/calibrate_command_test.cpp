@@ -47,7 +47,7 @@ TEST_CASE("An import laid over its cluster prices what was measured there") {
   CHECK(Json::parse(ran.out)["step_time_s"] > 0);
 }
 
-TEST_CASE("A calibrated machine is a cluster that simulate takes with no further flag") {
+TEST_CASE("A calibrated machine is a cluster that simulate takes with no further flag", "[heavy]") {
   const Scratch scratch;
   const std::string profile = scratch.path("profile.json");
   const Ran measured =

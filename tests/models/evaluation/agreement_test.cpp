@@ -7,6 +7,7 @@
 
 #include "sim/errors.hpp"
 #include "tests/models/evaluation/random_program.hpp"
+#include "tests/slow_build.hpp"
 
 namespace orrery::models {
 namespace {
@@ -35,7 +36,7 @@ void require_exact_folding(std::uint64_t first, std::uint64_t seeds) {
 }
 
 TEST_CASE("Maps, operations and events agree to the picosecond on 3,000 random programs") {
-  require_agreement(0, 3000);
+  require_agreement(0, thinned(3000));
 }
 
 TEST_CASE("Maps, operations and events agree on 30,000 more random programs", "[slow]") {
@@ -55,7 +56,7 @@ TEST_CASE("A list out of order means the same to all, or is refused") {
   // A sweep refuses more: it does not pass a receive whose send is behind it in the order of the
   // lists, even where nothing that was received is needed for that send.
   int refused = 0, answered = 0;
-  for (std::uint64_t seed = 0; seed < 600; ++seed) {
+  for (std::uint64_t seed = 0; seed < thinned(600); ++seed) {
     const Case made = random_program(seed);
     for (RankClass& ranks : made.program->classes) {
       std::vector<Instruction>& list = ranks.instructions;

@@ -4,6 +4,7 @@
 
 #include "tests/models/evaluation/random_program.hpp"
 #include "tests/models/evaluation/reference.hpp"
+#include "tests/slow_build.hpp"
 
 namespace orrery::models {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 constexpr std::uint64_t programs = 300;
 
 TEST_CASE("The equations, solved by repetition, agree with the evaluations") {
-  for (std::uint64_t seed = 0; seed < programs; ++seed) {
+  for (std::uint64_t seed = 0; seed < thinned(programs); ++seed) {
     const Case made = random_program(seed);
     const std::string found =
         difference(evaluate_reference(made.priced), evaluate_events(made.priced));
@@ -33,7 +34,8 @@ int noticed(Mutation mutation) {
   return count;
 }
 
-TEST_CASE("Each rule of the meaning matters in several of the first 300 random programs") {
+TEST_CASE("Each rule of the meaning matters in several of the first 300 random programs",
+          "[heavy]") {
   for (int rule = 1; rule < static_cast<int>(Mutation::last); ++rule) {
     const auto mutation = static_cast<Mutation>(rule);
     INFO("without the rule " << name(mutation));

@@ -31,7 +31,7 @@ std::string told(const PlanQuery& query, Objective objective, unsigned threads) 
 
 }  // namespace
 
-TEST_CASE("The best plan is that of predicting every one") {
+TEST_CASE("The best plan is that of predicting every one", "[heavy]") {
   const PlanQuery query = plan_query("gpt2", "dgx-a100-80gb", 16, 1024, Breadth::full);
   std::vector<Predicted> all = brute_force(query);
   const PlanAnswer answer = search_plans(query, Objective::time, {2, {}});
@@ -74,7 +74,8 @@ TEST_CASE("Plans that take as long and hold as much are shown as one") {
   }
 }
 
-TEST_CASE("What recomputes more is never faster, so the least finds the same best plan") {
+TEST_CASE("What recomputes more is never faster, so the least finds the same best plan",
+          "[heavy]") {
   for (const PlanQuery& query : {plan_query("gpt2", "dgx-a100-80gb", 16, 1024, Breadth::full),
                                  plan_query("llama3-8b", "dgx-h100", 16, 8192),
                                  plan_query("gpt3-175b", "dgx-b200 x 8", 64, 2048)}) {
@@ -97,7 +98,7 @@ TEST_CASE("What recomputes more is never faster, so the least finds the same bes
   }
 }
 
-TEST_CASE("The answer is the same for any number of threads") {
+TEST_CASE("The answer is the same for any number of threads", "[heavy]") {
   const PlanQuery query = plan_query("gpt2-medium", "dgx-a100-80gb x 2", 32, 1024);
   for (const Objective objective : {Objective::time, Objective::cost, Objective::energy}) {
     const std::string one = told(query, objective, 1);

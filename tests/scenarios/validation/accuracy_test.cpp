@@ -36,7 +36,7 @@ const Scores& published() {
   return scores;
 }
 
-TEST_CASE("Step times of published runs are predicted within these errors") {
+TEST_CASE("Step times of published runs are predicted within these errors", "[heavy]") {
   const ErrorSummary& errors = published().errors.value();
   CAPTURE(errors.median, errors.p90, errors.bias, published().mean_over_stacks.value());
   CHECK(published().scored >= bounds::scored);
@@ -46,25 +46,25 @@ TEST_CASE("Step times of published runs are predicted within these errors") {
   CHECK(published().mean_over_stacks.value() < bounds::mean_over_stacks);
 }
 
-TEST_CASE("No stack of ten runs or more is off by much more than the others") {
+TEST_CASE("No stack of ten runs or more is off by much more than the others", "[heavy]") {
   for (const auto& [stack, errors] : published().by.at(0).second) {
     CAPTURE(stack, errors.median);
     if (errors.rows >= 10) CHECK(errors.median < bounds::median_of_a_stack);
   }
 }
 
-TEST_CASE("Peak memory of published runs is predicted within this error") {
+TEST_CASE("Peak memory of published runs is predicted within this error", "[heavy]") {
   CHECK(published().memory.value().rows >= 172);
   CHECK(published().memory.value().median < bounds::memory_median);
   CHECK(published().said_not_to_fit <= bounds::said_not_to_fit);
 }
 
-TEST_CASE("Plans of one model are put in the order that was measured") {
+TEST_CASE("Plans of one model are put in the order that was measured", "[heavy]") {
   CHECK(published().ranking.pairs_in_order > bounds::pairs_in_order);
   CHECK(published().ranking.mean_regret < bounds::regret);
 }
 
-TEST_CASE("The interval from p10 to p90 holds about four fifths of published runs") {
+TEST_CASE("The interval from p10 to p90 holds about four fifths of published runs", "[heavy]") {
   const IntervalScore& interval = published().interval.value();
   CHECK(interval.inside > bounds::least_inside);
   CHECK(interval.inside < bounds::most_inside);
