@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "executor/copy_bytes.hpp"
 #include "executor/half.hpp"
 #include "sim/errors.hpp"
 
@@ -19,12 +20,12 @@ void sum_wide(std::span<const std::byte* const> from, std::byte* to, std::int64_
   for (std::int64_t at = 0; at < count; at += stretch) {
     const std::int64_t n = std::min(stretch, count - at);
     const auto size = static_cast<std::size_t>(n) * sizeof(T);
-    std::memcpy(sum.data(), from[0] + at * static_cast<std::int64_t>(sizeof(T)), size);
+    copy_bytes(sum.data(), from[0] + at * static_cast<std::int64_t>(sizeof(T)), size);
     for (std::size_t rank = 1; rank < from.size(); ++rank) {
       const T* next = reinterpret_cast<const T*>(from[rank]) + at;
       for (std::int64_t i = 0; i < n; ++i) sum[static_cast<std::size_t>(i)] += next[i];
     }
-    std::memcpy(to + at * static_cast<std::int64_t>(sizeof(T)), sum.data(), size);
+    copy_bytes(to + at * static_cast<std::int64_t>(sizeof(T)), sum.data(), size);
   }
 }
 

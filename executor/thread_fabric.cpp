@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "executor/copy_bytes.hpp"
 #include "executor/errors.hpp"
 #include "executor/sums.hpp"
 #include "sim/errors.hpp"
@@ -56,7 +57,7 @@ class Together {
     return all;
   }
   static void put(std::byte* to, const std::byte* from, std::int64_t bytes) {
-    if (to != from) std::memmove(to, from, static_cast<std::size_t>(bytes));
+    if (to != from) copy_bytes(to, from, bytes);
   }
 
   void all_reduce() const {
@@ -218,7 +219,7 @@ ThreadWorld::Shared ThreadWorld::transfer(const TransferCall& call, int rank, bo
   ensure(met->bytes == call.bytes, "a send meets a receive of another size");
   std::byte* to = sends ? met->ends[0] : call.buffer;
   const std::byte* from = sends ? call.buffer : met->ends[0];
-  std::memcpy(to, from, static_cast<std::size_t>(call.bytes));
+  copy_bytes(to, from, call.bytes);
   finish(*met);
   return met;
 }

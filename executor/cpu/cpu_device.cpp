@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "executor/copy_bytes.hpp"
 #include "executor/errors.hpp"
 #include "executor/half.hpp"
 #include "sim/errors.hpp"
@@ -182,16 +183,16 @@ void CpuDevice::release(std::byte* memory) noexcept {
 }
 
 void CpuDevice::read(const std::byte* from, void* to, Bytes size) {
-  std::memcpy(to, from, static_cast<std::size_t>(size.count()));
+  copy_bytes(to, from, size.count());
 }
 void CpuDevice::write(const void* from, std::byte* to, Bytes size) {
-  std::memcpy(to, from, static_cast<std::size_t>(size.count()));
+  copy_bytes(to, from, size.count());
 }
 void CpuDevice::zero(std::byte* memory, Bytes size) {
-  std::memset(memory, 0, static_cast<std::size_t>(size.count()));
+  if (size.count() > 0) std::memset(memory, 0, static_cast<std::size_t>(size.count()));
 }
 void CpuDevice::copy(const std::byte* from, std::byte* to, Bytes size, models::Queue) {
-  std::memmove(to, from, static_cast<std::size_t>(size.count()));
+  copy_bytes(to, from, size.count());
 }
 
 Mark CpuDevice::mark(models::Queue) {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <thread>
 
+#include "executor/copy_bytes.hpp"
 #include "executor/errors.hpp"
 #include "executor/half.hpp"
 #include "sim/errors.hpp"
@@ -140,7 +141,7 @@ void MpiFabric::start_in(const Group& group, const CollectiveCall& call, Work& w
                    "MPI_Iallgather");
     case Collective::broadcast:
       if (group.index == call.root && call.receive != call.send) {
-        std::memcpy(call.receive, call.send, static_cast<std::size_t>(size));
+        copy_bytes(call.receive, call.send, size);
       }
       return check(MPI_Ibcast(call.receive, counted(call.count), type, call.root, comm, piece()),
                    "MPI_Ibcast");
@@ -212,7 +213,7 @@ bool MpiFabric::test(Request request) {
 }
 
 void MpiFabric::finish(Work& work) {
-  if (work.copy_to != nullptr) std::memcpy(work.copy_to, work.staged.get(), work.copy_size);
+  if (work.copy_to != nullptr) copy_bytes(work.copy_to, work.staged.get(), work.copy_size);
   work.copy_to = nullptr;
 }
 

@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "executor/copy_bytes.hpp"
 #include "executor/sums.hpp"
 #include "executor/tcp/collective.hpp"
 
@@ -65,7 +66,7 @@ class Direct final : public InProgress, public std::enable_shared_from_this<Dire
     const std::byte* own = part_for(job_.group.index);
     if (!sums_) {
       std::byte* to = call.receive + at(job_.group.index);
-      if (to != own) std::memcpy(to, own, size_);
+      if (to != own) copy_bytes(to, own, size_);
       return;
     }
     std::vector<const std::byte*> parts;

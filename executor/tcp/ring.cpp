@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "executor/copy_bytes.hpp"
 #include "executor/sums.hpp"
 #include "executor/tcp/collective.hpp"
 
@@ -32,7 +33,7 @@ class Ring final : public InProgress, public std::enable_shared_from_this<Ring> 
       for (int s = 0; s + 1 < members_; ++s) expect_sums(wrapped(own - s - 2), s + 2 == members_);
     } else {
       if (result(own) != job_.call.send) {
-        std::memcpy(result(own), job_.call.send, static_cast<std::size_t>(elements(own) * bytes_));
+        copy_bytes(result(own), job_.call.send, elements(own) * bytes_);
       }
       send_part(result(own), elements(own));
     }
@@ -154,7 +155,7 @@ class Chain final : public InProgress, public std::enable_shared_from_this<Chain
                         });
     }
     if (position == 0 && call.receive != call.send) {
-      std::memcpy(call.receive, call.send, static_cast<std::size_t>(size));
+      copy_bytes(call.receive, call.send, size);
     }
     --left;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "executor/copy_bytes.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor {
@@ -77,7 +78,7 @@ Request TcpFabric::start(const CollectiveCall& call) {
   if (call.count == 0) return keep(std::make_shared<InProgress>());
   if (group.members.size() == 1) {
     const auto size = static_cast<std::size_t>(call.count * size_of(call.element));
-    if (call.receive != call.send) std::memcpy(call.receive, call.send, size);
+    if (call.receive != call.send) copy_bytes(call.receive, call.send, size);
     return keep(std::make_shared<InProgress>());
   }
   return keep(start_collective(

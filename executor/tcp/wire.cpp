@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "executor/copy_bytes.hpp"
 #include "executor/errors.hpp"
 #include "sim/errors.hpp"
 
@@ -153,7 +154,7 @@ void Wire::post(Peer& peer, Stream stream, Posted posted) {
 void Wire::complete(Posted& posted, Block block, std::size_t size) {
   ensure(posted.size == size, "a send meets a receive of another size");
   if (posted.taken) return posted.taken(std::move(block));
-  if (block.memory && size > 0) std::memcpy(posted.into, block.data(), size);
+  if (block.memory && size > 0) copy_bytes(posted.into, block.data(), size);
   if (block.memory) give_back(std::move(block));
   if (posted.done) posted.done();
 }
@@ -163,7 +164,7 @@ bool Wire::fill(Peer& peer, std::byte* to, std::size_t size, std::size_t& got) {
   while (got < size) {
     if (peer.begin < peer.end) {
       const std::size_t part = std::min(size - got, peer.end - peer.begin);
-      std::memcpy(to + got, peer.buffer.get() + peer.begin, part);
+      copy_bytes(to + got, peer.buffer.get() + peer.begin, part);
       peer.begin += part;
       got += part;
       continue;
