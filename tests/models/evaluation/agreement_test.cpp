@@ -73,8 +73,8 @@ TEST_CASE("A list out of order means the same to all, or is refused") {
     if (sweep) ++answered;
     if (!events) ++refused;
   }
-  CHECK(refused > 50);
-  CHECK(answered > 50);
+  CHECK(refused > (slow_build ? 5 : 50));
+  CHECK(answered > (slow_build ? 5 : 50));
 }
 
 TEST_CASE("Every rank of the mesh on its own does just what its class does") {
