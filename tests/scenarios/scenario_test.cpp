@@ -1,5 +1,6 @@
 #include "scenarios/scenario.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "models/model.hpp"
@@ -80,6 +81,26 @@ TEST_CASE("A cluster written as node times count has that many nodes") {
   json["cluster"] = "dgx-a100-80gb x 4";
   json["plan"]["data"] = 32;
   CHECK(Scenario::parse(json, "small.json").question().cluster.gpus() == 32);
+}
+
+TEST_CASE("A machine of cores lends a plan as many as it asks for, a node of GPUs does not") {
+  Json json = small();
+  json["software"] = "orrery-cpu";
+  json["cluster"] = "cpu-host";
+  json["plan"] = {{"data", 2}, {"tensor", 2}, {"global_batch", 4}, {"precision", "fp32"}};
+  const models::Question question = Scenario::parse(json, "cores").question();
+  CHECK(question.cluster.gpus() == 4);
+  const auto& told = question.assumptions;
+  CHECK(std::count(told.begin(), told.end(), "/cluster: 4 of 8 cores are used") == 1);
+
+  json["plan"]["data"] = 8;  // 16 ranks on 8 cores
+  CHECK(refused([&] { Scenario::parse(json, "cores").question(); }) ==
+        "cores:/plan/data: tensor 2 x pipeline 1 x data 8 is 16 GPUs, the cluster has 8");
+
+  json = small();
+  json["plan"]["data"] = 4;
+  CHECK(refused([&] { Scenario::parse(json, "gpus").question(); }) ==
+        "gpus:/plan/data: tensor 1 x pipeline 1 x data 4 is 4 GPUs, the cluster has 8");
 }
 
 TEST_CASE("Paths in a scenario start at its own folder") {
