@@ -47,6 +47,11 @@ TEST_CASE("An import laid over its cluster prices what was measured there") {
   CHECK(Json::parse(ran.out)["step_time_s"] > 0);
 }
 
+TEST_CASE("A profile that cannot be written is told before a minute is spent on it") {
+  CHECK(refused_line("calibrate --budget 60s --out /nowhere/profile.json") ==
+        "--out: /nowhere/profile.json cannot be written");
+}
+
 TEST_CASE("A calibrated machine is a cluster that simulate takes with no further flag", "[heavy]") {
   const Scratch scratch;
   const std::string profile = scratch.path("profile.json");
