@@ -34,7 +34,7 @@ struct Findings {
 struct CurveCard {
   std::string name;  // "gemm fp32", "norm", "all_reduce 2 ranks"
   std::size_t points = 0;
-  double leave_out_error_pct = 0;
+  std::optional<double> leave_out_error_pct;  // nothing: too few points to leave one out
 };
 
 struct Profile {

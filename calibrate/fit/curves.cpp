@@ -68,7 +68,7 @@ std::vector<ShapeResidual::Sample> residuals_of(const std::vector<ProductPoint>&
 }
 
 /// Points in five parts, dealt out in turn.
-double products_left_out(const std::vector<ProductPoint>& points, const Roof& roof) {
+std::optional<double> products_left_out(const std::vector<ProductPoint>& points, const Roof& roof) {
   constexpr std::size_t parts = 5;
   std::vector<double> errors;
   for (std::size_t part = 0; part < parts && points.size() >= parts; ++part) {
@@ -84,7 +84,8 @@ double products_left_out(const std::vector<ProductPoint>& points, const Roof& ro
       errors.push_back(error_pct(point.time, predicted));
     }
   }
-  return errors.empty() ? 0 : median_of(errors);
+  if (errors.empty()) return std::nullopt;
+  return median_of(errors);
 }
 
 /// Distinct sizes with their median times.
@@ -131,12 +132,13 @@ std::vector<SizeTable::Point> without(const std::vector<SizeTable::Point>& sizes
 
 /// Inner sizes in turn: the ends would be extrapolated, which a table is not for.
 template <class Fit>
-double sizes_left_out(const std::vector<SizeTable::Point>& sizes, Fit fit) {
+std::optional<double> sizes_left_out(const std::vector<SizeTable::Point>& sizes, Fit fit) {
   std::vector<double> errors;
   for (std::size_t i = 1; i + 1 < sizes.size(); ++i) {
     errors.push_back(error_pct(sizes[i].second, fit(without(sizes, i)).at(sizes[i].first)));
   }
-  return errors.empty() ? 0 : median_of(errors);
+  if (errors.empty()) return std::nullopt;
+  return median_of(errors);
 }
 
 }  // namespace
@@ -160,10 +162,10 @@ KernelFit fit_kernel(const std::vector<KernelPoint>& points) {
   const std::vector<SizeTable::Point> sizes = sizes_of(points);
   KernelFit fit;
   fit.sizes = sizes.size();
-  const double of_line = sizes_left_out(sizes, fit_line);
-  const double of_table = sizes_left_out(
+  const auto of_line = sizes_left_out(sizes, fit_line);
+  const auto of_table = sizes_left_out(
       sizes, [](std::vector<SizeTable::Point> rest) { return SizeTable{std::move(rest)}; });
-  const bool line = sizes.size() > 1 && of_line < of_table;
+  const bool line = of_line && of_table && *of_line < *of_table;
   fit.leave_out_error_pct = line ? of_line : of_table;
   if (line) {
     fit.curve = fit_line(sizes);
@@ -173,7 +175,7 @@ KernelFit fit_kernel(const std::vector<KernelPoint>& points) {
   return fit;
 }
 
-double interpolation_error_pct(const SizeTable& table) {
+std::optional<double> interpolation_error_pct(const SizeTable& table) {
   return sizes_left_out(table.points(), [](std::vector<SizeTable::Point> rest) {
     return SizeTable{std::move(rest)};
   });

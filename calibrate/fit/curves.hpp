@@ -2,6 +2,7 @@
 // From measured points to the curves of hardware/: robust fits in relative error, each with its
 // error on points that the fit had not seen.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,8 @@ struct Roof {
 struct ProductFit {
   hardware::GemmCurve curve;
   std::vector<hardware::ShapeResidual::Sample> residuals;
-  double leave_out_error_pct = 0, plain_error_pct = 0;  // without residuals, of the fit itself
+  std::optional<double> leave_out_error_pct;
+  double plain_error_pct = 0;  // without residuals, of the fit itself
 };
 
 /// Errors  no point: ContractError
@@ -47,7 +49,7 @@ struct KernelPoint {
 /// The table of medians, or overhead and rate: whichever predicts left-out sizes better.
 struct KernelFit {
   hardware::KernelCurve curve;
-  double leave_out_error_pct = 0;
+  std::optional<double> leave_out_error_pct;
   std::size_t sizes = 0;
 };
 
@@ -56,7 +58,7 @@ struct KernelFit {
 KernelFit fit_kernel(const std::vector<KernelPoint>& points);
 
 /// Median absolute error, in per cent, of interpolating each inner point of a table from the
-/// others; of a table of two points or fewer, nothing can be said: 0.
-double interpolation_error_pct(const hardware::SizeTable& table);
+/// others; of a table of two points or fewer, nothing can be said.
+std::optional<double> interpolation_error_pct(const hardware::SizeTable& table);
 
 }  // namespace orrery::calibrate

@@ -44,6 +44,13 @@ void write_json(const std::string& path, const Json& json) {
   if (!file.flush()) throw InputError{"--out", path + " cannot be written"};
 }
 
+/// Told before anything is measured; a profile that is there stays as it is.
+void require_writable(const std::string& path) {
+  const bool was_there = std::filesystem::exists(path);
+  if (!std::ofstream{path, std::ios::app}) throw InputError{"--out", path + " cannot be written"};
+  if (!was_there) std::filesystem::remove(path);
+}
+
 /// "profile.samples.json" beside "profile.json".
 std::string samples_path(const std::string& profile) {
   std::filesystem::path path{profile};
@@ -55,7 +62,8 @@ Json curves_json(const std::vector<calibrate::CurveCard>& curves) {
   for (const auto& each : curves) {
     json.push_back({{"name", each.name},
                     {"points", each.points},
-                    {"leave_out_error_pct", each.leave_out_error_pct}});
+                    {"leave_out_error_pct",
+                     each.leave_out_error_pct ? Json(*each.leave_out_error_pct) : Json(nullptr)}});
   }
   return json;
 }
@@ -200,7 +208,9 @@ void print_findings(const calibrate::Findings& found, const calibrate::Profile& 
   fmt::print("{}\n", source_line(found.machine));
   fmt::print("  {:<28} {:>7} {:>12}\n", "curve", "points", "left out");
   for (const auto& each : profile.curves) {
-    fmt::print("  {:<28} {:>7} {:>10.1f} %\n", each.name, each.points, each.leave_out_error_pct);
+    const auto& error = each.leave_out_error_pct;
+    fmt::print("  {:<28} {:>7} {:>12}\n", each.name, each.points,
+               error ? fmt::format("{:.1f} %", *error) : "too few");
   }
   for (const auto& each : found.concurrency) {
     fmt::print("  {} ranks at once: products take {:.2f} times as long, other kernels {:.2f}\n",
@@ -220,6 +230,10 @@ int measure(const CalibrateFlags& flags) {
   }
   check_ranks(flags.ranks);
   const Time budget = budget_of(flags);
+  if (flags.out) {
+    require_writable(*flags.out);
+    require_writable(samples_path(*flags.out));
+  }
   CalibrationWorlds worlds{flags.fabric};
   const Json profile_of_stack = models::software_profile("orrery-cpu");
   const Document stack = Document::from(profile_of_stack, "orrery-cpu");
