@@ -1,7 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include <fmt/format.h>
-
+#include "tests/models/lowering/outline.hpp"
 #include "tests/models/questions.hpp"
 
 namespace orrery::models {
@@ -18,24 +17,6 @@ Program compressed(Compression compression, double share = 0.01, bool overlap = 
   plan.compression_share = share;
   plan.overlap_gradients = overlap;
   return tiny_program(plan, 1);
-}
-
-/// The list in letters: Forward, Backward, Reduce, Compress, Optimizer, Norm; `<3` awaits i3.
-std::string outline(const Program& program) {
-  const std::vector<Instruction>& list = program.classes[0].instructions;
-  std::vector<std::size_t> joints(program.collectives.size());
-  std::string text;
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const Instruction& each = list[i];
-    if (is_joint(each.op)) joints[each.target] = i;
-    text += fmt::format("{}{}", i > 0 ? " " : "", "FB??R?NOGCU"[static_cast<int>(each.op)]);
-    if (each.awaits != no_binding) text += fmt::format("<{}", joints[each.awaits]);
-  }
-  return text;
-}
-
-const JointCollective& joint_at(const Program& program, std::size_t i) {
-  return program.collectives[program.classes[0].instructions[i].target];
 }
 
 const Operation& operation_at(const Program& program, std::size_t i) {

@@ -1,9 +1,8 @@
 #include <catch2/catch.hpp>
 
-#include <fmt/format.h>
-
 #include "models/evaluation/priced.hpp"
 #include "models/program/memory.hpp"
+#include "tests/models/lowering/outline.hpp"
 #include "tests/models/questions.hpp"
 #include "tests/sim/refusal.hpp"
 
@@ -24,26 +23,6 @@ Program sharded(Zero zero, std::int64_t layers, std::int64_t micro_batches, bool
   Model model = tiny_gpt(layers);
   model.tied_embeddings = tied;
   return lower(BlockInputs{model, plan, plain_software()});
-}
-
-/// The list in letters: Forward, Backward, Reduce, Unshard, Optimizer, Norm, Gather; `<3` awaits
-/// what stands at i3, `*` frees its weights.
-std::string outline(const Program& program) {
-  const std::vector<Instruction>& list = program.classes[0].instructions;
-  std::vector<std::size_t> joints(program.collectives.size());
-  std::string text;
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const Instruction& each = list[i];
-    if (is_joint(each.op)) joints[each.target] = i;
-    text += fmt::format("{}{}", i > 0 ? " " : "", "FB??R?NOGCU"[static_cast<int>(each.op)]);
-    if (each.awaits != no_binding) text += fmt::format("<{}", joints[each.awaits]);
-    if ((each.frees & (1U << slot_weights)) != 0) text += "*";
-  }
-  return text;
-}
-
-const JointCollective& joint_at(const Program& program, std::size_t i) {
-  return program.collectives[program.classes[0].instructions[i].target];
 }
 
 Bytes held(const Program& program, const std::string& name) {
