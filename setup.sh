@@ -6,8 +6,10 @@
 #   ./setup.sh --test    all of it, then every quick test
 set -euo pipefail
 cd "$(dirname "$0")"
-# What one build folder compiled serves the next: the module's objects are the command's.
+# What one build folder compiled serves the next: the module's objects are the command's, if the
+# compiler is called by the same name (Python's own is another for the same program).
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+export CC=${CC:-cc} CXX=${CXX:-c++}
 
 build_packages=(cmake ninja-build g++ ccache pkg-config libboost-dev nlohmann-json3-dev libcli11-dev
   libfmt-dev libopenblas-dev libopenmpi-dev openmpi-bin)
