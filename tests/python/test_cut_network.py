@@ -30,6 +30,7 @@ pytestmark = needs_execute
 
 ADDRESS = "10.213.7.{}/24"
 PORT = 29517
+NAMESPACES = Path("/run/netns")  # that `ip netns` mounts on itself
 
 
 def ip(*words: str) -> bool:
@@ -67,11 +68,18 @@ class Wire:
             ip("netns", "delete", host)
 
 
+def is_mounted(folder: Path) -> bool:
+    """Also where it is the same file system as its parent, which `os.path.ismount` does not see."""
+    mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+    return str(folder) in (each.split()[4] for each in mounts)
+
+
 @pytest.fixture
 def wires() -> Iterator[list[Wire]]:
     if os.geteuid() != 0 or shutil.which("ip") is None:
         pytest.skip("network namespaces need root and iproute2")
     wires = [Wire("a"), Wire("b")]
+    was_mounted = is_mounted(NAMESPACES)
     try:
         if not all(wire.lay() for wire in wires):
             pytest.skip("this system lets nobody make network namespaces")
@@ -79,6 +87,8 @@ def wires() -> Iterator[list[Wire]]:
     finally:
         for wire in wires:
             wire.remove()
+        if not was_mounted and is_mounted(NAMESPACES):
+            outcome(["umount", "--lazy", str(NAMESPACES)])
 
 
 def command(wire: Wire, rank: int, model: Path, *flags: str) -> list[str]:
