@@ -1,0 +1,31 @@
+#pragma once
+// Libraries of this project that are loaded when a run wants them, so that a machine without MPI or
+// CUDA runs everything else.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace orrery::executor {
+
+/// Where a module is looked for: beside the program, above it, in the lib folder beside its own,
+/// then by the system's rules.
+std::vector<std::string> module_paths(std::string_view file);
+
+/// Who sees a module's symbols: itself, or also what is loaded after it.
+enum class Symbols : std::uint8_t { own, global };
+
+struct Module {
+  void* handle = nullptr;  // nothing: it cannot be used
+  bool there = false;      // a file of its name is
+  std::string why;         // it does not load, in the loader's words
+};
+
+/// Never unloaded: such libraries leave threads and handlers behind.
+Module load_module(std::string_view file, Symbols symbols);
+
+/// The address of an exported function; nothing where the module has none of that name.
+void* exported(const Module& module, const char* symbol);
+
+}  // namespace orrery::executor
