@@ -1,0 +1,106 @@
+#include "executor/cuda/module.hpp"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "executor/cuda/cuda_device.hpp"
+#include "executor/cuda/errors.hpp"
+#include "executor/cuda/versions.hpp"
+#include "executor/errors.hpp"
+#ifdef ORRERY_NCCL
+#include "executor/cuda/nccl_fabric.hpp"
+#endif
+
+namespace orrery::executor {
+
+namespace {
+
+std::string visible_devices() {
+  const char* value = std::getenv("CUDA_VISIBLE_DEVICES");
+  return value == nullptr ? "not set" : fmt::format("'{}'", value);
+}
+
+/// The 16 bytes of a UUID in hexadecimal.
+std::string text_of(const cudaUUID_t& unique) {
+  std::string text;
+  for (const char byte : unique.bytes) {
+    text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  }
+  return text;
+}
+
+class LoadedCuda final : public CudaModule {
+ public:
+  std::string absence() const override {
+    int count = 0, driver = 0, runtime = 0;
+    const cudaError_t status = cudaGetDeviceCount(&count);
+    cudaGetLastError();
+    if (status == cudaSuccess && count > 0) return {};
+    if (status == cudaSuccess || status == cudaErrorNoDevice) {
+      return fmt::format("no GPU is visible (CUDA_VISIBLE_DEVICES is {})", visible_devices());
+    }
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    if (driver == 0) return "no NVIDIA driver is loaded here";
+    if (status == cudaErrorInsufficientDriver) {
+      return fmt::format("the NVIDIA driver is for CUDA {}, this orrery needs {}",
+                         cuda::cuda_version_text(driver), cuda::cuda_version_text(runtime));
+    }
+    return fmt::format("CUDA does not start ({})", cudaGetErrorString(status));
+  }
+
+  std::vector<VisibleGpu> gpus() const override {
+    int count = 0;
+    cuda::check(cudaGetDeviceCount(&count), "looking for GPUs");
+    std::vector<VisibleGpu> found;
+    for (int i = 0; i < count; ++i) {
+      cudaDeviceProp of{};
+      cuda::check(cudaGetDeviceProperties(&of, i), "asking what a GPU is");
+      found.push_back({.name = of.name,
+                       .unique = text_of(of.uuid),
+                       .memory = Bytes{static_cast<std::int64_t>(of.totalGlobalMem)},
+                       .capability = 10 * of.major + of.minor});
+    }
+    return found;
+  }
+
+  std::string versions() const override { return cuda::versions_text(); }
+
+  std::unique_ptr<Device> make_device(int ordinal) const override {
+    return std::make_unique<cuda::CudaDevice>(ordinal);
+  }
+
+#ifdef ORRERY_NCCL
+  bool has_nccl() const override {
+    return true;
+  }
+  std::unique_ptr<Fabric> make_nccl_fabric(Device& device, Store& store, int rank, int ranks,
+                                           std::chrono::milliseconds patience) const override {
+    return cuda::make_nccl_fabric(static_cast<cuda::CudaDevice&>(device), store, rank, ranks,
+                                  patience);
+  }
+#else
+  bool has_nccl() const override {
+    return false;
+  }
+  std::unique_ptr<Fabric> make_nccl_fabric(Device&, Store&, int, int,
+                                           std::chrono::milliseconds) const override {
+    throw RunFailure{Exit::local_failure, "this orrery was built without NCCL"};
+  }
+#endif
+};
+
+}  // namespace
+
+}  // namespace orrery::executor
+
+extern "C" __attribute__((visibility("default"))) const orrery::executor::CudaModule*
+orrery_cuda_module() {
+#ifdef ORRERY_NCCL
+  orrery::executor::cuda::prepare_for_nccl();
+#endif
+  static const orrery::executor::LoadedCuda module;
+  return &module;
+}

@@ -1,0 +1,79 @@
+#pragma once
+// Matrix products by cuBLASLt: of linear layers, and per head of an unfused attention. What the
+// library thinks best for a shape is asked once and kept, together with the layouts.
+//
+// cuBLAS is column-major, our operands are row-major: [m, n] there is [n, m] here, so c = a b is
+// asked for as c' = b' a', with the same bytes.
+
+#include <cublasLt.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/cuda/stream.hpp"
+#include "executor/device.hpp"
+
+namespace orrery::executor::cuda {
+
+/// Sums are in fp32, in fp64 for fp64; a tf32 product rounds its fp32 operands to tf32.
+class Products {
+ public:
+  /// Memory that products which cut k may use. Calls of one Products are of one queue.
+  static constexpr Bytes workspace_size{std::int64_t{32} << 20};
+
+  /// workspace  of `workspace_size` on the current GPU, outlives the products
+  explicit Products(std::byte* workspace);
+  ~Products();
+  Products(const Products&) = delete;
+  Products& operator=(const Products&) = delete;
+
+  /// OpKind::gemm but the gradient of a bias (writes[1]): c = op(a) op(b) [+ bias], or c += ...
+  /// Returns false where the bias, if there is one, is left to be added by a kernel of its own.
+  bool gemm(const Kernel& kernel, Stream stream);
+  /// OpKind::batched_gemm. Query heads of a group add into one key-value head one after another,
+  /// each sum rounded to the format that it is stored in.
+  void per_head(const Kernel& kernel, Stream stream);
+
+  /// What was chosen for one product, as a calibration notes it. cuBLASLt's own numbers.
+  struct Choice {
+    models::GemmShape shape;
+    models::DType from{}, to{};  // of the operands, of the result
+    int algorithm = 0, tile = 0, stages = 0, split_k = 0;
+    float waves = 0;  // of thread blocks over the whole GPU
+    Bytes workspace{};
+  };
+  std::vector<Choice> choices() const;
+
+ private:
+  /// One row-major call: `rows_*` elements from a row to the next, `step_*` from a product of the
+  /// batch to the next.
+  struct Call {
+    const std::string* name = nullptr;  // of the operation, for errors
+    models::GemmShape shape;            // with batch
+    models::DType arithmetic{}, from{}, to{};
+    const std::byte* a = nullptr;
+    const std::byte* b = nullptr;
+    std::byte* c = nullptr;
+    const std::byte* bias = nullptr;
+    std::int64_t row_a = 0, row_b = 0, row_c = 0;
+    std::int64_t step_a = 0, step_b = 0, step_c = 0;
+  };
+  struct Plan;
+  using Key = std::array<std::int64_t, 18>;
+
+  static Key key_of(const Call& call);
+  static Call call_of(const Kernel& kernel);
+  std::unique_ptr<Plan> make_plan(const Call& call, bool bias) const;
+  Plan& plan_of(const Call& call);
+  bool multiply(const Call& call, Stream stream);
+
+  cublasLtHandle_t handle_ = nullptr;
+  std::byte* workspace_;
+  std::map<Key, std::unique_ptr<Plan>> plans_;
+};
+
+}  // namespace orrery::executor::cuda
