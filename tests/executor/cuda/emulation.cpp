@@ -60,6 +60,7 @@ class Block {
 
  private:
   void prepare(dim3 threads, std::size_t shared_bytes);
+  bool step_warp(unsigned warp, bool backwards);
   void step(unsigned thread);
   void enter(Fiber& fiber);
   void leave(Fiber& fiber);
@@ -114,17 +115,28 @@ void Block::run(dim3 threads, std::size_t shared_bytes, bool backwards, void (*b
   of_ = of;
   while (alive_ > 0) {
     bool moved = false;
-    for (unsigned i = 0; i < count_; ++i) {
-      const unsigned thread = backwards ? count_ - 1 - i : i;
-      if (!fibers_[thread]->ready()) continue;
-      step(thread);
-      moved = true;
-      if (error_) fail();
+    for (unsigned i = 0; i < warps_.size(); ++i) {
+      const auto last = static_cast<unsigned>(warps_.size()) - 1;
+      while (step_warp(backwards ? last - i : i, backwards)) moved = true;
     }
     if (moved) continue;
     error_ = std::make_exception_ptr(std::logic_error{"a barrier that some thread never reaches"});
     fail();
   }
+}
+
+/// A turn for each lane that does not wait. False: all do, or have ended.
+bool Block::step_warp(unsigned warp, bool backwards) {
+  bool moved = false;
+  const unsigned size = warps_[warp].size;
+  for (unsigned i = 0; i < size; ++i) {
+    const unsigned thread = warp * lanes + (backwards ? size - 1 - i : i);
+    if (!fibers_[thread]->ready()) continue;
+    step(thread);
+    moved = true;
+    if (error_) fail();
+  }
+  return moved;
 }
 
 /// Fibers that stopped halfway cannot be used again.

@@ -4,8 +4,9 @@
 // and the relaxed order of memory are left out. Stricter than a GPU: every thread of a block
 // reaches each of its barriers, every lane of a warp each shuffle, whatever mask is given.
 //
-// Every other block runs its threads from the last to the first, so that a barrier that is missing
-// shows in one of the two orders. Dynamic shared memory begins as NaN.
+// A warp runs until the block's next barrier before another does, and every other block runs its
+// threads from the last to the first, so that a barrier that is missing shows in one of the two
+// orders. Dynamic shared memory begins as NaN.
 
 #include <algorithm>
 #include <bit>
@@ -137,6 +138,7 @@ inline unsigned __float_as_uint(float value) {
 inline float __uint_as_float(unsigned value) {
   return std::bit_cast<float>(value);
 }
+inline long long __double_as_longlong(double value) { return std::bit_cast<long long>(value); }
 inline int __popc(unsigned value) {
   return std::popcount(value);
 }
