@@ -33,8 +33,7 @@ void Runner::Interpreter::reduce(std::uint32_t i) {
   const models::JointCollective& joint = program_.collectives[target];
   const auto [first, last] = layout_.reduced(target);
   if (!compressed_.empty()) return reduce_compressed(i, first);
-  const std::size_t entry =
-      recording_.instructions() ? recording_.add(i, device_.mark(Queue::data)) : not_recorded;
+  const std::size_t entry = begin_joint(i);
   for (std::size_t b = first; b < last; ++b) {
     const Bucket& bucket = layout_.buckets()[b];
     CollectiveCall call;
@@ -54,8 +53,7 @@ void Runner::Interpreter::reduce(std::uint32_t i) {
 void Runner::Interpreter::reduce_compressed(std::uint32_t i, std::size_t bucket) {
   const models::JointCollective& joint = program_.collectives[ranks_.instructions[i].target];
   const std::map<std::string, std::byte*>& parts = compressed_.at(i).parts;
-  const std::size_t entry =
-      recording_.instructions() ? recording_.add(i, device_.mark(Queue::data)) : not_recorded;
+  const std::size_t entry = begin_joint(i);
   CollectiveCall call;
   call.kind = joint.kind;
   if (joint.kind == Collective::all_reduce) {
@@ -173,8 +171,7 @@ void Runner::Interpreter::unshard(std::uint32_t i) {
   call.receive = weights_at_[number];
   call.count = bucket.piece;
   call.element = Interpreter::element(storage_);
-  const std::size_t entry =
-      recording_.instructions() ? recording_.add(i, device_.mark(Queue::data)) : not_recorded;
+  const std::size_t entry = begin_joint(i);
   collective(i, joint.communicator, call, entry);
 }
 

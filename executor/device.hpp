@@ -36,13 +36,13 @@ struct Place {
   std::int64_t first_row = 0;         // of the micro-batch's tokens, under sequence parallelism
   std::int64_t first_vocabulary = 0;  // first row of this rank's shard of the vocabulary
   std::int64_t sequence = 1;          // tokens of one sequence: row r has position r mod sequence
-  double loss_scale = 1;              // 1 / tokens of the global batch
+  double loss_scale = 1;              // of backward: 1 / tokens of the global batch, scaled
 };
 
 /// Numbers of one optimizer step (AdamW, decoupled weight decay; Loshchilov & Hutter 2019).
 struct AdamStep {
   double learning_rate = 3e-4, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
-  double gradient_scale = 1;  // of clipping: min(1, limit / norm)
+  double gradient_scale = 1;  // of clipping, min(1, limit / norm), over the loss's scale
   std::int64_t step = 1;      // from 1, for the bias correction
 };
 
@@ -76,9 +76,10 @@ class Device {
   /// Memory aligned to 64 bytes. Errors: RunFailure{local_failure} saying how much was asked for.
   virtual std::byte* allocate(Bytes size) = 0;
   virtual void release(std::byte* memory) noexcept = 0;
-  virtual void read(const std::byte* from, void* to, Bytes size) = 0;   // after all queues
-  virtual void write(const void* from, std::byte* to, Bytes size) = 0;  // before all queues
-  virtual void zero(std::byte* memory, Bytes size) = 0;                 // on the compute queue
+  virtual void read(const std::byte* from, void* to, Bytes size) = 0;  // after all queues
+  /// Done when it returns; queues may not have come so far: nothing of theirs touches the memory.
+  virtual void write(const void* from, std::byte* to, Bytes size) = 0;
+  virtual void zero(std::byte* memory, Bytes size) = 0;  // on the compute queue
 
   virtual void run(const Kernel& kernel) = 0;
   /// Device memory to device memory, on a queue.

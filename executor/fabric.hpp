@@ -9,6 +9,10 @@
 // alone may come from another.
 //
 // A fabric that cannot progress by itself (MPI, TCP) does so inside `test` and `wait`.
+//
+// Where a device has queues, a call begins behind everything on its `queue`: a collective on that
+// queue itself, a transfer beside it, for two that cross must not hold each other up. `wait` lets
+// the queue go on behind the call; such a fabric's may return before the call has ended.
 
 #include <cstddef>
 #include <cstdint>
@@ -74,6 +78,9 @@ class Fabric {
   /// Called by all ranks of the world, members or not, in the same order. Members are world ranks
   /// in group order, all different.
   virtual GroupId make_group(std::span<const int> members) = 0;
+  /// Member `from` will send to member `to`. Called like make_group, for fabrics that make a
+  /// connection for each such way; without it they do so at the first transfer.
+  virtual void connect(GroupId /*group*/, int /*from*/, int /*to*/) {}
 
   /// Start and return. Errors of all four: RunFailure (a peer vanished, aborted, the deadline).
   virtual Request start(const CollectiveCall& call) = 0;

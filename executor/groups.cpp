@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "models/lowering/lower.hpp"
+
 namespace orrery::executor {
 
 namespace {
@@ -44,6 +46,20 @@ std::vector<int> members_of(const Communicator& communicator, const Mesh& mesh, 
   return members;
 }
 
+/// The ways that something is sent on in a group that may be a pipe.
+void connect_channels(const models::Program& program, std::size_t communicator, GroupId group,
+                      Fabric& fabric) {
+  for (std::size_t c = 0; c < program.channels.size(); ++c) {
+    const models::Channel& channel = program.channels[c];
+    if (communicator != (channel.forward ? models::forward_pipe : models::backward_pipe)) continue;
+    const std::vector<models::Instruction>& list = program.classes[channel.from].instructions;
+    const bool used = std::any_of(list.begin(), list.end(), [&](const models::Instruction& each) {
+      return each.op == models::Opcode::send && each.target == c;
+    });
+    if (used) fabric.connect(group, static_cast<int>(channel.from), static_cast<int>(channel.to));
+  }
+}
+
 }  // namespace
 
 std::vector<Group> make_groups(const models::Program& program, Fabric& fabric) {
@@ -56,6 +72,7 @@ std::vector<Group> make_groups(const models::Program& program, Fabric& fabric) {
       if (std::find(made.begin(), made.end(), members) != made.end()) continue;
       made.push_back(members);
       const GroupId id = members.size() < 2 ? 0 : fabric.make_group(members);
+      if (members.size() > 1) connect_channels(program, groups.size(), id, fabric);
       const auto me = std::find(members.begin(), members.end(), fabric.rank());
       if (me != members.end()) own = {id, static_cast<int>(me - members.begin()), members};
     }

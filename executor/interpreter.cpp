@@ -28,24 +28,27 @@ StepOutcome Runner::Interpreter::step(std::int64_t index) {
   trace_made_ = false;
   next_change_ = next_reuse_ = 0;
   gradients_seen_ = false;
+  place_.loss_scale = mean_ * scale_.value();
+  StepOutcome outcome;
+  outcome.loss_scale = scale_.value();
   load_batch(index);
   const Mark begin = device_.mark(Queue::compute);
   for (std::uint32_t i = 0; i < ranks_.instructions.size(); ++i) {
     at_.instruction.store(i, std::memory_order_relaxed);
     hold(i, false);
     execute(i);
+    if (i + 1 == ranks_.instructions.size()) wait_for_sends();  // whose memory ends with the step
     hold(i, true);
   }
   wait_for_data();
-  wait_for_sends();
   const Mark end = device_.mark(Queue::compute);
   device_.finish();
   at_.instruction.store(ranks_.instructions.size(), std::memory_order_relaxed);
   recording_.resolve(device_, begin);
-  StepOutcome outcome;
   outcome.wall = device_.time_of(end) - device_.time_of(begin);
   outcome.gradient_norm = norm_;
   outcome.ring_norm = ring_norm_;
+  outcome.skipped = scale_.state().skipped;
   report(outcome);
   return outcome;
 }
@@ -292,10 +295,14 @@ void Runner::Interpreter::start_collective(std::uint32_t i, std::uint32_t block,
                                    .count = shrinks ? to.elements() : from.elements(),
                                    .element = element(from.dtype),
                                    .queue = op.queue});
-  if (!device_.synchronous() && recording_.operations()) {
-    recording_.end(pending.entry, device_.mark(op.queue));
-  }
+  begun(pending);
   tensor_pending_.push_back(pending);
+}
+
+/// A step has failed: what waits for other ranks on the device's queues ends, so that its memory
+/// can be given back.
+void Runner::Interpreter::give_up() noexcept {
+  if (!device_.synchronous()) fabric_.abort("this rank cannot go on");
 }
 
 const Trace& Runner::Interpreter::trace() const {

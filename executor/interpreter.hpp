@@ -5,7 +5,8 @@
 // for by the operation that the block says waits for it, by the next one on its queue, and at the
 // block's end; a receive by the compute instruction behind it; a send when its memory is bound
 // again; reductions over the data axis by what reads the sums. On a device that does not run in
-// step with the host the same waits are marks on its queues.
+// step with the host the same waits are marks on its queues: who calls the fabric waits for the
+// compute queue first, and the compute queue goes on behind the one call that it needs.
 
 #include <array>
 #include <atomic>
@@ -16,6 +17,7 @@
 
 #include "executor/groups.hpp"
 #include "executor/layout.hpp"
+#include "executor/loss_scale.hpp"
 #include "executor/memory_plan.hpp"
 #include "executor/recording.hpp"
 #include "executor/runner.hpp"
@@ -67,6 +69,8 @@ class Runner::Interpreter {
   Device& device() const { return device_; }
   std::int64_t size_of_state(StateKind kind) const;
   void finish_loading(std::int64_t steps);
+  LossScale& loss_scale() { return scale_; }
+  void give_up() noexcept;
 
  private:
   using Instruction = models::Instruction;
@@ -79,6 +83,7 @@ class Runner::Interpreter {
     int peer = -1;                   // of a transfer; -1: a collective of
     std::uint16_t communicator = 0;  // this one
     models::Queue queue = models::Queue::data;
+    Mark done;                                  // behind a collective, on its queue
     std::size_t operation = 0;                  // of the block
     std::uint32_t target = models::no_binding;  // of a joint collective
     std::byte* filled = nullptr;                // the bucket that it empties (ZeRO-2 and 3)
@@ -132,11 +137,13 @@ class Runner::Interpreter {
   void optimize(std::uint32_t i);
   void squared_norm(const models::Operation& op);
   void adam(const models::Operation& op);
+  void leave_out_update();
   void update(const models::Operation& op, const AdamStep& numbers, std::byte* gradient,
               std::byte* working, std::int64_t owned, std::int64_t count);
   void gather(std::uint32_t i);
   void gather_parameters(std::uint16_t communicator, models::Collective kind, std::size_t entry,
                          std::uint32_t i);
+  std::size_t begin_joint(std::uint32_t i);
   void collective(std::uint32_t i, std::uint16_t communicator, CollectiveCall call,
                   std::size_t entry);
   void wait(Pending& pending);
@@ -145,6 +152,7 @@ class Runner::Interpreter {
   void wait_for_arrivals();
   void poll();
   void before_call(models::Queue queue);
+  void begun(Pending& pending);
   Element element(models::DType type) const;
   void read_norm();
   /// Where an element of the layout lies, for the running block; and one that this rank owns.
@@ -178,6 +186,8 @@ class Runner::Interpreter {
   models::Operation accumulate_;
   std::vector<std::int64_t> layer_base_;  // first parameter of each layer of the model held here
   Place place_;
+  double mean_ = 1;  // 1 / tokens of the global batch
+  LossScale scale_;
   std::int64_t statistics_operand_ = -1;
 
   std::array<std::byte*, base_count> bases_{};

@@ -34,20 +34,28 @@ Element Runner::Interpreter::element(DType type) const {
   }
 }
 
-/// What the other ranks are given has been computed.
+/// What the other ranks are given has been computed, and what is overwritten has been read.
 void Runner::Interpreter::before_call(Queue queue) {
   if (!device_.synchronous()) device_.wait(queue, device_.mark(Queue::compute));
 }
 
-/// The host waits where the fabric needs it; the compute queue goes on behind the call's queue.
+/// A collective has been started: its end is a place on its queue, whatever comes behind it there.
+void Runner::Interpreter::begun(Pending& pending) {
+  if (device_.synchronous()) return;
+  pending.done = device_.mark(pending.queue);
+  if (pending.entry != not_recorded) recording_.end(pending.entry, pending.done);
+}
+
+/// The host waits where the fabric needs it; the compute queue goes on behind the call.
 void Runner::Interpreter::wait(Pending& pending) {
   at_.peer.store(pending.peer, std::memory_order_relaxed);
   at_.communicator.store(pending.peer < 0 ? pending.communicator : -1, std::memory_order_relaxed);
   fabric_.wait(pending.request);
   at_.peer.store(-1, std::memory_order_relaxed);
   at_.communicator.store(-1, std::memory_order_relaxed);
-  if (!device_.synchronous()) {
-    device_.wait(Queue::compute, device_.mark(pending.queue));
+  const bool transfer = pending.peer >= 0;
+  if (!device_.synchronous() && !transfer) {
+    device_.wait(Queue::compute, pending.done);
   } else if (pending.entry != not_recorded && recording_.instructions()) {
     recording_.end(pending.entry, device_.mark(pending.queue));
   }
@@ -84,6 +92,13 @@ void Runner::Interpreter::poll() {
   data_pending_.erase(data_pending_.begin());
 }
 
+/// Its entry in the recording begins where all that it needs is there.
+std::size_t Runner::Interpreter::begin_joint(std::uint32_t i) {
+  if (!recording_.instructions()) return not_recorded;
+  before_call(Queue::data);
+  return recording_.add(i, device_.mark(Queue::data));
+}
+
 void Runner::Interpreter::collective(std::uint32_t i, std::uint16_t communicator,
                                      CollectiveCall call, std::size_t entry) {
   const Group& group = groups_[communicator];
@@ -109,29 +124,26 @@ void Runner::Interpreter::collective(std::uint32_t i, std::uint16_t communicator
     if (empties) pending.filled = filled_at_[layout_.reduced(each.target).first];
   }
   pending.request = fabric_.start(call);
-  if (!device_.synchronous() && entry != not_recorded) {
-    recording_.end(entry, device_.mark(Queue::data));
-  }
+  begun(pending);
   data_pending_.push_back(pending);
 }
 
 void Runner::Interpreter::send(std::uint32_t i) {
   const models::Channel& channel = program_.channels[ranks_.instructions[i].target];
   const Group& pipe = groups_[channel.forward ? models::forward_pipe : models::backward_pipe];
-  const Queue queue = Queue::data;
-  before_call(queue);
   Pending pending;
-  pending.entry = not_recorded;
   pending.instruction = i;
   pending.peer = pipe.members[channel.to];
-  const Mark start = recording_.instructions() ? device_.mark(queue) : Mark{};
+  pending.queue = Queue::compute;  // no other has what is sent, or what is received
+  const Mark start = recording_.instructions() ? device_.mark(pending.queue) : Mark{};
   pending.request = fabric_.send({.group = pipe.id,
                                   .peer = static_cast<int>(channel.to),
                                   .buffer = arena_.data() + plan_.bound(i).out,
                                   .bytes = channel.bytes.count(),
-                                  .queue = queue});
+                                  .queue = pending.queue});
   if (recording_.instructions()) {
-    recording_.end(recording_.add(i, start), device_.mark(queue));  // the launch: nobody waits
+    const std::size_t entry = recording_.add(i, start);  // the launch: nobody waits
+    recording_.end(entry, device_.mark(pending.queue));
   }
   sends_.push_back(pending);
 }
@@ -144,19 +156,15 @@ void Runner::Interpreter::receive(std::uint32_t i) {
   const std::int64_t at =
       channel.forward ? bound.saved + plan_.chunk(each.chunk).arrival : bound.in;
   Pending pending;
-  pending.entry = not_recorded;
   pending.instruction = i;
   pending.peer = pipe.members[channel.from];
-  before_call(pending.queue);  // who had the memory before has left it
+  pending.queue = Queue::compute;  // who had the memory before has left it
   if (recording_.instructions()) pending.entry = recording_.add(i, device_.mark(pending.queue));
   pending.request = fabric_.receive({.group = pipe.id,
                                      .peer = static_cast<int>(channel.from),
                                      .buffer = arena_.data() + at,
                                      .bytes = channel.bytes.count(),
                                      .queue = pending.queue});
-  if (!device_.synchronous() && pending.entry != not_recorded) {
-    recording_.end(pending.entry, device_.mark(pending.queue));
-  }
   arrivals_.push_back(pending);
 }
 
@@ -170,15 +178,13 @@ void Runner::Interpreter::tie(std::uint32_t i) {
   call.send = call.receive = gradients_.data() + table->offset * width_of(gradient_);
   call.count = table->elements();
   call.element = element(gradient_);
-  const std::size_t entry =
-      recording_.instructions() ? recording_.add(i, device_.mark(Queue::data)) : not_recorded;
+  const std::size_t entry = begin_joint(i);
   collective(i, joint.communicator, call, entry);
 }
 
 /// Side by side in the workspace, summed as one, and back.
 void Runner::Interpreter::sum_addends(std::uint32_t i, std::uint16_t communicator) {
-  const std::size_t entry =
-      recording_.instructions() ? recording_.add(i, device_.mark(Queue::data)) : not_recorded;
+  const std::size_t entry = begin_joint(i);
   const std::int64_t width = width_of(gradient_);
   std::int64_t total = 0;
   for (const Span& span : layout_.addends()) {

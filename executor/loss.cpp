@@ -73,7 +73,7 @@ void Runner::Interpreter::report(StepOutcome& outcome) {
       }
     }
   }
-  loss *= place_.loss_scale;
+  loss *= mean_;
   if (!ring) std::memcpy(&known, &loss, sizeof loss);
   if (!groups_[models::world_group].alone()) {
     device_.write(&known, scalars_.data(), Bytes{8});

@@ -38,6 +38,10 @@ std::string of_software(const Program& program, const models::Software& software
     return "gradients that a kernel of its own adds up";
   }
   if (program.plan.precision == models::Precision::fp8) return "precision fp8";
+  const bool keeps_rest = program.plan.compression == models::Compression::top_k;
+  if (keeps_rest && program.plan.precision == models::Precision::fp16) {
+    return "gradients cut to the largest in fp16 (the rest is kept under another loss scale)";
+  }
   return {};
 }
 

@@ -54,7 +54,7 @@ std::byte* Runner::Interpreter::state_at(StateKind kind, std::int64_t local) con
 
 /// Working copies follow the masters, here and then over the data axis.
 void Runner::Interpreter::finish_loading(std::int64_t steps) {
-  updates_ = steps;
+  updates_ = steps - scale_.state().skipped;
   if (separate_master_) {
     const std::int64_t narrow_width = bits(storage_) / 8;
     for (const Bucket& bucket : layout_.buckets()) {
@@ -111,7 +111,12 @@ Runner::Runner(const models::Program& program, const models::Software& software,
 Runner::~Runner() = default;
 
 StepOutcome Runner::step(std::int64_t index) {
-  return run_->step(index);
+  try {
+    return run_->step(index);
+  } catch (...) {
+    run_->give_up();
+    throw;
+  }
 }
 Progress Runner::progress() const {
   return run_->progress();
@@ -142,6 +147,13 @@ void Runner::read_state(StateKind kind, std::int64_t local, std::int64_t count, 
 }
 void Runner::load_state(StateKind kind, std::int64_t local, std::int64_t count, const void* from) {
   run_->device().write(from, run_->state_at(kind, local), Bytes{count * run_->size_of_state(kind)});
+}
+std::optional<LossScaleState> Runner::loss_scale() const {
+  if (!run_->loss_scale().counts()) return std::nullopt;
+  return run_->loss_scale().state();
+}
+void Runner::load_loss_scale(const LossScaleState& state) {
+  run_->loss_scale().load(state);
 }
 void Runner::finish_loading(std::int64_t steps) {
   run_->finish_loading(steps);

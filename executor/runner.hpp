@@ -8,11 +8,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "executor/device.hpp"
 #include "executor/fabric.hpp"
+#include "executor/loss_scale.hpp"
 #include "executor/settings.hpp"
 #include "models/program/program.hpp"
 #include "models/software/software.hpp"
@@ -66,7 +68,8 @@ class Runner {
 
   /// All tensors of the model; the runs of this rank, ascending in `local`; the format of their
   /// elements (fp32 or fp64; in the ring 8-byte integers). Parameters are the optimizer's own,
-  /// wide copies. The gradients' runs are valid inside `before_update`, in the gradients' format.
+  /// wide copies. The gradients' runs are valid inside `before_update`, in the gradients' format,
+  /// times the loss's scale.
   const std::vector<StateTensor>& state_tensors() const;
   const std::vector<StateRun>& state_runs() const;
   models::DType state_format() const;
@@ -74,8 +77,11 @@ class Runner {
   /// `count` elements from element `local` on, which lie in one run.
   void read_state(StateKind kind, std::int64_t local, std::int64_t count, void* to) const;
   void load_state(StateKind kind, std::int64_t local, std::int64_t count, const void* from);
-  /// Collective over the world, after the last load_state: working copies follow the loaded
-  /// parameters, also of what other ranks own. `steps` is how many updates the state has seen.
+  /// The scale that the next step's loss has, and what led to it; nothing where none is used.
+  std::optional<LossScaleState> loss_scale() const;
+  void load_loss_scale(const LossScaleState& state);
+  /// Collective over the world, after all other loads: working copies follow the loaded parameters,
+  /// also of what other ranks own. The state has seen `steps` steps, but for the updates left out.
   void finish_loading(std::int64_t steps);
 
  private:

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,8 +41,10 @@ enum class Freed : std::uint8_t { left, poisoned };
 struct RunSettings {
   std::uint64_t seed = 1;
   Arithmetic arithmetic = Arithmetic::real;
-  AdamStep adam;                        // `step` and `gradient_scale` are the run's own
-  double clip = 1.0;                    // limit of the gradient's norm; 0: none
+  AdamStep adam;      // `step` and `gradient_scale` are the run's own
+  double clip = 1.0;  // limit of the gradient's norm; 0: none
+  /// Where the dynamic scale of the loss begins; nothing: 2^16 in fp16, no scale in other formats.
+  std::optional<double> loss_scale = {};
   const TokenSource* tokens = nullptr;  // outlives the run; nothing: synthetic from `seed`
   TraceDetail trace = TraceDetail::operations;
   Freed freed = Freed::left;
@@ -51,7 +54,9 @@ struct RunSettings {
 
 struct StepOutcome {
   double loss = 0;           // mean over the tokens of the global batch
-  double gradient_norm = 0;  // before clipping
+  double gradient_norm = 0;  // before clipping, without the loss's scale
+  double loss_scale = 1;     // that backward ran with
+  std::int64_t skipped = 0;  // updates left out so far, where gradients were not finite
   Time wall{};               // of this rank, from its first instruction to the end of its last
   /// In the ring, instead of the two above.
   std::uint64_t ring_loss = 0, ring_norm = 0;

@@ -72,8 +72,14 @@ Runner::Interpreter::Interpreter(const Program& program, const models::Software&
   const std::int64_t vocabulary = head.operands[head.find("logits").value()].shape[2];
   place_ = {.first_row = plan.sequence_parallel ? tensor_ * rows : 0,
             .first_vocabulary = tensor_ * vocabulary,
-            .sequence = plan.seq_len,
-            .loss_scale = 1.0 / static_cast<double>(plan.global_batch * plan.seq_len)};
+            .sequence = plan.seq_len};
+  mean_ = 1.0 / static_cast<double>(plan.global_batch * plan.seq_len);
+  const bool vanishing = plan.precision == models::Precision::fp16;
+  if (settings_.loss_scale) {
+    scale_ = LossScale{*settings_.loss_scale};
+  } else if (vanishing) {
+    scale_ = LossScale{first_loss_scale};
+  }
   const bool data = plan.data > 1;
   shards_weights_ = data && plan.zero == models::Zero::three;
   shards_sums_ = shards_weights_ || (data && plan.zero == models::Zero::two);
@@ -168,6 +174,7 @@ void Runner::Interpreter::allocate() {
   at(models::BufferKind::staging) += batch_.bytes() + statistics_.bytes() + scalars_.bytes();
   memory_.allocated = models::total(held_) + arena_.bytes();
   if (settings_.freed == Freed::poisoned) poison(0, plan_.arena());
+  device_.finish();  // what is written next is not cleared behind it
 }
 
 /// What backward fills and reductions empty, with room for the last owner's padding.

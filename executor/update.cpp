@@ -31,15 +31,14 @@ void Runner::Interpreter::norm(std::uint32_t i) {
   call.send = call.receive = scalars_.data();
   call.count = 1;
   call.element = element(state_);
-  const std::size_t entry =
-      recording_.instructions() ? recording_.add(i, device_.mark(Queue::data)) : not_recorded;
+  const std::size_t entry = begin_joint(i);
   collective(i, joint.communicator, call, entry);
   wait_for_data();
   device_.finish();
   read_norm();
 }
 
-/// The host takes the root of the sum of squares.
+/// The host takes the root of the sum of squares, and the loss's scale out of it.
 void Runner::Interpreter::read_norm() {
   std::array<std::byte, 8> bytes{};
   device_.read(scalars_.data(), bytes.data(), Bytes{width_of(state_)});
@@ -50,7 +49,8 @@ void Runner::Interpreter::read_norm() {
   if (settings_.arithmetic == Arithmetic::ring) {
     ring_norm_ = as(std::uint64_t{});
   } else {
-    norm_ = std::sqrt(width_of(state_) == 8 ? as(double{}) : static_cast<double>(as(float{})));
+    const double sum = width_of(state_) == 8 ? as(double{}) : static_cast<double>(as(float{}));
+    norm_ = std::sqrt(sum) / scale_.value();
   }
 }
 
@@ -91,11 +91,17 @@ void Runner::Interpreter::squared_norm(const models::Operation& op) {
   }
 }
 
+/// As if the step had not been; every rank has the same norm, and so does the same.
+void Runner::Interpreter::leave_out_update() {
+  device_.zero(gradients_.data(), gradients_.bytes());
+}
+
 /// The owned piece of each bucket; all of them at once where they follow each other.
 void Runner::Interpreter::adam(const models::Operation& op) {
   AdamStep numbers = settings_.adam;
   const bool clips = settings_.clip > 0 && norm_ > settings_.clip;
-  numbers.gradient_scale = clips ? settings_.clip / norm_ : 1.0;
+  numbers.gradient_scale = (clips ? settings_.clip / norm_ : 1.0) / scale_.value();
+  if (!scale_.accept(norm_)) return leave_out_update();
   numbers.step = ++updates_;
   const bool in_a_row = !layout_.sharded() || shards_weights_;
   if (in_a_row) {
@@ -132,8 +138,7 @@ void Runner::Interpreter::update(const models::Operation& op, const AdamStep& nu
 
 void Runner::Interpreter::gather(std::uint32_t i) {
   const models::JointCollective& joint = program_.collectives[ranks_.instructions[i].target];
-  const std::size_t entry =
-      recording_.instructions() ? recording_.add(i, device_.mark(Queue::data)) : not_recorded;
+  const std::size_t entry = begin_joint(i);
   gather_parameters(joint.communicator, joint.kind, entry, i);
 }
 

@@ -4,8 +4,8 @@
 //
 //   step-0000000040/part-00003.bin    what rank 3 is the writer of, tile after tile
 //   step-0000000040/part-00003.json   which tiles those are, with a CRC-32C of each
-//   step-0000000040/manifest.json     last of all: the run, the tensors, the parts. What has no
-//                                     manifest is no checkpoint.
+//   step-0000000040/manifest.json     last of all: the run, the tensors, the parts, the scale of
+//                                     its loss. What has no manifest is no checkpoint.
 //   latest                            the name of the newest one, for people and scripts
 //
 // Every file is written beside, flushed, renamed, its folder flushed; the manifest follows when all
@@ -38,6 +38,8 @@ struct CheckpointState {
   std::vector<StateRun> runs{};
   std::function<void(StateKind, std::int64_t local, std::int64_t count, void* to)> read{};
   std::function<void(StateKind, std::int64_t local, std::int64_t count, const void* from)> load{};
+  std::optional<LossScaleState> loss_scale{};                    // the same on all ranks
+  std::function<void(const LossScaleState&)> load_loss_scale{};  // where the checkpoint has one
 };
 CheckpointState state_of(Runner& runner);
 
@@ -77,7 +79,8 @@ class Checkpoints {
  private:
   std::string folder_of(std::int64_t steps) const;
   void write_part(const CheckpointState& state, const std::string& folder) const;
-  void write_manifest(const std::string& folder, std::int64_t steps) const;
+  void write_manifest(const CheckpointState& state, const std::string& folder,
+                      std::int64_t steps) const;
   void remove_old() const;
   void wait_for_all(const std::string& what) const;
   void alive() const;

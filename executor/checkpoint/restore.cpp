@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "executor/checkpoint/checkpoint.hpp"
 #include "executor/checkpoint/crc32c.hpp"
@@ -121,6 +122,12 @@ void Checkpoints::restore(const CheckpointState& state, std::int64_t steps) cons
     if (missing[i] == 0) continue;
     throw InputError{folder, fmt::format("lacks elements of {}", run_.tensors[i].name)};
   }
+  const auto scale = manifest.root().find("loss_scale");
+  if (!scale || !state.load_loss_scale) return;
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  state.load_loss_scale({.value = (*scale)["value"].as<double>(),
+                         .good = (*scale)["good"].integer(0, most),
+                         .skipped = (*scale)["skipped"].integer(0, most)});
 }
 
 }  // namespace orrery::executor

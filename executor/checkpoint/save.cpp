@@ -79,7 +79,7 @@ void Checkpoints::save(const CheckpointState& state, std::int64_t steps) const {
   write_part(state, folder);
   wait_for_all("parts");
   if (first) {
-    write_manifest(folder, steps);
+    write_manifest(state, folder, steps);
     write_durably((std::filesystem::path{settings_.folder} / "latest").string(),
                   checkpoint_name(steps) + "\n", settings_.step);
     remove_old();
@@ -108,7 +108,8 @@ void Checkpoints::write_part(const CheckpointState& state, const std::string& fo
   write_durably(path + ".json", index.dump(1) + "\n", settings_.step);
 }
 
-void Checkpoints::write_manifest(const std::string& folder, std::int64_t steps) const {
+void Checkpoints::write_manifest(const CheckpointState& state, const std::string& folder,
+                                 std::int64_t steps) const {
   Json tensors = Json::array(), parts = Json::array();
   std::vector<std::int64_t> written(run_.tensors.size(), 0);
   for (const StateTensor& each : run_.tensors) {
@@ -137,6 +138,10 @@ void Checkpoints::write_manifest(const std::string& folder, std::int64_t steps) 
                 {"ranks", settings_.ranks},
                 {"tensors", std::move(tensors)},
                 {"parts", std::move(parts)}};
+  if (const auto& scale = state.loss_scale) {
+    manifest["loss_scale"] = {
+        {"value", scale->value}, {"good", scale->good}, {"skipped", scale->skipped}};
+  }
   seal(manifest);
   write_durably(folder + "/manifest.json", manifest.dump(1) + "\n", settings_.step);
 }

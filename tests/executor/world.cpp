@@ -68,19 +68,27 @@ class DisturbedDevice final : public CpuDevice {
   const std::function<void(Kernel&)>& disturb_;
 };
 
+Rig processor(const Job& job, ThreadWorld& world, int rank) {
+  return {std::make_unique<DisturbedDevice>(job.arithmetic, job.disturb), nullptr,
+          world.fabric(rank)};
+}
+
 void run_rank(const Job& job, const models::Program& program, const models::Software& software,
-              Fabric& fabric, Gathering& all) {
-  DisturbedDevice device{job.arithmetic, job.disturb};
+              const Rig& rig, Gathering& all) {
+  Fabric& fabric = *rig.fabric;
   RunSettings settings = job.settings;
   settings.arithmetic = job.arithmetic;
-  settings.freed = Freed::poisoned;
   Runner* self = nullptr;
   bool seen = false;
-  settings.before_update = [&] {
-    if (!seen) all.take(*self, StateKind::gradient, all.outcome().gradients);
-    seen = true;
-  };
-  Runner runner{program, software, device, fabric, settings};
+  // Both make the host wait for the device, and so hide what is missing between its queues.
+  if (!job.rig) {
+    settings.freed = Freed::poisoned;
+    settings.before_update = [&] {
+      if (!seen) all.take(*self, StateKind::gradient, all.outcome().gradients);
+      seen = true;
+    };
+  }
+  Runner runner{program, software, *rig.device, fabric, settings};
   self = &runner;
   for (std::int64_t step = 0; step < job.steps; ++step) {
     const StepOutcome outcome = runner.step(step);
@@ -128,8 +136,9 @@ Outcome run(const Job& job) {
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        const auto fabric = world.fabric(static_cast<int>(rank));
-        run_rank(job, program, software, *fabric, all);
+        const int number = static_cast<int>(rank);
+        const Rig rig = job.rig ? job.rig(world, number) : processor(job, world, number);
+        run_rank(job, program, software, rig, all);
       } catch (...) {
         errors[rank] = std::current_exception();
         world.abort("a rank failed");

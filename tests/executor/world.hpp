@@ -4,13 +4,22 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "executor/runner.hpp"
+#include "executor/thread_fabric.hpp"
 #include "models/plan.hpp"
 
 namespace orrery::executor {
+
+/// What a rank runs on. The fabric goes first, then what carries it.
+struct Rig {
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Fabric> carrier, fabric;
+};
+using MakeRig = std::function<Rig(ThreadWorld& world, int rank)>;
 
 /// What a run is and how it is disturbed.
 struct Job {
@@ -22,6 +31,7 @@ struct Job {
   std::function<void(models::Program&)> tamper = {};
   std::function<void(Kernel&)> disturb = {};
   RunSettings settings = {};
+  MakeRig rig = {};  // nothing: the processor, and threads
 };
 
 /// Tensors of the uncut model by name; in the ring, integers whose bits these doubles are.
@@ -29,7 +39,7 @@ using Tensors = std::map<std::string, std::vector<double>>;
 
 struct Outcome {
   std::vector<StepOutcome> steps;      // of rank 0
-  Tensors gradients;                   // of the first step, before the update
+  Tensors gradients;                   // of the first step, before the update; none of a rig's
   Tensors parameters, first, second;   // after the last
   std::vector<Tensors> of_ranks;       // parameters after the last step, as each rank has them
   std::vector<MeasuredMemory> memory;  // by rank

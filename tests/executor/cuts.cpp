@@ -1,0 +1,116 @@
+#include "tests/executor/cuts.hpp"
+
+namespace orrery::executor {
+
+using models::Model;
+using models::Plan;
+using models::Recompute;
+using models::Zero;
+
+const Outcome& reference(const Cut& cut, Arithmetic arithmetic) {
+  static std::map<std::string, Outcome> known;
+  const std::string key = cut.model.name + std::to_string(cut.model.layers) + " " +
+                          std::to_string(cut.plan.global_batch) + " " +
+                          std::to_string(static_cast<int>(arithmetic)) +
+                          std::to_string(static_cast<int>(cut.plan.precision));
+  const auto found = known.find(key);
+  if (found != known.end()) return found->second;
+  Plan whole = small_plan(cut.plan.global_batch);
+  whole.precision = cut.plan.precision;
+  whole.micro_batch = whole.global_batch;
+  return known[key] =
+             run({.model = cut.model, .plan = whole, .arithmetic = arithmetic, .steps = 3});
+}
+
+std::vector<Cut> cuts() {
+  std::vector<Cut> all;
+  const auto add = [&](std::string name, const Model& model, auto change) {
+    all.push_back(cut(std::move(name), model, change));
+  };
+  for (const Model& model : {small_gpt(), small_llama()}) {
+    const std::string of = " of " + model.name;
+    add("accumulation" + of, model, [](Plan&) {});
+    add("data in buckets" + of, model, [](Plan& p) {
+      p.data = 2;
+      p.bucket = Bytes{1};
+    });
+    add("data behind backward" + of, model, [](Plan& p) {
+      p.data = 4;
+      p.overlap_gradients = false;
+    });
+    add("ZeRO-1" + of, model, [](Plan& p) {
+      p.data = 2;
+      p.zero = Zero::one;
+      p.bucket = Bytes{1};
+    });
+    for (const Zero zero : {Zero::two, Zero::three}) {
+      const std::string stage = zero == Zero::two ? "ZeRO-2" : "ZeRO-3";
+      add(stage + of, model, [&](Plan& p) {
+        p.data = 2;
+        p.zero = zero;
+        p.bucket = Bytes{1};
+      });
+      add(stage + " behind backward" + of, model, [&](Plan& p) {
+        p.data = 2;
+        p.zero = zero;
+        p.overlap_gradients = false;
+      });
+      add(stage + ", data 4, sequence, recomputation" + of, model, [&](Plan& p) {
+        p.tensor = 2;
+        p.data = 4;
+        p.zero = zero;
+        p.sequence_parallel = true;
+        p.recompute = Recompute::full;
+      });
+    }
+    add("tensor 2" + of, model, [](Plan& p) { p.tensor = 2; });
+    add("tensor 4" + of, model, [](Plan& p) { p.tensor = 4; });
+    add("sequence" + of, model, [](Plan& p) {
+      p.tensor = 2;
+      p.sequence_parallel = true;
+      p.micro_batch = 2;
+    });
+    add("recompute attention" + of, model, [](Plan& p) { p.recompute = Recompute::selective; });
+    add("recompute all, sequence" + of, model, [](Plan& p) {
+      p.tensor = 2;
+      p.sequence_parallel = true;
+      p.recompute = Recompute::full;
+    });
+    add("1f1b" + of, model, [](Plan& p) { p.pipeline = 2; });
+    add("tensor, data and pipeline" + of, model, [](Plan& p) {
+      p.tensor = p.data = p.pipeline = 2;
+      p.zero = Zero::one;
+      p.sequence_parallel = true;
+      p.recompute = Recompute::selective;
+    });
+  }
+  const Model four = small_gpt(4);
+  for (const char* schedule : {"naive", "gpipe", "1f1b"}) {
+    add(std::string{schedule} + " on 4 stages", four, [&](Plan& p) {
+      p.pipeline = 4;
+      p.schedule = schedule;
+    });
+  }
+  add("interleaved", four, [](Plan& p) {
+    p.pipeline = p.virtual_stages = 2;
+    p.schedule = "interleaved-1f1b";
+  });
+  add("interleaved, data, ZeRO-1", small_llama(4), [](Plan& p) {
+    p.pipeline = p.virtual_stages = p.data = 2;
+    p.schedule = "interleaved-1f1b";
+    p.zero = Zero::one;
+    p.bucket = Bytes{1};
+  });
+  add("uneven stages", four, [](Plan& p) {
+    p.pipeline = 2;
+    p.stage_layers = {3, 1};
+  });
+  add("tensor 2, data 4", small_llama(), [](Plan& p) {
+    p.tensor = 2;
+    p.data = 4;
+    p.zero = Zero::one;
+  });
+  return all;
+}
+
+}  // namespace orrery::executor

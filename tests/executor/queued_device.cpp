@@ -1,0 +1,304 @@
+#include "tests/executor/queued_device.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "executor/copy_bytes.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::executor {
+
+namespace {
+
+constexpr std::size_t compute = static_cast<std::size_t>(models::Queue::compute);
+
+std::int64_t size_of(const View& view) {
+  return view.elements() * bits(view.dtype) / 8;
+}
+
+}  // namespace
+
+QueuedDevice::QueuedDevice(QueuedSettings settings)
+    : settings_{std::move(settings)}, host_{settings_.arithmetic} {
+  for (int queue = 0; queue < models::queue_count; ++queue) add_lane();
+}
+
+QueuedDevice::~QueuedDevice() {
+  drain();
+  {
+    const std::lock_guard guard{lock_};
+    ends_ = true;
+    changed_.notify_all();
+  }
+  for (const auto& lane : lanes_) {
+    if (lane->thread.joinable()) lane->thread.join();
+  }
+}
+
+std::size_t QueuedDevice::add_lane() {
+  auto lane = std::make_unique<Lane>();
+  lane->unit = std::make_unique<CpuDevice>(settings_.arithmetic);
+  lane->random.seed(static_cast<std::uint32_t>(settings_.seed * 1000 + lanes_.size() + 1));
+  const std::lock_guard guard{lock_};
+  lanes_.push_back(std::move(lane));
+  ensure(lanes_.size() <= HappensBefore::most_lanes, "more lanes than a test's device has");
+  return lanes_.size() - 1;
+}
+
+/// A thread comes with the first task: most queues never have one.
+void QueuedDevice::push(std::size_t lane, Task task) {
+  const std::lock_guard guard{lock_};
+  Lane& to = *lanes_[lane];
+  to.tasks.push_back(std::move(task));
+  if (!to.thread.joinable()) to.thread = std::thread{[this, &to] { work(to); }};
+  changed_.notify_all();
+}
+
+/// Now and then a task begins late.
+void QueuedDevice::dawdle(Lane& lane) {
+  const auto drawn = static_cast<std::int64_t>(lane.random() % 1024);
+  if (drawn < 32) std::this_thread::sleep_for(std::chrono::microseconds{drawn * 10});
+  if (drawn > 512) std::this_thread::yield();
+}
+
+void QueuedDevice::work(Lane& lane) {
+  std::unique_lock guard{lock_};
+  while (true) {
+    changed_.wait(guard, [&] { return ends_ || !lane.tasks.empty(); });
+    if (lane.tasks.empty()) return;
+    Task& task = lane.tasks.front();
+    const bool runs = task.always || !error_;
+    guard.unlock();
+    std::exception_ptr failed;
+    try {
+      dawdle(lane);
+      if (runs) task.work();
+    } catch (...) {
+      failed = std::current_exception();
+    }
+    guard.lock();
+    if (failed && !error_) error_ = failed;
+    lane.tasks.pop_front();
+    changed_.notify_all();
+  }
+}
+
+void QueuedDevice::enqueue(std::size_t lane, std::string_view name,
+                           const std::vector<Touch>& touches, std::function<void()> work) {
+  if (settings_.checks) {
+    order_.begin(lane);
+    for (const Touch& each : touches) {
+      order_.touch(lane, name, each.memory, each.bytes, each.writes);
+    }
+  }
+  push(lane, {std::move(work), false});
+}
+
+void QueuedDevice::release(std::byte* memory) noexcept {
+  drain();
+  host_.release(memory);
+}
+
+void QueuedDevice::drain() noexcept {
+  std::unique_lock guard{lock_};
+  changed_.wait(guard, [&] {
+    return std::all_of(lanes_.begin(), lanes_.end(),
+                       [](const auto& lane) { return lane->tasks.empty(); });
+  });
+}
+
+void QueuedDevice::finish() {
+  const auto queues = static_cast<std::ptrdiff_t>(models::queue_count);
+  {
+    std::unique_lock guard{lock_};
+    changed_.wait(guard, [&] {
+      return std::all_of(lanes_.begin(), lanes_.begin() + queues,
+                         [](const auto& lane) { return lane->tasks.empty(); });
+    });
+    if (error_) std::rethrow_exception(error_);
+  }
+  for (std::size_t lane = 1; lane < models::queue_count; ++lane) {
+    order_.join(HappensBefore::host, order_.now(lane));
+  }
+  order_.forget_ended();
+}
+
+void QueuedDevice::read(const std::byte* from, void* to, Bytes size) {
+  finish();
+  if (settings_.checks) {
+    order_.begin(HappensBefore::host);
+    order_.touch(HappensBefore::host, "read", from, size.count(), false);
+  }
+  copy_bytes(to, from, size.count());
+}
+
+void QueuedDevice::write(const void* from, std::byte* to, Bytes size) {
+  if (settings_.checks) {
+    order_.begin(HappensBefore::host);
+    order_.touch(HappensBefore::host, "write", to, size.count(), true);
+  }
+  copy_bytes(to, from, size.count());
+}
+
+void QueuedDevice::zero(std::byte* memory, Bytes size) {
+  enqueue(compute, "zero", {{memory, size.count(), true}},
+          [this, memory, size] { host_.zero(memory, size); });
+}
+
+void QueuedDevice::copy(const std::byte* from, std::byte* to, Bytes size, models::Queue queue) {
+  enqueue(lane_of(queue), "copy", {{from, size.count(), false}, {to, size.count(), true}},
+          [from, to, size] { copy_bytes(to, from, size.count()); });
+}
+
+void QueuedDevice::run(const Kernel& kernel) {
+  const std::size_t lane = lane_of(kernel.operation->queue);
+  std::vector<Touch> touches;
+  for (const View& each : kernel.reads) touches.push_back({each.data, size_of(each), false});
+  for (const View& each : kernel.writes) touches.push_back({each.data, size_of(each), true});
+  std::vector<View> reads{kernel.reads.begin(), kernel.reads.end()};
+  std::vector<View> writes{kernel.writes.begin(), kernel.writes.end()};
+  CpuDevice* const unit = lanes_[lane]->unit.get();
+  enqueue(lane, kernel.operation->name, touches,
+          [unit, kernel, reads = std::move(reads), writes = std::move(writes)] {
+            Kernel launched = kernel;
+            launched.reads = reads;
+            launched.writes = writes;
+            unit->run(launched);
+          });
+}
+
+Mark QueuedDevice::mark_lane(std::size_t lane) {
+  const auto event = std::make_shared<Event>();
+  event->lane = lane;
+  event->ended = order_.now(lane);
+  const Mark mark{next_event_++};
+  events_[mark.id] = event;
+  push(lane, {[this, event] {
+                const std::chrono::duration<std::int64_t, std::pico> since =
+                    std::chrono::steady_clock::now() - started_;
+                const std::lock_guard guard{lock_};
+                event->reached = true;
+                event->time = Time{since.count()};
+                changed_.notify_all();
+              },
+              true});
+  return mark;
+}
+
+void QueuedDevice::wait_lane(std::size_t lane, Mark until) {
+  const std::shared_ptr<Event> event = events_.at(until.id);
+  order_.join(lane, event->ended);
+  push(lane, {[this, event] {
+                std::unique_lock guard{lock_};
+                changed_.wait(guard, [&] { return event->reached; });
+              },
+              true});
+}
+
+void QueuedDevice::wait(models::Queue queue, Mark until) {
+  const auto marked = static_cast<models::Queue>(events_.at(until.id)->lane);
+  if (settings_.forget && settings_.forget(queue, marked)) return;
+  wait_lane(lane_of(queue), until);
+}
+
+bool QueuedDevice::reached(Mark mark) {
+  const std::lock_guard guard{lock_};
+  if (error_) std::rethrow_exception(error_);
+  return events_.at(mark.id)->reached;
+}
+
+Time QueuedDevice::time_of(Mark mark) {
+  const std::lock_guard guard{lock_};
+  ensure(events_.at(mark.id)->reached, "the time of a mark that no queue has reached");
+  return events_.at(mark.id)->time;
+}
+
+void QueuedDevice::forget_marks() {
+  events_.clear();
+}
+
+QueuedFabric::QueuedFabric(ThreadWorld& world, int rank, QueuedDevice& device)
+    : world_{world}, rank_{rank}, device_{device} {}
+
+QueuedFabric::~QueuedFabric() {
+  device_.drain();  // lanes call the fabrics
+}
+
+/// Each of the two queues that collectives run on counts a group's on its own.
+GroupId QueuedFabric::make_group(std::span<const int> members) {
+  groups_.emplace_back(members.begin(), members.end());
+  for (const auto& [lane, fabric] : fabrics_) {
+    for (int queue = 0; queue < 2; ++queue) fabric->make_group(members);
+  }
+  return static_cast<GroupId>(groups_.size() - 1);
+}
+
+Fabric& QueuedFabric::on_lane(std::size_t lane) {
+  std::unique_ptr<Fabric>& fabric = fabrics_[lane];
+  if (fabric) return *fabric;
+  fabric = world_.fabric(rank_);
+  for (const std::vector<int>& members : groups_) {
+    for (int queue = 0; queue < 2; ++queue) fabric->make_group(members);
+  }
+  return *fabric;
+}
+
+Request QueuedFabric::keep(Open open) {
+  open_.emplace(++last_, open);
+  return {last_};
+}
+
+Request QueuedFabric::start(const CollectiveCall& call) {
+  using models::Collective;
+  const std::size_t lane = QueuedDevice::lane_of(call.queue);
+  const auto members = static_cast<std::int64_t>(groups_.at(call.group).size());
+  const std::int64_t size = call.count * executor::size_of(call.element);
+  const bool all = call.kind == Collective::all_to_all;
+  const bool scatters = call.kind == Collective::reduce_scatter;
+  const bool gathers = call.kind == Collective::all_gather;
+  CollectiveCall carried = call;
+  carried.group = 2 * call.group + (call.queue == models::Queue::data ? 1 : 0);
+  Fabric& fabric = on_lane(lane);
+  device_.enqueue(lane, models::name(call.kind),
+                  {{call.send, size * (all || scatters ? members : 1), false},
+                   {call.receive, size * (all || gathers ? members : 1), true}},
+                  [&fabric, carried] { fabric.wait(fabric.start(carried)); });
+  return keep({device_.mark_lane(lane), call.queue});
+}
+
+Request QueuedFabric::transfer(const TransferCall& call, bool sends) {
+  const std::vector<int>& members = groups_.at(call.group);
+  const auto me =
+      static_cast<int>(std::find(members.begin(), members.end(), rank_) - members.begin());
+  const Way way{static_cast<int>(call.group), sends ? me : call.peer, sends ? call.peer : me};
+  if (ways_.count(way) == 0) ways_[way] = device_.add_lane();
+  const std::size_t lane = ways_[way];
+  TransferCall carried = call;
+  carried.group = 2 * call.group;
+  Fabric& fabric = on_lane(lane);
+  device_.wait_lane(lane, device_.mark(call.queue));
+  device_.enqueue(lane, sends ? "send" : "receive", {{call.buffer, call.bytes, !sends}},
+                  [&fabric, carried, sends] {
+                    fabric.wait(sends ? fabric.send(carried) : fabric.receive(carried));
+                  });
+  return keep({device_.mark_lane(lane), call.queue, true});
+}
+
+Request QueuedFabric::send(const TransferCall& call) {
+  return transfer(call, true);
+}
+Request QueuedFabric::receive(const TransferCall& call) {
+  return transfer(call, false);
+}
+
+bool QueuedFabric::test(Request request) {
+  return device_.reached(open_.at(request.id).done);
+}
+
+void QueuedFabric::wait(Request request) {
+  const Open open = open_.at(request.id);
+  if (open.transfer) device_.wait_lane(QueuedDevice::lane_of(open.queue), open.done);
+  open_.erase(request.id);
+}
+
+}  // namespace orrery::executor

@@ -1,0 +1,150 @@
+#pragma once
+// A GPU made of threads. QueuedDevice has CUDA's manners: its queues do in order what was enqueued,
+// whenever they like; marks and waits put queues in order, `write` overtakes all of them, and only
+// `finish` and `read` bring the host behind them. QueuedFabric has NCCL's: collectives run on the
+// call's queue, transfers each way on a queue of their own, and a send stays there until it is
+// taken. What they compute is the CPU's.
+//
+// Every touch of memory is checked (happens_before.hpp), so a missing wait is an error and not a
+// chance; random delays make it one of the computed bits too.
+
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "executor/cpu/cpu_device.hpp"
+#include "executor/thread_fabric.hpp"
+#include "tests/executor/happens_before.hpp"
+
+namespace orrery::executor {
+
+struct QueuedSettings {
+  Arithmetic arithmetic = Arithmetic::real;
+  std::uint64_t seed = 1;  // of the delays
+  bool checks = true;      // of every touch
+  /// Planted: is this wait of one queue for a mark on another left out?
+  std::function<bool(models::Queue waits, models::Queue marked)> forget = {};
+};
+
+class QueuedDevice final : public Device {
+ public:
+  explicit QueuedDevice(QueuedSettings settings);
+  ~QueuedDevice() override;
+
+  std::string description() const override { return "threads as queues"; }
+  bool synchronous() const override { return false; }
+  std::string refusal(const models::Operation& op) const override { return host_.refusal(op); }
+
+  std::byte* allocate(Bytes size) override { return host_.allocate(size); }
+  void release(std::byte* memory) noexcept override;
+  void read(const std::byte* from, void* to, Bytes size) override;
+  void write(const void* from, std::byte* to, Bytes size) override;
+  void zero(std::byte* memory, Bytes size) override;
+  void run(const Kernel& kernel) override;
+  void copy(const std::byte* from, std::byte* to, Bytes size, models::Queue queue) override;
+
+  Mark mark(models::Queue queue) override { return mark_lane(lane_of(queue)); }
+  void wait(models::Queue queue, Mark until) override;
+  void finish() override;
+  Time time_of(Mark mark) override;
+  void forget_marks() override;
+
+  // For a fabric on this device's queues, and on lanes of its own beside them.
+  struct Touch {
+    const std::byte* memory;
+    std::int64_t bytes;
+    bool writes;
+  };
+  static std::size_t lane_of(models::Queue queue) { return static_cast<std::size_t>(queue); }
+  std::size_t add_lane();
+  void enqueue(std::size_t lane, std::string_view name, const std::vector<Touch>& touches,
+               std::function<void()> work);
+  Mark mark_lane(std::size_t lane);
+  void wait_lane(std::size_t lane, Mark until);
+  bool reached(Mark mark);
+  /// All lanes have ended, well or not.
+  void drain() noexcept;
+
+ private:
+  struct Event {
+    std::size_t lane = 0;
+    HappensBefore::Clock ended{};
+    bool reached = false;
+    Time time{};
+  };
+  struct Task {
+    std::function<void()> work;
+    bool always = false;  // marks and waits, also behind a failure
+  };
+  struct Lane {
+    std::deque<Task> tasks;  // the first one is running
+    std::unique_ptr<CpuDevice> unit;
+    std::minstd_rand random;
+    std::thread thread;
+  };
+
+  void push(std::size_t lane, Task task);
+  void work(Lane& lane);
+  static void dawdle(Lane& lane);
+
+  QueuedSettings settings_;
+  CpuDevice host_;
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  HappensBefore order_;  // of the host's thread alone
+  std::mutex lock_;
+  std::condition_variable changed_;
+  std::vector<std::unique_ptr<Lane>> lanes_;  // models::Queue's first
+  std::map<std::uint32_t, std::shared_ptr<Event>> events_;
+  std::uint32_t next_event_ = 0;
+  std::exception_ptr error_;
+  bool ends_ = false;
+};
+
+class QueuedFabric final : public Fabric {
+ public:
+  QueuedFabric(ThreadWorld& world, int rank, QueuedDevice& device);
+  ~QueuedFabric() override;
+
+  std::string_view name() const override { return "queued"; }
+  int rank() const override { return rank_; }
+  int ranks() const override { return world_.ranks(); }
+  GroupId make_group(std::span<const int> members) override;
+  Request start(const CollectiveCall& call) override;
+  Request send(const TransferCall& call) override;
+  Request receive(const TransferCall& call) override;
+  bool test(Request request) override;
+  void wait(Request request) override;
+  void abort(std::string_view why) noexcept override { world_.abort(why); }
+
+ private:
+  struct Open {
+    Mark done;
+    models::Queue queue;
+    bool transfer = false;
+  };
+  using Way = std::array<int, 3>;  // group, from, to
+
+  Fabric& on_lane(std::size_t lane);
+  Request transfer(const TransferCall& call, bool sends);
+  Request keep(Open open);
+
+  ThreadWorld& world_;
+  int rank_;
+  QueuedDevice& device_;
+  std::vector<std::vector<int>> groups_;
+  std::map<std::size_t, std::unique_ptr<Fabric>> fabrics_;  // each called by one lane's thread
+  std::map<Way, std::size_t> ways_;
+  std::map<std::uint64_t, Open> open_;
+  std::uint64_t last_ = 0;
+};
+
+}  // namespace orrery::executor
