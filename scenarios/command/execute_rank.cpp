@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <thread>
@@ -53,11 +54,17 @@ class Voice {
       log_ << Json{{"step", step.index},
                    {"loss", step.loss},
                    {"gradient_norm", step.gradient_norm},
+                   {"loss_scale", step.loss_scale},
+                   {"skipped_updates", step.skipped},
                    {"step_time_s", step.seconds},
                    {"tokens_per_s", rate}}
                   .dump()
            << '\n'
            << std::flush;
+    }
+    if (step.skipped > 0 && !std::isfinite(step.gradient_norm)) {
+      fmt::print(stderr, "step {} of {}  its gradients overflow: no update, half the loss scale\n",
+                 step.index + 1, steps_);
     }
     if (metrics_) show(step, rate);
     const auto now = executor::Clock::now();
@@ -114,7 +121,12 @@ class RankRun {
       }
       begun_ = executor::Clock::now();
       const executor::StepOutcome outcome = runner_.step(index);
-      steps_.push_back({index, in_seconds(outcome.wall), outcome.loss, outcome.gradient_norm});
+      steps_.push_back({.index = index,
+                        .seconds = in_seconds(outcome.wall),
+                        .loss = outcome.loss,
+                        .gradient_norm = outcome.gradient_norm,
+                        .loss_scale = outcome.loss_scale,
+                        .skipped = outcome.skipped});
       voice_.say(steps_.back());
       after(index + 1);
     }

@@ -40,6 +40,8 @@ struct MeasuredStep {
   double seconds = 0;  // of the slowest rank
   double loss = 0;
   double gradient_norm = 0;
+  double loss_scale = 1;     // of backward, in fp16
+  std::int64_t skipped = 0;  // updates left out so far
 };
 
 /// What rank 0 knows at the end.
