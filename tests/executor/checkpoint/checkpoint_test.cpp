@@ -254,6 +254,25 @@ TEST_CASE("An empty folder has no checkpoint; two are kept") {
   CHECK_FALSE(fs::exists(folder.path + "/step-0000000020"));
 }
 
+TEST_CASE("The scale of the loss is kept where there is one") {
+  const Folder folder;
+  Held held = whole();
+  held.fill(1);
+  const Checkpoints checkpoints{{.folder = folder.path}, small_run()};
+  CheckpointState state = held.state();
+  LossScaleState loaded{.value = -1, .good = -1, .skipped = -1};
+  state.load_loss_scale = [&](const LossScaleState& found) { loaded = found; };
+  checkpoints.save(state, 10);
+  checkpoints.restore(state, 10);
+  CHECK(loaded.value == -1);
+  state.loss_scale = LossScaleState{.value = 0.5, .good = 1999, .skipped = 17};
+  checkpoints.save(state, 20);
+  checkpoints.restore(state, 20);
+  CHECK(loaded.value == 0.5);
+  CHECK(loaded.good == 1999);
+  CHECK(loaded.skipped == 17);
+}
+
 TEST_CASE("Whatever step of a save a run dies after, the newest checkpoint is whole") {
   // Version 1 at step 10 and version 2 at step 20 are there; a process dies in version 3's save,
   // after its first, second, ... step. Then the newest one is 20 or 30, with all that it had.
