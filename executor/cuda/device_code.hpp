@@ -118,6 +118,13 @@ __device__ T smaller(T a, T b) {
   return b < a ? b : a;
 }
 
+/// Brings the line of memory into the second-level cache.
+__device__ inline void prefetch([[maybe_unused]] const void* place) {
+#ifndef ORRERY_EMULATED
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(place));
+#endif
+}
+
 /// N numbers that are moved at once, in 16-byte accesses where they lie so.
 template <class T, int N>
 struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) Pack {
@@ -173,6 +180,23 @@ __device__ inline std::int64_t thread_of_grid() {
   return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
 
+/// Two numbers that are summed up together.
+template <class C>
+struct Two {
+  C a, b;
+
+  friend __device__ Two operator+(const Two& x, const Two& y) { return {x.a + y.a, x.b + y.b}; }
+};
+
+template <class T>
+__device__ T from_lane(T value, unsigned across) {
+  return __shfl_xor_sync(whole_warp, value, static_cast<int>(across));
+}
+template <class C>
+__device__ Two<C> from_lane(const Two<C>& value, unsigned across) {
+  return {from_lane(value.a, across), from_lane(value.b, across)};
+}
+
 struct Sum {
   template <class T>
   __device__ T operator()(T a, T b) const {
@@ -193,7 +217,7 @@ template <class Join, class T>
 __device__ T of_group(T value, unsigned lanes, Join join) {
   const unsigned width = lanes < warp_lanes ? lanes : warp_lanes;
   for (unsigned step = width / 2; step > 0; step /= 2) {
-    value = join(value, __shfl_xor_sync(whole_warp, value, static_cast<int>(step)));
+    value = join(value, from_lane(value, step));
   }
   if (lanes <= warp_lanes) return value;
   __shared__ T of_warps[warp_lanes];

@@ -8,8 +8,11 @@ namespace orrery::executor::cuda {
 
 namespace {
 
-/// Registers for x, its gradient and the sums of both gradients leave room for so many threads.
+/// Registers for x, its gradient and the sums of both gradients leave room for so many threads and
+/// so many packs of a row in each: 8,192 columns of 16 bits. Sums of columns beyond them go through
+/// the cache.
 constexpr unsigned most_lanes = 512;
+constexpr int held_backward = 2;
 
 /// Threads of the backward pass: four blocks of 128 on each of an H100's 132 multiprocessors; a
 /// constant, so that sums have the same order on every GPU.
@@ -23,8 +26,8 @@ struct Statistics {
 };
 
 /// mean and 1 / sqrt(variance + epsilon); the mean is 0 where none is taken off.
-template <class T>
-__device__ Statistics<Compute<T>> statistics_of(const Row<T>& x, const RowPlace& place, int n,
+template <class T, int held>
+__device__ Statistics<Compute<T>> statistics_of(const Row<T, held>& x, const RowPlace& place, int n,
                                                 Mean kind, Compute<T> epsilon) {
   using C = Compute<T>;
   C mean{};
@@ -100,17 +103,18 @@ template <class T>
 class ColumnSum {
  public:
   using C = Compute<T>;
-  static constexpr int width = Row<T>::width;
+  using Columns = Row<T, held_backward>;
+  static constexpr int width = Columns::width;
 
-  __device__ ColumnSum(C* sums, const Row<T>& columns, int n)
+  __device__ ColumnSum(C* sums, const Columns& columns, int n)
       : sums_{sums}, columns_{columns}, n_{n} {
     if (sums_ == nullptr) return;
-    for (int at = columns_.first(held_packs); at < n_; at += columns_.stride()) {
+    for (int at = columns_.first(held_backward); at < n_; at += columns_.stride()) {
       for (int j = 0; j < width && at + j < n_; ++j) sums_[at + j] = C{};
     }
   }
   __device__ void add(int at, int k, int j, C value) {
-    if (k < held_packs) {
+    if (k < held_backward) {
       held_[k][j] += value;
     } else if (sums_ != nullptr && at + j < n_) {
       sums_[at + j] += value;
@@ -119,7 +123,7 @@ class ColumnSum {
   __device__ void write() const {
     if (sums_ == nullptr) return;
 #pragma unroll
-    for (int k = 0; k < held_packs; ++k) {
+    for (int k = 0; k < held_backward; ++k) {
 #pragma unroll
       for (int j = 0; j < width; ++j) {
         if (columns_.first(k) + j < n_) sums_[columns_.first(k) + j] = held_[k][j];
@@ -129,10 +133,21 @@ class ColumnSum {
 
  private:
   C* sums_;
-  const Row<T>& columns_;
+  const Columns& columns_;
   int n_;
-  C held_[held_packs][width] = {};
+  C held_[held_backward][width] = {};
 };
+
+/// Asks for this thread's part of a row, which it will read in a while.
+template <class T>
+__device__ void expect(const T* matrix, const RowPlace& place) {
+  constexpr int line = 128 / static_cast<int>(sizeof(T));
+  if (matrix == nullptr) return;
+  for (int at = static_cast<int>(place.lane) * line; at < place.n;
+       at += static_cast<int>(place.lanes) * line) {
+    prefetch(matrix + place.first + at);
+  }
+}
 
 /// With g = dy weight and z the normalised x:
 ///   dx = (g - mean(g) - z mean(g z)) / deviation [+ residual];  dweight += dy z;  dbias += dy
@@ -141,19 +156,24 @@ class ColumnSum {
 template <class T>
 __global__ void __launch_bounds__(most_lanes) norm_backward_rows(Backward<T> of) {
   using C = Compute<T>;
-  constexpr int width = Row<T>::width;
+  using Columns = Row<T, held_backward>;
+  constexpr int width = Columns::width;
   const int n = of.rows.n;
   RowPlace nowhere;
   nowhere.lane = threadIdx.x % of.rows.lanes;
   nowhere.lanes = of.rows.lanes;
-  const Row<T> columns{nullptr, nowhere};
+  const Columns columns{nullptr, nowhere};
   const std::int64_t own = of.rows.of_group(blockIdx.x) * n;
   ColumnSum<T> weight_sum{of.weight_sums + own, columns, n};
   ColumnSum<T> bias_sum{of.bias_sums == nullptr ? nullptr : of.bias_sums + own, columns, n};
   // Groups without a row left still take part in the sums of their block.
   for (std::int64_t pass = blockIdx.x; of.rows.of_block(pass) < of.rows.count; pass += gridDim.x) {
     const RowPlace place = of.rows.place(of.rows.of_group(pass));
-    const Row<T> x{of.x, place}, dy{of.gradient, place};
+    const RowPlace next = of.rows.place(of.rows.of_group(pass + gridDim.x));
+    expect(of.x, next);
+    expect(of.gradient, next);
+    expect(of.residual, next);
+    const Columns x{of.x, place}, dy{of.gradient, place};
     const Statistics<C> with = statistics_of(x, place, n, of.mean, of.epsilon);
     C sum_g{}, sum_gz{};
     x.visit([&](int at, const auto& pack, int k) {
@@ -166,11 +186,9 @@ __global__ void __launch_bounds__(most_lanes) norm_backward_rows(Backward<T> of)
         sum_gz += g * (widen_to<C>(pack.of[j]) - with.mean) * with.inverse;
       }
     });
-    C mean_g{};
-    if (of.mean == Mean::taken_off) {
-      mean_g = of_group(sum_g, of.rows.lanes, Sum{}) / static_cast<C>(n);
-    }
-    const C mean_gz = of_group(sum_gz, of.rows.lanes, Sum{}) / static_cast<C>(n);
+    const Two<C> sums = of_group(Two<C>{sum_g, sum_gz}, of.rows.lanes, Sum{});
+    const C mean_g = of.mean == Mean::taken_off ? sums.a / static_cast<C>(n) : C{};
+    const C mean_gz = sums.b / static_cast<C>(n);
     x.visit([&](int at, auto pack, int k) {
       const auto weight = load<width>(of.weight, at, n, of.rows.aligned);
       const auto gradient = dy.pack(at, k);
@@ -256,8 +274,8 @@ void pass(const Call& call, const Parts& parts) {
                   Pass<T>{from, to, call.in(0).shape[2], parts.passed});
 }
 
-RowShare share_of(std::int64_t n, models::DType format) {
-  return share_of_rows(n, 128 / bits(format), most_lanes);
+RowShare backward_share(std::int64_t n, models::DType format) {
+  return share_of_rows(n, 128 / bits(format), most_lanes, held_backward);
 }
 unsigned backward_blocks(std::int64_t rows, const RowShare& share) {
   return static_cast<unsigned>(
@@ -272,7 +290,7 @@ void norm(const Call& call) {
     using T = typename decltype(type)::type;
     for (int p = 0; p < parts.count; ++p) {
       const Part& part = parts.of[p];
-      const RowShare share = share_of(part.n, call.in(0).dtype);
+      const RowShare share = share_of_rows(part.n, per_access<T>, most_lanes);
       Forward<T> of{};
       of.mean = mean_of(call);
       of.epsilon = static_cast<Compute<T>>(call.operation().epsilon);
@@ -290,7 +308,7 @@ void norm(const Call& call) {
 /// A row of sums for each group, of weights and of biases.
 std::int64_t norm_backward_scratch(const View& x, const View& weight) {
   const std::int64_t n = weight.shape[2], compute = x.dtype == models::DType::fp64 ? 8 : 4;
-  const RowShare share = share_of(n, x.dtype);
+  const RowShare share = backward_share(n, x.dtype);
   const std::int64_t groups = std::int64_t{backward_blocks(x.elements() / n, share)} * share.rows();
   return 2 * groups * n * compute;
 }
@@ -302,7 +320,7 @@ void norm_backward(const Call& call) {
     using G = typename decltype(sums)::type;
     for (int p = 0; p < parts.count; ++p) {
       const Part& part = parts.of[p];
-      const RowShare share = share_of(part.n, call.in(0).dtype);
+      const RowShare share = backward_share(part.n, call.in(0).dtype);
       Backward<T> of{};
       of.mean = mean_of(call);
       of.epsilon = static_cast<Compute<T>>(call.operation().epsilon);

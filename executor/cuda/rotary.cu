@@ -105,7 +105,8 @@ void rotary(const Call& call) {
   with_format(view.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     T* x = call.write<T>(0);
-    heads.aligned = aligned(heads.half, per_access<T>, x) && heads.columns % per_access<T> == 0;
+    heads.aligned =
+        on_16_bytes(x) && heads.half % per_access<T> == 0 && heads.columns % per_access<T> == 0;
     const std::int64_t threads = heads.rows * quotient_up(heads.half, per_access<T>);
     const Grid grid{{static_cast<unsigned>(quotient_up(threads, block_threads)),
                      static_cast<unsigned>(quotient_up(heads.count, at_once))},

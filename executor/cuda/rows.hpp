@@ -10,7 +10,7 @@
 
 namespace orrery::executor::cuda {
 
-/// Packs of a row that a thread keeps.
+/// Packs of a row that a thread keeps, where it keeps little else.
 inline constexpr int held_packs = 4;
 
 /// Where a row lies: `n` columns, of which only packs that touch [begin, end) are read, the others
@@ -25,8 +25,8 @@ struct RowPlace {
   __device__ bool has(int column) const { return column >= 0 && column < n; }
 };
 
-/// What one thread has of a row.
-template <class T>
+/// What one thread has of a row, `held` packs of it in registers.
+template <class T, int held = held_packs>
 class Row {
  public:
   static constexpr int width = per_access<T>;
@@ -35,23 +35,23 @@ class Row {
   __device__ Row(const T* matrix, const RowPlace& place)
       : row_{matrix + place.first}, place_{place} {
 #pragma unroll
-    for (int k = 0; k < held_packs; ++k) held_[k] = read(first(k));
+    for (int k = 0; k < held; ++k) held_[k] = read(first(k));
   }
 
-  /// f(first column, pack, k) for this thread's packs, the k-th of them; k = held_packs for all
+  /// f(first column, pack, k) for this thread's packs, the k-th of them; k = held for all
   /// that are not held.
   template <class F>
   __device__ void visit(F f) const {
 #pragma unroll
-    for (int k = 0; k < held_packs; ++k) {
+    for (int k = 0; k < held; ++k) {
       if (first(k) < place_.n) f(first(k), held_[k], k);
     }
-    for (int at = first(held_packs); at < place_.n; at += stride()) f(at, read(at), held_packs);
+    for (int at = first(held); at < place_.n; at += stride()) f(at, read(at), held);
   }
 
   /// What `visit` of another row of the same place would be given.
   __device__ Numbers pack(int at, int k) const {
-    return k < held_packs ? held_[k] : read(at);
+    return k < held ? held_[k] : read(at);
   }
 
   __device__ int first(int k) const {
@@ -70,7 +70,7 @@ class Row {
 
   const T* row_;
   RowPlace place_;
-  Numbers held_[held_packs];
+  Numbers held_[held];
 };
 
 /// Rows of matrices of one shape, or `runs` side by side in each of them.
@@ -112,8 +112,9 @@ struct RowShare {
 };
 
 /// Enough lanes to hold a row of n numbers in packs of `width`, if so many are allowed.
-inline RowShare share_of_rows(std::int64_t n, int width, unsigned most_lanes) {
-  const std::int64_t wanted = std::max<std::int64_t>(quotient_up(n, width * held_packs), 1);
+inline RowShare share_of_rows(std::int64_t n, int width, unsigned most_lanes,
+                              int held = held_packs) {
+  const std::int64_t wanted = std::max<std::int64_t>(quotient_up(n, width * held), 1);
   const auto lanes = static_cast<unsigned>(
       std::bit_ceil(static_cast<std::uint64_t>(std::min<std::int64_t>(wanted, most_lanes))));
   return {lanes, std::max(lanes, 4 * warp_lanes)};

@@ -138,7 +138,9 @@ inline unsigned __float_as_uint(float value) {
 inline float __uint_as_float(unsigned value) {
   return std::bit_cast<float>(value);
 }
-inline long long __double_as_longlong(double value) { return std::bit_cast<long long>(value); }
+inline long long __double_as_longlong(double value) {
+  return std::bit_cast<long long>(value);
+}
 inline int __popc(unsigned value) {
   return std::popcount(value);
 }

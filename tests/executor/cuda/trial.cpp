@@ -1,0 +1,227 @@
+#include "tests/executor/cuda/trial.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+#include <memory>
+
+#include "executor/cpu/cpu_device.hpp"
+#include "executor/cuda/kernels.hpp"
+#include "executor/half.hpp"
+#include "executor/random.hpp"
+#include "tests/executor/cuda/device_array.hpp"
+
+namespace orrery::executor::cuda {
+
+namespace {
+
+/// Calls `f` with a value of the type that a format is stored as.
+template <class F>
+void with_stored(DType dtype, F f) {
+  switch (dtype) {
+    case DType::fp64:
+      return f(double{});
+    case DType::bf16:
+      return f(Bf16{});
+    case DType::fp16:
+      return f(Fp16{});
+    case DType::int64:
+      return f(std::int64_t{});
+    case DType::int32:
+      return f(std::int32_t{});
+    default:
+      return f(float{});
+  }
+}
+
+std::vector<std::byte> stored(DType dtype, std::int64_t count, const Fill& fill) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(count * bits(dtype) / 8), std::byte{0xff});
+  if (!fill) return bytes;
+  with_stored(dtype, [&](auto value) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      if constexpr (std::is_class_v<decltype(value)>) {
+        narrow(static_cast<float>(fill(i)), value);
+      } else {
+        value = static_cast<decltype(value)>(fill(i));
+      }
+      std::memcpy(bytes.data() + static_cast<std::size_t>(i) * sizeof(value), &value,
+                  sizeof(value));
+    }
+  });
+  return bytes;
+}
+
+Numbers numbers(DType dtype, const std::byte* bytes, std::int64_t count) {
+  Numbers all;
+  with_stored(dtype, [&](auto value) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::memcpy(&value, bytes + static_cast<std::size_t>(i) * sizeof(value), sizeof(value));
+      if constexpr (std::is_class_v<decltype(value)>) {
+        all.push_back(widened(value));
+      } else {
+        all.push_back(static_cast<double>(value));
+      }
+    }
+  });
+  return all;
+}
+
+/// Sums of some hundred terms in fp32 and fp64; one rounding to the next in 16 bits.
+double unit_of(DType dtype) {
+  switch (dtype) {
+    case DType::fp64:
+      return 1e-13;
+    case DType::bf16:
+      return 0x1p-7;
+    case DType::fp16:
+      return 0x1p-10;
+    case DType::int32:
+    case DType::int64:
+      return 0;
+    default:
+      return 1e-5;
+  }
+}
+
+std::int64_t count_of(const Shape& shape) {
+  return shape[0] * shape[1] * shape[2];
+}
+
+}  // namespace
+
+Fill normal(std::uint64_t stream) {
+  return [random = RandomStream{5, stream}](std::int64_t i) {
+    return random.normal(static_cast<std::uint64_t>(i));
+  };
+}
+Fill constant(double value) {
+  return [value](std::int64_t) { return value; };
+}
+Fill integers(std::int64_t count) {
+  return [random = RandomStream{6, 1}, count](std::int64_t i) {
+    const std::uint64_t drawn = random.bits(static_cast<std::uint64_t>(i));
+    return static_cast<double>(drawn % static_cast<std::uint64_t>(count));
+  };
+}
+
+Trial::Trial(OpKind kind, std::string name) {
+  operation.kind = kind;
+  operation.name = std::move(name);
+  operation.epsilon = 1e-5;
+}
+
+Trial& Trial::read(DType dtype, Shape shape, const Fill& fill) {
+  reads_.push_back(operands_.size());
+  operands_.push_back({dtype, shape, stored(dtype, count_of(shape), fill)});
+  return *this;
+}
+Trial& Trial::write(DType dtype, Shape shape, const Fill& fill) {
+  writes_.push_back(operands_.size());
+  operands_.push_back({dtype, shape, stored(dtype, count_of(shape), fill)});
+  return *this;
+}
+Trial& Trial::write_over(std::size_t index) {
+  writes_.push_back(reads_[index]);
+  return *this;
+}
+Trial& Trial::askew(std::int64_t elements) {
+  askew_ = elements;
+  return *this;
+}
+
+Trial::Views Trial::views(const std::function<std::byte*(std::size_t)>& place) const {
+  const auto view = [&](std::size_t i) {
+    return View{place(i), operands_[i].dtype, operands_[i].shape};
+  };
+  Views all;
+  for (const std::size_t i : reads_) all.reads.push_back(view(i));
+  for (const std::size_t i : writes_) all.writes.push_back(view(i));
+  return all;
+}
+
+Kernel Trial::kernel(const Views& views) const {
+  Kernel kernel;
+  kernel.operation = &operation;
+  kernel.reads = views.reads;
+  kernel.writes = views.writes;
+  kernel.model = &model;
+  kernel.place = place;
+  kernel.adam = adam;
+  return kernel;
+}
+
+std::vector<Numbers> Trial::by_cpu() const {
+  std::vector<Operand> copies = operands_;
+  const Views all = views([&](std::size_t i) { return copies[i].bytes.data(); });
+  CpuDevice{}.run(kernel(all));
+  std::vector<Numbers> results;
+  for (const View& each : all.writes) {
+    results.push_back(numbers(each.dtype, each.data, each.elements()));
+  }
+  return results;
+}
+
+std::vector<Numbers> Trial::by_gpu() const {
+  std::vector<std::unique_ptr<DeviceArray<std::byte>>> arrays;
+  const auto ahead = [&](std::size_t i) { return askew_ * bits(operands_[i].dtype) / 8; };
+  for (std::size_t i = 0; i < operands_.size(); ++i) {
+    std::vector<std::byte> bytes(static_cast<std::size_t>(ahead(i)));
+    bytes.insert(bytes.end(), operands_[i].bytes.begin(), operands_[i].bytes.end());
+    arrays.push_back(std::make_unique<DeviceArray<std::byte>>(bytes));
+  }
+  const Views all = views([&](std::size_t i) { return arrays[i]->data() + ahead(i); });
+  const DeviceArray<std::byte> scratch{std::vector<std::byte>(
+      static_cast<std::size_t>(scratch_bytes(operation, all.reads, all.writes)), std::byte{0xff})};
+  launch_kernel(kernel(all), nullptr, scratch.data());
+  finish_device();
+  scratch.values();  // nothing written beside it
+  std::vector<Numbers> results;
+  for (const std::size_t i : writes_) {
+    const std::vector<std::byte> bytes = arrays[i]->values();
+    results.push_back(
+        numbers(operands_[i].dtype, bytes.data() + ahead(i), count_of(operands_[i].shape)));
+  }
+  return results;
+}
+
+void Trial::check(double unit) const {
+  const std::vector<Numbers> found = by_gpu(), expected = by_cpu();
+  for (std::size_t w = 0; w < writes_.size(); ++w) {
+    const double allowed = unit > 0 ? unit : unit_of(operands_[writes_[w]].dtype);
+    double largest = 0;
+    for (const double each : expected[w]) {
+      if (std::isfinite(each)) largest = std::max(largest, std::abs(each));
+    }
+    std::size_t wrong = 0;
+    while (wrong < expected[w].size()) {
+      const double a = found[w][wrong], b = expected[w][wrong];
+      const bool same = a == b || std::abs(a - b) <= allowed * (std::abs(b) + largest / 16);
+      if (!same) break;
+      ++wrong;
+    }
+    if (wrong == expected[w].size()) continue;
+    INFO("operand " << w << ", element " << wrong << " of " << expected[w].size());
+    CHECK(found[w][wrong] == Approx(expected[w][wrong]).epsilon(allowed));
+  }
+  CHECK(by_gpu() == found);  // the same call gives the same bits
+}
+
+DType state_beside(DType storage) {
+  return storage == DType::fp64 ? DType::fp64 : DType::fp32;
+}
+
+void for_each_format(const std::function<void(DType)>& test) {
+  for (const DType each : {DType::fp32, DType::fp64, DType::bf16, DType::fp16}) {
+    INFO("stored in " << name(each));
+    test(each);
+  }
+}
+
+void for_each_pair(const std::function<void(DType, DType)>& test) {
+  for_each_format([&](DType storage) {
+    test(storage, storage);
+    if (storage != state_beside(storage)) test(storage, state_beside(storage));
+  });
+}
+
+}  // namespace orrery::executor::cuda
