@@ -78,8 +78,8 @@ class Fabric {
   /// Called by all ranks of the world, members or not, in the same order. Members are world ranks
   /// in group order, all different.
   virtual GroupId make_group(std::span<const int> members) = 0;
-  /// Member `from` will send to member `to`. Called like make_group, for fabrics that make a
-  /// connection for each such way; without it they do so at the first transfer.
+  /// Member `from` will send to member `to`. Called like make_group, before the first transfer that
+  /// way, for fabrics that need a connection for each.
   virtual void connect(GroupId /*group*/, int /*from*/, int /*to*/) {}
 
   /// Start and return. Errors of all four: RunFailure (a peer vanished, aborted, the deadline).

@@ -64,7 +64,6 @@ class NcclFabric final : public Fabric {
     bool transfer = false;
   };
 
-  Lane& lane_of(const Way& way);
   void keep_order(Group& group, Queue queue);
   void issue(const Group& group, const CollectiveCall& call, Stream stream);
   const std::byte* copied_aside(const CollectiveCall& call, std::int64_t bytes);
@@ -145,16 +144,12 @@ GroupId NcclFabric::make_group(std::span<const int> members) {
 
 void NcclFabric::connect(GroupId group, int from, int to) {
   const int index = groups_.at(group).index;
-  if (index == from || index == to) lane_of({group, from, to});
-}
-
-NcclFabric::Lane& NcclFabric::lane_of(const Way& way) {
-  const auto known = ways_.find(way);
-  if (known != ways_.end()) return known->second;
+  const Way way{group, from, to};
+  if ((index != from && index != to) || ways_.count(way) > 0) return;
   const int streams = models::queue_count - 1 + static_cast<int>(ways_.size()) + 1;
   const std::string why = shared_connections(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS"), streams);
   if (!why.empty()) throw RunFailure{Exit::invalid_program, why};
-  const bool sends = groups_.at(way.group).index == way.from;
+  const bool sends = index == from;
   Lane lane;
   int least = 0, greatest = 0;
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "making streams");
@@ -167,7 +162,6 @@ NcclFabric::Lane& NcclFabric::lane_of(const Way& way) {
                  : ncclRecv(word_, 4, ncclUint8, 0, kept.communicator, kept.stream);
   });
   finish(kept.stream, kept.communicator, "the first transfer of a way");
-  return kept;
 }
 
 /// A communicator's calls stay in order when they move to another queue.
@@ -221,7 +215,9 @@ Request NcclFabric::transfer(const TransferCall& call, bool sends) {
   communicators_.refuse_if_aborted();
   const int index = groups_.at(call.group).index;
   ensure(index >= 0, "a rank calls in a group that it is no member of");
-  Lane& lane = lane_of(way_of(call, index, sends));
+  const auto found = ways_.find(way_of(call, index, sends));
+  ensure(found != ways_.end(), "a transfer on a way that nobody connected");
+  const Lane& lane = found->second;
   const cudaEvent_t ready = event();
   check(cudaEventRecord(ready, device_.stream(call.queue)), "marking a queue");
   check(cudaStreamWaitEvent(lane.stream, ready, 0), "waiting for a queue");

@@ -115,11 +115,11 @@ class Waiting final : public Fabric {
 };
 
 TEST_CASE("The fabric on queues keeps the contract of fabrics") {
-  ThreadWorld world{4, std::chrono::seconds{20}};
+  ThreadWorld world{3, std::chrono::seconds{20}};
   std::mutex lock;
   std::vector<std::string> wrong;
   std::vector<std::thread> ranks;
-  for (int rank = 0; rank < 4; ++rank) {
+  for (int rank = 0; rank < 3; ++rank) {
     ranks.emplace_back([&, rank] {
       // The test's own memory comes and goes behind the device's back: touches are not checked.
       QueuedDevice device{{.seed = static_cast<std::uint64_t>(rank), .checks = false}};

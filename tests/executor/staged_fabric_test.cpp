@@ -102,11 +102,11 @@ class OnDevice final : public Fabric {
 
 TEST_CASE(
     "What is staged keeps the contract of fabrics, and touches nothing of the device itself") {
-  ThreadWorld world{4, std::chrono::seconds{20}};
+  ThreadWorld world{3, std::chrono::seconds{20}};
   std::mutex lock;
   std::vector<std::string> wrong;
   std::vector<std::thread> ranks;
-  for (int rank = 0; rank < 4; ++rank) {
+  for (int rank = 0; rank < 3; ++rank) {
     ranks.emplace_back([&, rank] {
       FarDevice device{std::make_unique<CpuDevice>()};
       const auto carrier = world.fabric(rank);

@@ -93,6 +93,10 @@ class Conformance {
       if (members[i] == fabric_.rank()) group.index = static_cast<int>(i);
     }
     groups_.push_back(group);
+    const int n = static_cast<int>(members.size());
+    for (int from = 0; n > 1 && from < n; ++from) {
+      fabric_.connect(group.id, from, (from + 1) % n);
+    }
   }
 
   static Bytes_ filled(Element element, std::int64_t count, int member) {
