@@ -8,6 +8,7 @@
 #include "calibrate/bench/kernels.hpp"
 #include "calibrate/bench/messages.hpp"
 #include "calibrate/fit/minimise.hpp"
+#include "models/pricing/calibrated.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::calibrate {
@@ -188,10 +189,8 @@ class Campaign {
                                    Bytes{op.bytes.count() / batch},
                                    std::max(Time{time.count() / batch}, Time{1})});
     } else if (op.bytes > Bytes{0}) {
-      const std::string kind{models::name(op.kind)};
-      const std::size_t read = op.reads.size(), written = op.writes.size();
-      findings_.kernels[fmt::format("{} {}>{}", kind, read, written)].push_back({op.bytes, time});
-      findings_.kernels[kind].push_back({op.bytes, time});
+      findings_.kernels[models::kernel_key(op)].push_back({op.bytes, time});
+      findings_.kernels[std::string{models::name(op.kind)}].push_back({op.bytes, time});
     }
   }
 

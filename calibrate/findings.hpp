@@ -17,7 +17,7 @@ struct Findings {
   Machine machine;
   std::vector<ProductPoint> products;  // fp32
   std::vector<ProductPoint> batched;   // one of a batch
-  /// By kind, "add", and by kind and operands read and written, "add 3>1".
+  /// By kind, "add", and by models::kernel_key, "add 3>1".
   std::map<std::string, std::vector<KernelPoint>> kernels;
   std::optional<Bandwidth> copy_rate;  // memory to memory, read and written
   std::vector<hardware::Concurrency> concurrency;

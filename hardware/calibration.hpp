@@ -43,7 +43,7 @@ struct Concurrency {
 enum class KernelClass : std::uint8_t { gemm, memory_bound };
 
 struct Calibration {
-  /// By kind, "norm_backward", and by kind and operands, "add 3>1": read and written.
+  /// By kind, "norm_backward", and by function and operands: "add 3>1", "activation gelu 1>1".
   std::map<std::string, KernelCurve, std::less<>> kernels;
   std::map<DType, ShapeResidual> gemm;          // measured over GemmCurve, by shape
   std::map<DType, GemmCurve> batched;           // one of many products in a call

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/activation.hpp"
 #include "sim/input/document.hpp"
 
 namespace orrery::models {
@@ -15,7 +16,6 @@ namespace orrery::models {
 enum class Family : std::uint8_t { gpt, llama, bert, other };
 enum class Norm : std::uint8_t { layer_norm, rms_norm };
 enum class Positions : std::uint8_t { none, learned, rotary, alibi };
-enum class Activation : std::uint8_t { gelu, silu, relu };
 
 /// A dense decoder or encoder as Orrery simulates it. Biases are counted where they exist.
 struct Model {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "executor/cpu/call.hpp"
@@ -57,7 +59,7 @@ constexpr double rotary_base = 10000.0;
 /// cos and sin of position x base^(-2 i / d), [sequence][d / 2]; in the ring small integers that
 /// differ by position.
 template <class T>
-std::vector<std::pair<T, T>> turns_of(std::int64_t sequence, std::int64_t half) {
+std::vector<std::pair<T, T>> computed_turns(std::int64_t sequence, std::int64_t half) {
   std::vector<std::pair<T, T>> turns(static_cast<std::size_t>(sequence * half));
   for (std::int64_t s = 0; s < sequence; ++s) {
     for (std::int64_t i = 0; i < half; ++i) {
@@ -72,6 +74,16 @@ std::vector<std::pair<T, T>> turns_of(std::int64_t sequence, std::int64_t half) 
     }
   }
   return turns;
+}
+
+/// The same, kept by every rank's thread: each layer asks for them again.
+template <class T>
+const std::vector<std::pair<T, T>>& turns_of(std::int64_t sequence, std::int64_t half) {
+  using Shape = std::pair<std::int64_t, std::int64_t>;
+  thread_local std::map<Shape, std::vector<std::pair<T, T>>> kept;
+  const auto [found, fresh] = kept.try_emplace(Shape{sequence, half});
+  if (fresh) found->second = computed_turns<T>(sequence, half);
+  return found->second;
 }
 
 }  // namespace
@@ -128,7 +140,7 @@ void rotary(const Call<T>& call) {
       columns / d * (model.heads + model.kv_heads) / (model.heads + 2 * model.kv_heads);
   const bool back = call.operation().kind == models::OpKind::rotary_backward;
   const std::int64_t sequence = call.kernel.place.sequence;
-  const auto turns = turns_of<T>(sequence, half);
+  const auto& turns = turns_of<T>(sequence, half);
   for (std::int64_t row = 0; row < view.shape[1]; ++row) {
     const auto* turn = turns.data() + row % sequence * half;
     for (std::int64_t h = 0; h < heads; ++h) {

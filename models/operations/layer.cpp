@@ -111,7 +111,8 @@ void LayerBuilder::mlp_forward(OperandId in, OperandId out) {
   const OperandId inner = tokens("up.out", Role::saved, up().out);
   const OperandId active = tokens("activation.out", Role::saved, shares_.ffn);
   linear_.forward(up(), in, inner);
-  block_.add(OpKind::activation, "activation", {inner}, {active});
+  block_.add(OpKind::activation, "activation", {inner}, {active}).activation =
+      inputs_.model.activation;
   linear_.forward(down(), active, out);
 }
 
@@ -121,7 +122,8 @@ void LayerBuilder::mlp_backward(OperandId saved_in, OperandId gradient_out, Oper
   const OperandId d_active = tokens("activation.out.grad", Role::temporary, shares_.ffn);
   const OperandId d_inner = tokens("up.out.grad", Role::temporary, up().out);
   linear_.backward(down(), active, gradient_out, d_active);
-  block_.add(OpKind::activation_backward, "activation.backward", {d_active, inner}, {d_inner});
+  block_.add(OpKind::activation_backward, "activation.backward", {d_active, inner}, {d_inner})
+      .activation = inputs_.model.activation;
   linear_.backward(up(), saved_in, d_inner, gradient_in);
 }
 

@@ -49,7 +49,10 @@ std::optional<Time> calibrated_time(const Operation& op, const hardware::Gpu& gp
 }
 
 std::string kernel_key(const Operation& op) {
-  return fmt::format("{} {}>{}", name(op.kind), op.reads.size(), op.writes.size());
+  const bool activates = op.kind == OpKind::activation || op.kind == OpKind::activation_backward;
+  const std::string_view function = activates ? name(op.activation) : std::string_view{};
+  return fmt::format("{}{}{} {}>{}", name(op.kind), activates ? " " : "", function, op.reads.size(),
+                     op.writes.size());
 }
 
 double slowdown_of(const Operation& op, const hardware::Gpu& gpu, int at_once) {

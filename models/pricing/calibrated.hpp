@@ -17,8 +17,8 @@ namespace orrery::models {
 ///   one
 std::optional<Time> calibrated_time(const Operation& op, const hardware::Gpu& gpu);
 
-/// "add 3>1": a kind with the operands that it reads and writes. A bias, a gate or a gradient more
-/// makes another kernel of it.
+/// "add 3>1", "activation gelu 1>1": a kind with the operands that it reads and writes. Another
+/// function, a bias or a gradient more makes another kernel of it.
 std::string kernel_key(const Operation& op);
 
 /// Its slowdown beside `at_once` - 1 other ranks of one machine.

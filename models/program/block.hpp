@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "hardware/dtype.hpp"
+#include "models/activation.hpp"
 #include "models/collectives/collective.hpp"
 #include "sim/quantity.hpp"
 
@@ -145,7 +146,8 @@ struct Operation {
   DType dtype = DType::bf16;  // format of the arithmetic
   GemmShape gemm{};
   AttentionShape attention{};
-  Product product = Product::none;  // of a batched_gemm
+  Product product = Product::none;           // of a batched_gemm
+  Activation activation = Activation::gelu;  // of activations
   Collective collective = Collective::all_reduce;
   std::uint16_t communicator = 0;  // of a collective, index into Program::communicators
   /// Operands whose every sequence row must be there from here on (gathered under sequence

@@ -28,7 +28,8 @@ constexpr Case cases[] = {
     {"gpt", 512, 8, 128, 1, 2, 2048, false},   {"gpt", 768, 12, 128, 1, 1, 1024, false},
     {"gpt", 192, 6, 512, 1, 1, 1024, false},   {"gpt", 128, 4, 128, 4, 2, 2048, false},
     {"llama", 256, 4, 128, 1, 1, 1024, false}, {"llama", 384, 6, 256, 1, 1, 2048, false},
-    {"llama", 128, 4, 128, 2, 1, 512, false},
+    {"llama", 128, 4, 128, 2, 1, 512, false},  {"llama", 512, 8, 128, 1, 1, 4096, true},
+    {"llama", 256, 8, 256, 2, 2, 1024, false},
 };
 
 Json model_json(const Case& of) {
