@@ -52,17 +52,20 @@ inline const std::byte* matrix_row(const std::byte* addresses, unsigned matrix, 
   return shared_chunk(given_by<SharedAddress>(addresses, 8 * matrix + row));
 }
 
-template <class T>
-float element(const std::byte* operands, unsigned lane, unsigned word, unsigned half) {
-  T value;
-  std::memcpy(&value, operands + lane * lane_bytes + 4 * word + 2 * half, sizeof(T));
-  return widened(value);
+/// What a lane gives to a product: its pairs of each operand, widened.
+struct Operands {
+  float a[4][2], b[2][2];
+};
+
+inline const Operands& operands(const std::byte* exchanged, unsigned lane) {
+  return *reinterpret_cast<const Operands*>(exchanged + lane * lane_bytes);
 }
 
-/// What a lane gives to a product.
-struct Operands {
-  std::uint32_t a[4], b[2];
-};
+template <class T>
+void widen(std::uint32_t pair, float (&to)[2]) {
+  to[0] = widened(T{static_cast<std::uint16_t>(pair)});
+  to[1] = widened(T{static_cast<std::uint16_t>(pair >> 16)});
+}
 
 }  // namespace emulation
 
@@ -92,16 +95,22 @@ inline void load_matrices_turned(std::uint32_t (&to)[4], SharedAddress row) {
 
 template <class T>
 void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
-  const emulation::Operands mine{{a[0], a[1], a[2], a[3]}, {b0, b1}};
+  emulation::Operands mine;
+  for (unsigned i = 0; i < 4; ++i) emulation::widen<T>(a[i], mine.a[i]);
+  emulation::widen<T>(b0, mine.b[0]);
+  emulation::widen<T>(b1, mine.b[1]);
   const std::byte* all = emulation::exchange(&mine, sizeof(mine));
   const unsigned g = emulation::lane() / 4, t = emulation::lane() % 4;
-  for (unsigned k = 0; k < 16; ++k) {
-    // Columns of a, and rows of b, in pairs: four lanes hold the first eight, then the others.
-    const unsigned upper = k / 8, holder = k % 8 / 2, half = k % 2;
+  // Four lanes hold a row of a, and four a column of b: pairs of the first half, then of the other.
+  for (unsigned holder = 0; holder < 4; ++holder) {
+    const emulation::Operands& of_rows = emulation::operands(all, 4 * g + holder);
     for (unsigned i = 0; i < 2; ++i) {
-      const float b = emulation::element<T>(all, 4 * (2 * t + i) + holder, 4 + upper, half);
-      c[i] += emulation::element<T>(all, 4 * g + holder, 2 * upper, half) * b;
-      c[2 + i] += emulation::element<T>(all, 4 * g + holder, 2 * upper + 1, half) * b;
+      const emulation::Operands& of_column = emulation::operands(all, 4 * (2 * t + i) + holder);
+      for (unsigned k = 0; k < 4; ++k) {
+        const float b = of_column.b[k / 2][k % 2];
+        c[i] += of_rows.a[k / 2 * 2][k % 2] * b;
+        c[2 + i] += of_rows.a[k / 2 * 2 + 1][k % 2] * b;
+      }
     }
   }
 }
