@@ -78,8 +78,9 @@ class LoadedCuda final : public CudaModule {
   }
   std::unique_ptr<Fabric> make_nccl_fabric(Device& device, Store& store, int rank, int ranks,
                                            std::chrono::milliseconds patience) const override {
-    return cuda::make_nccl_fabric(static_cast<cuda::CudaDevice&>(device), store, rank, ranks,
-                                  patience);
+    auto& gpu = static_cast<cuda::CudaDevice&>(device);
+    const auto stream = [&gpu](models::Queue queue) { return gpu.stream(queue); };
+    return cuda::make_nccl_fabric({gpu, gpu.ordinal(), stream}, store, rank, ranks, patience);
   }
 #else
   bool has_nccl() const override {
@@ -98,6 +99,9 @@ class LoadedCuda final : public CudaModule {
 
 extern "C" __attribute__((visibility("default"))) const orrery::executor::CudaModule*
 orrery_cuda_module() {
+#ifdef ORRERY_NCCL
+  orrery::executor::cuda::prepare_for_nccl();
+#endif
 #ifdef ORRERY_NCCL
   orrery::executor::cuda::prepare_for_nccl();
 #endif

@@ -12,7 +12,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "executor/cuda/cuda_device.hpp"
 #include "executor/cuda/errors.hpp"
 #include "executor/cuda/nccl_calls.hpp"
 #include "executor/cuda/nccl_communicator.hpp"
@@ -30,7 +29,7 @@ constexpr int group_ctas = 32, way_ctas = 8;  // thread blocks of one call: see 
 
 class NcclFabric final : public Fabric {
  public:
-  NcclFabric(CudaDevice& device, Store& store, int rank, int ranks,
+  NcclFabric(const NcclDevice& device, Store& store, int rank, int ranks,
              std::chrono::milliseconds deadline);
   ~NcclFabric() override;
 
@@ -72,7 +71,7 @@ class NcclFabric final : public Fabric {
   cudaEvent_t event();
   void finish(Stream stream, ncclComm_t communicator, std::string_view doing);
 
-  CudaDevice& device_;
+  NcclDevice device_;
   Store& store_;
   int rank_, ranks_;
   std::vector<Group> groups_;
@@ -85,14 +84,14 @@ class NcclFabric final : public Fabric {
   NcclCommunicators communicators_;  // goes first: what runs on streams ends
 };
 
-NcclFabric::NcclFabric(CudaDevice& device, Store& store, int rank, int ranks,
+NcclFabric::NcclFabric(const NcclDevice& device, Store& store, int rank, int ranks,
                        std::chrono::milliseconds deadline)
     : device_{device}, store_{store}, rank_{rank}, ranks_{ranks}, communicators_{deadline} {
-  require_own_gpu(device.ordinal(), store, rank, ranks, deadline);
+  require_own_gpu(device.ordinal, store, rank, ranks, deadline);
   setenv("NCCL_RUNTIME_CONNECT", "0", 0);  // collectives connect when their group is made
-  word_ = device_.allocate(Bytes{64});
-  device_.zero(word_, Bytes{64});
-  device_.finish();
+  word_ = device_.memory.allocate(Bytes{64});
+  device_.memory.zero(word_, Bytes{64});
+  device_.memory.finish();
 }
 
 NcclFabric::~NcclFabric() {
@@ -106,8 +105,8 @@ NcclFabric::~NcclFabric() {
   }
   for (const cudaEvent_t each : events_) cudaEventDestroy(each);
   for (const auto& [way, lane] : ways_) cudaStreamDestroy(lane.stream);
-  for (const auto& [queue, memory] : aside_) device_.release(memory.first);
-  device_.release(word_);
+  for (const auto& [queue, memory] : aside_) device_.memory.release(memory.first);
+  device_.memory.release(word_);
 }
 
 /// A stream's work has ended, or its communicator says why it never will.
@@ -180,7 +179,8 @@ Request NcclFabric::start(const CollectiveCall& call) {
   const Stream stream = device_.stream(call.queue);
   const std::int64_t size = call.count * size_of(call.element);
   if (group.members == 1) {
-    if (call.send != call.receive) device_.copy(call.send, call.receive, Bytes{size}, call.queue);
+    if (call.send != call.receive)
+      device_.memory.copy(call.send, call.receive, Bytes{size}, call.queue);
   } else if (call.count > 0) {
     keep_order(group, call.queue);
     issue(group, call, stream);
@@ -203,11 +203,11 @@ void NcclFabric::issue(const Group& group, const CollectiveCall& call, Stream st
 const std::byte* NcclFabric::copied_aside(const CollectiveCall& call, std::int64_t bytes) {
   auto& [memory, size] = aside_[call.queue];
   if (size < bytes) {
-    if (memory != nullptr) device_.release(memory);
-    memory = device_.allocate(Bytes{bytes});
+    if (memory != nullptr) device_.memory.release(memory);
+    memory = device_.memory.allocate(Bytes{bytes});
     size = bytes;
   }
-  device_.copy(call.send, memory, Bytes{bytes}, call.queue);
+  device_.memory.copy(call.send, memory, Bytes{bytes}, call.queue);
   return memory;
 }
 
@@ -281,8 +281,8 @@ void prepare_for_nccl() {
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 }
 
-std::unique_ptr<Fabric> make_nccl_fabric(CudaDevice& device, Store& store, int rank, int ranks,
-                                         std::chrono::milliseconds deadline) {
+std::unique_ptr<Fabric> make_nccl_fabric(const NcclDevice& device, Store& store, int rank,
+                                         int ranks, std::chrono::milliseconds deadline) {
   return std::make_unique<NcclFabric>(device, store, rank, ranks, deadline);
 }
 

@@ -22,14 +22,22 @@
 // Source  NVIDIA/nccl#783, #592; NCCL user guide, "Using multiple NCCL communicators concurrently"
 
 #include <chrono>
+#include <functional>
 #include <memory>
 
+#include "executor/cuda/stream.hpp"
+#include "executor/device.hpp"
 #include "executor/fabric.hpp"
 #include "executor/launch/store.hpp"
 
 namespace orrery::executor::cuda {
 
-class CudaDevice;
+/// What the fabric asks of a GPU: memory, and the streams of its queues.
+struct NcclDevice {
+  Device& memory;
+  int ordinal = 0;  // as CUDA numbers it
+  std::function<Stream(models::Queue)> stream;
+};
 
 /// Before the first use of CUDA in this process: enough connections, unless the user has chosen.
 void prepare_for_nccl();
@@ -38,7 +46,7 @@ void prepare_for_nccl();
 /// `deadline` is for meeting and for starting a call: of a call that hangs the watchdog knows.
 /// Errors  RunFailure{invalid_program}: `ranks 0 and 1 share GPU 0000:65:00.0 of node-1, and NCCL
 ///         2.28.9 takes one rank for each GPU: start fewer ranks, or use --fabric tcp`
-std::unique_ptr<Fabric> make_nccl_fabric(CudaDevice& device, Store& store, int rank, int ranks,
-                                         std::chrono::milliseconds deadline);
+std::unique_ptr<Fabric> make_nccl_fabric(const NcclDevice& device, Store& store, int rank,
+                                         int ranks, std::chrono::milliseconds deadline);
 
 }  // namespace orrery::executor::cuda
