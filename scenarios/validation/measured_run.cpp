@@ -82,6 +82,15 @@ MeasuredRun read_run(const Row& row, bool by_id) {
 
 }  // namespace
 
+MeasuredRun MeasuredRun::question() const {
+  MeasuredRun asked = *this;
+  asked.run.clear();
+  asked.set_aside.clear();
+  asked.step_time.reset();
+  asked.peak_memory.reset();
+  return asked;
+}
+
 std::vector<MeasuredRun> read_runs(const orrery::Table& table) {
   check_header(table);
   std::vector<MeasuredRun> runs;

@@ -22,6 +22,10 @@ struct MeasuredRun {
   std::optional<std::int64_t> micro_batch, global_batch;
   std::optional<double> step_time;    // seconds
   std::optional<double> peak_memory;  // GiB, as tools print it
+
+  /// The plan on its cluster without the line's name and what came out: of repeats the same.
+  MeasuredRun question() const;
+  bool operator==(const MeasuredRun& other) const = default;
 };
 
 /// Every line of a table of training runs. Column `run`, or `id`, names the line.

@@ -29,7 +29,7 @@ std::string figures(const Scores& scores) {
   if (scores.ranking.groups > 0) {
     line("regret of the plan predicted fastest",
          fmt::format("{:.1f} % ({} groups)", scores.ranking.mean_regret, scores.ranking.groups));
-    line("pairs of plans in the right order",
+    line("pairs of plans in the right order (repeats of one plan are no pair)",
          fmt::format("{:.1f} %", scores.ranking.pairs_in_order));
   }
   if (scores.interval) {

@@ -66,6 +66,7 @@ Pairs pairs_of(const std::vector<Contender>& group) {
   for (std::size_t i = 0; i < group.size(); ++i) {
     for (std::size_t j = 0; j < group.size(); ++j) {
       if (group[j].measured <= least_gap * group[i].measured) continue;
+      if (group[j].plan == group[i].plan) continue;
       ++pairs.all;
       if (group[j].predicted > group[i].predicted) ++pairs.in_order;
     }

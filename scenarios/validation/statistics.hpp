@@ -26,6 +26,7 @@ ErrorSummary summary_of(const std::vector<double>& errors);
 struct Contender {
   std::string group;
   double measured = 0, predicted = 0;
+  std::size_t plan = 0;  // the same of repeats, which nothing could put in order
 };
 
 struct Ranking {
@@ -34,7 +35,8 @@ struct Ranking {
   double pairs_in_order = 0;  // percent of pairs
 };
 
-/// Groups of 4 or more whose measured times spread over 10 %; pairs that differ by over 5 %.
+/// Groups of 4 or more whose measured times spread over 10 %; pairs of plans that differ by over
+/// 5 %, repeats of one plan being no pair.
 Ranking ranking_of(const std::vector<Contender>& contenders);
 
 }  // namespace orrery::scenarios

@@ -130,6 +130,20 @@ std::string group_of(const MeasuredRun& run) {
   return group;
 }
 
+/// Numbers plans in the order of their first runs.
+class Plans {
+ public:
+  std::size_t number_of(const MeasuredRun& run) {
+    const auto at = std::find(seen_.begin(), seen_.end(), run.question());
+    const auto number = static_cast<std::size_t>(at - seen_.begin());
+    if (at == seen_.end()) seen_.push_back(run.question());
+    return number;
+  }
+
+ private:
+  std::vector<MeasuredRun> seen_;
+};
+
 std::optional<double> mean_over_stacks(const std::vector<MeasuredRun>& runs,
                                        const std::vector<RunResult>& results) {
   std::vector<std::string> stacks;
@@ -176,13 +190,14 @@ Scores scores_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResu
   scores.rows = runs.size();
   std::vector<double> errors;
   std::vector<Contender> contenders;
+  Plans plans;
   for (const RunResult& each : results) {
     scores.simulated += each.simulated() ? 1 : 0;
     if (!each.scored()) continue;
     scores.said_not_to_fit += each.fits ? 0 : 1;
     const MeasuredRun& run = runs[each.row];
     errors.push_back(*each.error_pct);
-    contenders.push_back({group_of(run), *run.step_time, *each.predicted});
+    contenders.push_back({group_of(run), *run.step_time, *each.predicted, plans.number_of(run)});
   }
   scores.scored = errors.size();
   if (!errors.empty()) scores.errors = summary_of(errors);

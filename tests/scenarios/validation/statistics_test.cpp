@@ -34,16 +34,27 @@ TEST_CASE("The regret is what the plan predicted fastest took longer than the fa
   // Predicted fastest is the one of 11 s; the fastest took 10 s: 10 %. Of the pairs, 10 and 10.4
   // differ by under 5 %; 10-11, 10-12, 10.4-11, 10.4-12, 11-12 count, and 12 is above all others
   // in the prediction, 11 below both others: 3 of 5.
-  const Ranking ranking = ranking_of({{"g", 10, 5}, {"g", 10.4, 6}, {"g", 11, 4}, {"g", 12, 9}});
+  const Ranking ranking =
+      ranking_of({{"g", 10, 5, 0}, {"g", 10.4, 6, 1}, {"g", 11, 4, 2}, {"g", 12, 9, 3}});
   CHECK(ranking.groups == 1);
   CHECK(ranking.mean_regret == Approx(10));
   CHECK(ranking.pairs_in_order == Approx(60));
 }
 
 TEST_CASE("Groups of three, and groups of equal times, rank nothing") {
-  CHECK(ranking_of({{"a", 1, 1}, {"a", 2, 2}, {"a", 3, 3}}).groups == 0);
-  CHECK(ranking_of({{"b", 10, 1}, {"b", 10, 2}, {"b", 10.5, 3}, {"b", 11, 4}}).groups == 0);
-  CHECK(ranking_of({{"b", 10, 1}, {"b", 10, 2}, {"b", 10.5, 3}, {"b", 11.1, 4}}).groups == 1);
+  CHECK(ranking_of({{"a", 1, 1, 0}, {"a", 2, 2, 1}, {"a", 3, 3, 2}}).groups == 0);
+  CHECK(ranking_of({{"b", 10, 1, 0}, {"b", 10, 2, 1}, {"b", 10.5, 3, 2}, {"b", 11, 4, 3}}).groups ==
+        0);
+  CHECK(
+      ranking_of({{"b", 10, 1, 0}, {"b", 10, 2, 1}, {"b", 10.5, 3, 2}, {"b", 11.1, 4, 3}}).groups ==
+      1);
+}
+
+TEST_CASE("Repeats of one plan are no pair: nothing that is asked tells them apart") {
+  // 10-12, 10-13 and 11-12, 11-13 count; 10-11 and 12-13 are repeats. 11-12 is in the wrong order.
+  const Ranking ranking =
+      ranking_of({{"g", 10, 5, 7}, {"g", 11, 8, 7}, {"g", 12, 6, 8}, {"g", 13, 9, 8}});
+  CHECK(ranking.pairs_in_order == Approx(75));
 }
 
 }  // namespace
