@@ -7,6 +7,7 @@
 
 #include "executor/launch/spawn.hpp"
 #include "scenarios/command/commands.hpp"
+#include "scenarios/command/execute_backend.hpp"
 #include "scenarios/command/execute_run.hpp"
 #include "scenarios/command/question_flags.hpp"
 
@@ -29,14 +30,16 @@ FabricKind fabric_of(const std::string& text) {
   if (text == "tcp") return FabricKind::tcp;
   if (text == "mpi") return FabricKind::mpi;
   if (text == "threads") return FabricKind::threads;
-  throw InputError{"--fabric", fmt::format("expected tcp, mpi or threads, found '{}'", text)};
+  if (text == "nccl") return FabricKind::nccl;
+  throw InputError{"--fabric", fmt::format("expected tcp, mpi, threads or nccl, found '{}'", text)};
 }
 
 void check_options(ExecuteFlags& flags) {
   ExecuteOptions& options = flags.options;
   if (flags.fabric) options.fabric = fabric_of(*flags.fabric);
-  if (flags.backend && *flags.backend != "cpu") {
-    throw InputError{"--backend", fmt::format("expected cpu, found '{}'", *flags.backend)};
+  if (flags.backend) options.backend = backend_of(*flags.backend);
+  if (options.fabric == FabricKind::nccl && options.backend != Backend::cuda) {
+    throw InputError{"--fabric", "nccl needs --backend cuda"};
   }
   const std::string detail = flags.trace_detail.value_or("instructions");
   if (detail != "instructions" && detail != "operations") {
@@ -68,15 +71,21 @@ bool of_cores(const Scenario& scenario) {
   return kind == "shared_memory";
 }
 
-/// The scenario on as many ranks as asked for: --ranks sets the data degree. What nobody named for
-/// another kind of machine becomes this executor's software on a host with a core per rank.
-models::Question question_of(const ExecuteFlags& flags) {
+/// What nobody named for another kind of machine becomes a host with a core per rank.
+Home core_home(const QuestionFlags& asked, std::int64_t ranks) {
+  if (asked.scenario && of_cores(asked.load())) return {};
+  return {.cluster = "cpu-host x 1", .changes = {{"/cluster/node/gpus", ranks}}};
+}
+
+/// The scenario on as many ranks as asked for: --ranks sets the data degree. Software and cluster
+/// are this executor's and this machine's where nobody named others.
+models::Question question_of(const ExecuteFlags& flags, const Placement& placed) {
   QuestionFlags asked = flags.question;
-  const bool at_home = asked.parts.cluster || (asked.scenario && of_cores(asked.load()));
-  if (!at_home) asked.parts.cluster = "cpu-host x 1";
-  if (!asked.parts.software) asked.parts.software = "orrery-cpu";
-  Scenario scenario = asked.load();
-  const Json plan = scenario.json().at("plan");
+  const bool gpus = flags.options.backend == Backend::cuda;
+  if (!asked.parts.software) asked.parts.software = gpus ? "orrery-cuda" : "orrery-cpu";
+  const bool at_home = asked.parts.cluster.has_value();
+  if (!at_home && !asked.scenario) asked.parts.cluster = "cpu-host x 1";  // to read the plan
+  const Json plan = asked.load().json().at("plan");
   const std::int64_t model_ranks = member_or_1(plan, "tensor") * member_or_1(plan, "pipeline");
   std::int64_t ranks = model_ranks * member_or_1(plan, "data");
   std::vector<std::pair<std::string, Json>> changes;
@@ -89,8 +98,16 @@ models::Question question_of(const ExecuteFlags& flags) {
     }
     changes.emplace_back("/plan/data", ranks / model_ranks);
   }
-  if (!at_home) changes.emplace_back("/cluster/node/gpus", ranks);
-  return scenario.replace(changes).question();
+  if (!at_home) {
+    asked.parts.cluster = flags.question.parts.cluster;
+    Home home = gpus ? gpu_home(asked, placed, ranks) : core_home(asked, ranks);
+    if (home.cluster) asked.parts.cluster = home.cluster;
+    changes.insert(changes.end(), home.changes.begin(), home.changes.end());
+    if (placed.rank == 0 && placed.launcher != Launcher::orrery && !home.reason.empty()) {
+      fmt::print(stderr, "{}\n", home.reason);
+    }
+  }
+  return asked.load().replace(changes).question();
 }
 
 int start_ranks(const ExecuteFlags& flags, int ranks, const std::string& reason) {
@@ -104,7 +121,7 @@ int start_ranks(const ExecuteFlags& flags, int ranks, const std::string& reason)
 int execute(ExecuteFlags& flags) {
   check_options(flags);
   const Placement placed = executor::placement(executor::environment(), flags.placement);
-  const models::Question question = question_of(flags);
+  const models::Question question = question_of(flags, placed);
   const int ranks = static_cast<int>(question.plan.gpus());
   const executor::SignalWishes signals;
   try {
@@ -135,7 +152,7 @@ void add_execute(CLI::App& application, int& exit_code) {
   const auto flags = std::make_shared<ExecuteFlags>();
   ExecuteOptions& options = flags->options;
   flags->question.add_to(command);
-  command.add_option("--backend", flags->backend, "cpu");
+  command.add_option("--backend", flags->backend, "cpu (default) or cuda");
   command.add_option("--ranks", flags->placement.ranks, "Ranks: sets the plan's data degree");
   command.add_option("--rank", flags->placement.rank, "This process's rank, without a launcher");
   command.add_option("--address", flags->placement.address, "HOST:PORT where rank 0 listens");
@@ -144,7 +161,7 @@ void add_execute(CLI::App& application, int& exit_code) {
   command.add_option("--data", options.data, "Text files to train on, byte by byte");
   command.add_option("--checkpoint", options.checkpoint, "Folder to resume from and write to");
   command.add_option("--checkpoint-every", options.checkpoint_every, "Steps between checkpoints");
-  command.add_option("--fabric", flags->fabric, "tcp, mpi or threads");
+  command.add_option("--fabric", flags->fabric, "tcp, mpi, threads or nccl");
   command.add_option("--deadline", options.deadline, "Seconds that the run may take");
   command.add_option("--stall", options.stall, "Seconds at one instruction that are too many (60)");
   command.add_option("--trace", options.trace, "Write the last step as a Chrome trace");

@@ -8,9 +8,11 @@
 #include <cstring>
 #include <filesystem>
 #include <numeric>
+#include <utility>
 
 #include "executor/launch/mpi_module.hpp"
 #include "executor/launch/spawn.hpp"
+#include "executor/staged_fabric.hpp"
 #include "executor/tcp/tcp_fabric.hpp"
 #include "sim/input/text.hpp"
 
@@ -30,7 +32,7 @@ constexpr std::chrono::milliseconds to_hear{2500};  // why the run ends
 constexpr std::size_t address_size = 512;           // bytes of the message that tells it
 
 FabricKind kind_of(const ExecuteOptions& options, const executor::Placement& placed) {
-  if (options.fabric) return *options.fabric;
+  if (options.fabric && options.fabric != FabricKind::nccl) return *options.fabric;
   return placed.mpi && executor::mpi_module_loads() ? FabricKind::mpi : FabricKind::tcp;
 }
 
@@ -55,6 +57,7 @@ Meeting::Meeting(const ExecuteOptions& options, const executor::Placement& place
                  const std::optional<Threads>& threads)
     : placed_{placed},
       kind_{kind_of(options, placed)},
+      asked_{options.fabric},
       identity_{.job = placed.job, .ranks = placed.ranks} {
   if (kind_ == FabricKind::mpi) fabric_ = executor::mpi_fabric();
   open_store(threads);
@@ -65,10 +68,7 @@ Meeting::Meeting(const ExecuteOptions& options, const executor::Placement& place
     fabric_ = std::make_unique<executor::TcpFabric>(
         *store_, executor::TcpSettings{.job = placed_.job, .patience = to_meet});
   }
-  {
-    const std::lock_guard guard{living_lock_};
-    living_fabric_ = fabric_.get();
-  }
+  live_with({fabric_.get()});
   std::vector<int> all(static_cast<std::size_t>(placed_.ranks));
   std::iota(all.begin(), all.end(), 0);
   world_ = fabric_->make_group(all);
@@ -77,12 +77,48 @@ Meeting::Meeting(const ExecuteOptions& options, const executor::Placement& place
 Meeting::~Meeting() {
   watch(nullptr);
   watchdog_.reset();
-  {
-    const std::lock_guard guard{living_lock_};
-    living_fabric_ = nullptr;
-  }
+  live_with({});
+  of_device_.reset();
   fabric_.reset();
   if (store_) store_->leave();
+}
+
+/// Whose calls end when the run must.
+void Meeting::live_with(std::vector<executor::Fabric*> fabrics) {
+  const std::lock_guard guard{living_lock_};
+  living_fabrics_ = std::move(fabrics);
+}
+
+/// Why GPUs do not speak over NCCL, in words; empty: they do. All ranks come to the same end.
+std::string Meeting::without_nccl(const Equipment& equipment) {
+  if (asked_ && asked_ != FabricKind::nccl) return "as --fabric asks";
+  if (!cuda_module().has_nccl()) return "this orrery was built without NCCL";
+  if (asked_) return {};  // NCCL itself refuses what it cannot do
+  const std::string mine = std::to_string(placed_.rank);
+  const bool first = store_->first("gpu/" + equipment.gpu, mine) == mine;
+  const std::string key = "GPUs that are shared";
+  if (!first) store_->add(key, 1);
+  store_->barrier("GPUs", to_meet);
+  if (store_->add(key, 0) == 0) return {};
+  return "NCCL refuses several ranks on one GPU before its version 2.30";
+}
+
+void Meeting::connect(const Equipment& equipment) {
+  if (equipment.gpu.empty()) return;
+  const bool needed = placed_.ranks > 1 || asked_ == FabricKind::nccl;
+  const std::string why = needed ? without_nccl(equipment) : "one rank needs none";
+  if (asked_ == FabricKind::nccl && !why.empty()) throw InputError{"--fabric", "nccl: " + why};
+  if (why.empty()) {
+    of_device_ = cuda_module().make_nccl_fabric(*equipment.device, *store_, placed_.rank,
+                                                placed_.ranks, to_meet);
+  } else {
+    of_device_ = std::make_unique<executor::StagedFabric>(*fabric_, *equipment.device);
+    if (placed_.rank == 0 && needed) {
+      fmt::print(stderr, "GPUs speak over {} by way of the host's memory: {}\n", fabric_->name(),
+                 why);
+    }
+  }
+  live_with({of_device_.get(), fabric_.get()});
 }
 
 void Meeting::open_store(const std::optional<Threads>& threads) {
@@ -165,7 +201,7 @@ void Meeting::start_watchdog(const ExecuteOptions& options) {
   settings.abort = [this](std::string_view why) {
     store_->interrupt();
     const std::lock_guard guard{living_lock_};
-    if (living_fabric_ != nullptr) living_fabric_->abort(why);
+    for (executor::Fabric* each : living_fabrics_) each->abort(why);
   };
   settings.last_resort = [rank = placed_.rank](const Verdict& verdict) {
     if (verdict.teller == rank) tell(verdict);

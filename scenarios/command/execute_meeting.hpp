@@ -1,18 +1,21 @@
 #pragma once
-// How the ranks of `orrery execute` come together: the store, the watchdog and the fabric of one
-// rank, in the order in which they must come and go.
+// How the ranks of `orrery execute` come together: the store, the watchdog and the fabrics of one
+// rank, in the order in which they must come and go. The host's fabric carries what ranks agree on;
+// GPUs have NCCL beside it, or are staged over it.
 
 #include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "executor/fabric.hpp"
 #include "executor/launch/store.hpp"
 #include "executor/launch/watchdog.hpp"
 #include "executor/runner.hpp"
 #include "executor/thread_fabric.hpp"
+#include "scenarios/command/execute_backend.hpp"
 #include "scenarios/command/execute_run.hpp"
 
 namespace orrery::scenarios {
@@ -32,7 +35,12 @@ class Meeting {
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
 
-  executor::Fabric& fabric() { return *fabric_; }
+  /// Makes `device`, which outlives the meeting, reach the others'. Waits for all ranks.
+  /// Errors  InputError `--fabric: nccl: this orrery was built without NCCL`; the fabric's own
+  void connect(const Equipment& equipment);
+
+  /// What the runner speaks over.
+  executor::Fabric& fabric() { return of_device_ ? *of_device_ : *fabric_; }
   executor::Store& store() { return *store_; }
   executor::Watchdog& watchdog() { return *watchdog_; }
   const executor::Placement& placed() const { return placed_; }
@@ -47,6 +55,8 @@ class Meeting {
   int fail(executor::Exit code, const std::string& why);
 
  private:
+  std::string without_nccl(const Equipment& equipment);
+  void live_with(std::vector<executor::Fabric*> fabrics);
   void open_store(const std::optional<Threads>& threads);
   executor::Address store_address();
   executor::Address address_by_mpi();
@@ -54,14 +64,16 @@ class Meeting {
   void start_watchdog(const ExecuteOptions& options);
 
   executor::Placement placed_;
-  FabricKind kind_;
+  FabricKind kind_;                  // of the host's fabric
+  std::optional<FabricKind> asked_;  // by --fabric
   executor::StoreIdentity identity_;
   std::mutex living_lock_;  // of the two below, which the watchdog's thread uses
-  executor::Fabric* living_fabric_ = nullptr;
+  std::vector<executor::Fabric*> living_fabrics_;
   const executor::Runner* living_runner_ = nullptr;
   std::unique_ptr<executor::StoreServer> server_;
   std::unique_ptr<executor::Store> store_;
-  std::unique_ptr<executor::Fabric> fabric_;
+  std::unique_ptr<executor::Fabric> fabric_;      // of the host
+  std::unique_ptr<executor::Fabric> of_device_;   // where that is another
   std::unique_ptr<executor::Watchdog> watchdog_;  // goes first: it speaks to all above
   executor::GroupId world_ = 0;
   std::atomic<bool> waits_{false};  // for all others, between steps

@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "executor/checkpoint/checkpoint.hpp"
-#include "executor/cpu/cpu_device.hpp"
 #include "executor/launch/spawn.hpp"
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/execute_meeting.hpp"
@@ -95,9 +94,11 @@ class Voice {
 
 class RankRun {
  public:
-  RankRun(const models::Question& question, const ExecuteOptions& options, Meeting& meeting)
+  RankRun(const models::Question& question, const ExecuteOptions& options, executor::Device& device,
+          Meeting& meeting)
       : question_{question},
         options_{options},
+        device_{device},
         meeting_{meeting},
         rank_{meeting.placed().rank},
         voice_{question, options, rank_},
@@ -224,23 +225,27 @@ class RankRun {
 
   const models::Question& question_;
   const ExecuteOptions& options_;
+  executor::Device& device_;
   Meeting& meeting_;
   int rank_;
   Voice voice_;
   models::Prediction prediction_;  // and the Program that it priced, which is the one that runs
   std::unique_ptr<executor::TokenSource> tokens_;
-  executor::CpuDevice device_;
   executor::Runner runner_;
   std::int64_t first_ = 0;
   std::vector<MeasuredStep> steps_;
   executor::Deadline begun_{};  // the last step
 };
 
-int run_one(const models::Question& question, const ExecuteOptions& options,
+int run_one(const models::Question& asked, const ExecuteOptions& options,
             const executor::Placement& placed, const std::optional<Meeting::Threads>& threads) {
+  Equipment equipped;  // outlives the fabrics that read its memory
   Meeting meeting{options, placed, threads};
   try {
-    RankRun run{question, options, meeting};
+    equipped = equipment(options.backend, placed);
+    meeting.connect(equipped);
+    const models::Question question = fitted(asked, *equipped.device);
+    RankRun run{question, options, *equipped.device, meeting};
     run.train();
     run.report();
     return exit_done;

@@ -14,9 +14,11 @@
 
 namespace orrery::scenarios {
 
-enum class FabricKind : std::uint8_t { tcp, mpi, threads };
+enum class Backend : std::uint8_t { cpu, cuda };
+enum class FabricKind : std::uint8_t { tcp, mpi, threads, nccl };
 
 struct ExecuteOptions {
+  Backend backend = Backend::cpu;
   std::int64_t steps = 10;  // of the training: a resumed run goes on to there
   std::uint64_t seed = 1;
   std::optional<std::string> checkpoint;  // folder

@@ -1,0 +1,49 @@
+#include "executor/launch/cuda_module.hpp"
+
+#include <dlfcn.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+namespace orrery::executor {
+namespace {
+
+std::string absence_of(const std::string& file) {
+  const FoundCuda found = find_cuda(load_module(file, Symbols::own));
+  CHECK(found.module == nullptr);
+  return found.absence;
+}
+
+TEST_CASE("Without its module there is no CUDA, and a sentence says so") {
+  CHECK(absence_of("liborrery_nothing_of_this_name.so") == "this orrery was built without CUDA");
+}
+
+TEST_CASE("A module that does not load says what the loader says") {
+  const std::string path = (std::filesystem::temp_directory_path() / "liborrery_short.so").string();
+  std::ofstream{path} << "no library";
+  CHECK(absence_of(path) == "the CUDA module cannot be loaded (" + path + ": file too short)");
+  std::filesystem::remove(path);
+  CHECK(absence_of("libm.so.6") == "the CUDA module cannot be loaded (it is another library)");
+}
+
+// A link that lacks a symbol shows here: everything is bound when the module is loaded.
+TEST_CASE("The CUDA module loads without a GPU and misses the driver") {
+  const FoundCuda found = find_cuda();
+  if (found.absence == "this orrery was built without CUDA") {
+    WARN("skipped: liborrery_cuda.so was not built");
+    return;
+  }
+  INFO(found.absence);
+  REQUIRE(found.module != nullptr);
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (driver != nullptr) {
+    dlclose(driver);
+    WARN("skipped: a driver is installed");
+    return;
+  }
+  CHECK(found.absence == "no NVIDIA driver is loaded here");
+}
+
+}  // namespace
+}  // namespace orrery::executor
