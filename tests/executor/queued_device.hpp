@@ -1,14 +1,11 @@
 #pragma once
-// A GPU made of threads. QueuedDevice has CUDA's manners: its queues do in order what was enqueued,
-// whenever they like; marks and waits put queues in order, `write` overtakes all of them, and only
-// `finish` and `read` bring the host behind them. QueuedFabric has NCCL's: collectives run on the
-// call's queue, transfers each way on a queue of their own, and a send stays there until it is
-// taken. What they compute is the CPU's.
+// A GPU made of threads, with CUDA's manners: its queues do in order what was enqueued, whenever
+// they like; marks and waits put queues in order, `write` overtakes all of them, and only `finish`
+// and `read` bring the host behind them. What they compute is the CPU's.
 //
 // Every touch of memory is checked (happens_before.hpp), so a missing wait is an error and not a
 // chance; random delays make it one of the computed bits too.
 
-#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -22,7 +19,6 @@
 #include <vector>
 
 #include "executor/cpu/cpu_device.hpp"
-#include "executor/thread_fabric.hpp"
 #include "tests/executor/happens_before.hpp"
 
 namespace orrery::executor {
@@ -52,7 +48,7 @@ class QueuedDevice final : public Device {
   void run(const Kernel& kernel) override;
   void copy(const std::byte* from, std::byte* to, Bytes size, models::Queue queue) override;
 
-  Mark mark(models::Queue queue) override { return mark_lane(lane_of(queue)); }
+  Mark mark(models::Queue queue) override;
   void wait(models::Queue queue, Mark until) override;
   void finish() override;
   Time time_of(Mark mark) override;
@@ -104,47 +100,10 @@ class QueuedDevice final : public Device {
   std::condition_variable changed_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // models::Queue's first
   std::map<std::uint32_t, std::shared_ptr<Event>> events_;
+  std::vector<std::uint32_t> of_step_;  // marks that `forget_marks` may forget
   std::uint32_t next_event_ = 0;
   std::exception_ptr error_;
   bool ends_ = false;
-};
-
-class QueuedFabric final : public Fabric {
- public:
-  QueuedFabric(ThreadWorld& world, int rank, QueuedDevice& device);
-  ~QueuedFabric() override;
-
-  std::string_view name() const override { return "queued"; }
-  int rank() const override { return rank_; }
-  int ranks() const override { return world_.ranks(); }
-  GroupId make_group(std::span<const int> members) override;
-  Request start(const CollectiveCall& call) override;
-  Request send(const TransferCall& call) override;
-  Request receive(const TransferCall& call) override;
-  bool test(Request request) override;
-  void wait(Request request) override;
-  void abort(std::string_view why) noexcept override { world_.abort(why); }
-
- private:
-  struct Open {
-    Mark done;
-    models::Queue queue;
-    bool transfer = false;
-  };
-  using Way = std::array<int, 3>;  // group, from, to
-
-  Fabric& on_lane(std::size_t lane);
-  Request transfer(const TransferCall& call, bool sends);
-  Request keep(Open open);
-
-  ThreadWorld& world_;
-  int rank_;
-  QueuedDevice& device_;
-  std::vector<std::vector<int>> groups_;
-  std::map<std::size_t, std::unique_ptr<Fabric>> fabrics_;  // each called by one lane's thread
-  std::map<Way, std::size_t> ways_;
-  std::map<std::uint64_t, Open> open_;
-  std::uint64_t last_ = 0;
 };
 
 }  // namespace orrery::executor

@@ -7,6 +7,7 @@
 
 #include "executor/errors.hpp"
 #include "tests/executor/cuts.hpp"
+#include "tests/executor/queued_fabric.hpp"
 #include "tests/executor/tcp/conformance.hpp"
 
 namespace orrery::executor {
