@@ -16,17 +16,16 @@ std::vector<std::string> module_paths(std::string_view file) {
 
 Module load_module(std::string_view file, Symbols symbols) {
   const int scope = symbols == Symbols::global ? RTLD_GLOBAL : RTLD_LOCAL;
-  Module module;
+  std::string why;
   for (const std::string& path : module_paths(file)) {
-    module.handle = dlopen(path.c_str(), RTLD_NOW | scope);
-    const char* error = module.handle == nullptr ? dlerror() : nullptr;
+    if (void* handle = dlopen(path.c_str(), RTLD_NOW | scope)) return {handle, true, {}};
+    const char* error = dlerror();
     std::error_code ignored;
-    module.there = module.handle != nullptr || std::filesystem::exists(path, ignored);
-    if (module.handle != nullptr) return module;
-    if (module.why.empty() || module.there) module.why = error ? error : "unknown reason";
-    if (module.there) break;
+    const bool there = std::filesystem::exists(path, ignored);
+    if (why.empty() || there) why = error != nullptr ? error : "unknown reason";
+    if (there) return {nullptr, true, why};
   }
-  return module;
+  return {nullptr, false, why};
 }
 
 void* exported(const Module& module, const char* symbol) {

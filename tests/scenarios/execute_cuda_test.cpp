@@ -47,8 +47,9 @@ const std::string one_step = "gpt-1rank --steps 1 ";
 std::vector<double> losses(const Ran& ran) {
   INFO(ran.error);
   REQUIRE(ran.exit_code == 0);
+  const Json told = parsed(ran.out);
   std::vector<double> found;
-  for (const Json& step : parsed(ran.out).at("steps")) found.push_back(step.at("loss"));
+  for (const Json& step : told.at("steps")) found.push_back(step.at("loss"));
   return found;
 }
 
@@ -85,6 +86,7 @@ TEST_CASE("A run on a device with queues is the CPU's run, predicted for the GPU
   const Installed installed{Beside::stand_in};
   const std::string run = "gpt-1rank --steps 2 --json ";
   const Ran gpu = installed.execute(run + "--backend cuda");
+  REQUIRE(losses(gpu).size() == 2);
   CHECK(losses(gpu) == losses(installed.execute(run)));
   CHECK(gpu.error.find("predicting for hgx-h200 x 1 with 1 GPUs a node: NVIDIA H200 is "
                        "h200-sxm-141gb\n") == 0);
@@ -96,6 +98,7 @@ TEST_CASE("Ranks that share a GPU speak by way of the host's memory and say why"
   const std::string run = "gpt-dp2 --steps 2 --json ";
   const Ran gpu = installed.execute(run + "--backend cuda", "STAND_IN_NCCL=1");
   const std::vector<double> found = losses(gpu), expected = losses(installed.execute(run));
+  REQUIRE(found.size() == 2);
   for (std::size_t i = 0; i < 2; ++i) CHECK(found.at(i) == Approx(expected.at(i)).epsilon(1e-6));
   INFO(gpu.error);
   CHECK(
