@@ -115,7 +115,6 @@ __global__ void __launch_bounds__(ForwardTile<Dim>::threads, ForwardTile<Dim>::b
   fetch<Dim, Tile::keys, Tile::threads>(key_tile, of_keys, key);
   end_copies();
 
-  const float scale = static_cast<float>(sizes.scale) * log2_of_e;
   float sums[Tile::m][Dim / 8][4] = {};
   RunningSoftmax<Tile::m> softmax;
   for (; key >= first; key -= Tile::keys) {
@@ -132,13 +131,13 @@ __global__ void __launch_bounds__(ForwardTile<Dim>::threads, ForwardTile<Dim>::b
     if (!sizes.sight.all(queries, {key, key + Tile::keys})) {
       hide(scores, first_query + warp_row, key, [&](int i) { return sizes.sight.keys_of(i); });
     }
-    softmax.add(scores, sums, scale);
+    softmax.add(scores, sums, sizes.power_scale);
     multiply_kept<T, Dim>(sums, scores, value_tile);
   }
 
   const int row = first_query + warp_row;
   float* const of_rows = lse + piece.head * static_cast<std::int64_t>(sizes.sight.seq);
-  softmax.finish(sums, scale, [&](int i, float value) {
+  softmax.finish(sums, sizes.power_scale, [&](int i, float value) {
     if (row + i < sizes.sight.seq) of_rows[row + i] = value;
   });
   write_rows<T, Dim>(sums, 1, mine, sizes.context(out, sequence, head), row);

@@ -98,33 +98,36 @@ __global__ void __launch_bounds__(KeyTile<Dim>::threads, KeyTile<Dim>::blocks)
 
   const Span seen_by = sizes.sight.queries_of(keys);
   const int first = seen_by.first / Tile::queries * Tile::queries;
-  const int steps = (seen_by.last - first + Tile::queries - 1) / Tile::queries;  // of one head
-  const auto begin = [&](int step) {
-    fetch_queries<Dim>(x, stages + step % 2 * Tile::stage_bytes, sequence,
-                       kv_head * sizes.group() + step / steps,
-                       first + step % steps * Tile::queries);
-  };
+  const int end = (kv_head + 1) * sizes.group();
+  int head = kv_head * sizes.group(), query = first;
   fetch<Dim, Tile::keys, Tile::threads>(key_tile, sizes.keys(x.qkv, sequence, kv_head), first_key);
   fetch<Dim, Tile::keys, Tile::threads>(value_tile, sizes.values(x.qkv, sequence, kv_head),
                                         first_key);
-  begin(0);
+  SharedAddress stage = stages, other = stages + Tile::stage_bytes;
+  fetch_queries<Dim>(x, stage, sequence, head, query);
 
-  const auto scale = static_cast<float>(sizes.scale);
   KeySums<T, Dim> sums;
-  for (int step = 0; step < steps * sizes.group(); ++step) {
+  while (head < end) {
+    const int here = query;
+    query += Tile::queries;
+    if (query >= seen_by.last) {
+      query = first;
+      ++head;
+    }
     wait_for_copies();
     __syncthreads();  // this stage is there, and nobody reads the other one any more
-    if (step + 1 < steps * sizes.group()) begin(step + 1);
-    const int query = first + step % steps * Tile::queries;
-    sums.add(key_tile + mine, value_tile + mine, stages + step % 2 * Tile::stage_bytes,
-             scale * log2_of_e, [&](auto& scores) {
-               if (sizes.sight.all({query, query + Tile::queries}, keys)) return;
-               hide(scores, first_key + warp_row, query,
-                    [&](int key) { return sizes.sight.queries_of(key); });
-             });
+    if (head < end) fetch_queries<Dim>(x, other, sequence, head, query);
+    sums.add(key_tile + mine, value_tile + mine, stage, sizes.power_scale, [&](auto& scores) {
+      if (sizes.sight.all({here, here + Tile::queries}, keys)) return;
+      hide(scores, first_key + warp_row, here,
+           [&](int key) { return sizes.sight.queries_of(key); });
+    });
+    const SharedAddress done = stage;
+    stage = other;
+    other = done;
   }
-  write_rows<T, Dim>(sums.keys, scale, key_tile + mine, sizes.keys(x.d_qkv, sequence, kv_head),
-                     first_key + warp_row);
+  write_rows<T, Dim>(sums.keys, static_cast<float>(sizes.scale), key_tile + mine,
+                     sizes.keys(x.d_qkv, sequence, kv_head), first_key + warp_row);
   write_rows<T, Dim>(sums.values, 1, value_tile + mine, sizes.values(x.d_qkv, sequence, kv_head),
                      first_key + warp_row);
 }

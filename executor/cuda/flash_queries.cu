@@ -83,14 +83,13 @@ __global__ void __launch_bounds__(QueryTile<Dim>::threads, QueryTile<Dim>::block
   int key = seen.first / Tile::keys * Tile::keys;
   begin(stage, key);
 
-  const auto scale = static_cast<float>(sizes.scale);
   QuerySums<T, Dim> sums{x.statistics + piece.head * static_cast<std::int64_t>(x.rows) +
                          first_query + warp_row};
   for (; key < seen.last; key += Tile::keys) {
     wait_for_copies();
     __syncthreads();  // this stage is there, and nobody reads the other one any more
     if (key + Tile::keys < seen.last) begin(other, key + Tile::keys);
-    sums.add(query_tile + mine, d_out_tile + mine, stage, scale * log2_of_e, [&](auto& scores) {
+    sums.add(query_tile + mine, d_out_tile + mine, stage, sizes.power_scale, [&](auto& scores) {
       if (sizes.sight.all(queries, {key, key + Tile::keys})) return;
       hide(scores, first_query + warp_row, key, [&](int i) { return sizes.sight.keys_of(i); });
     });
@@ -98,8 +97,8 @@ __global__ void __launch_bounds__(QueryTile<Dim>::threads, QueryTile<Dim>::block
     stage = other;
     other = done;
   }
-  write_rows<T, Dim>(sums.queries, scale, query_tile + mine, sizes.queries(x.d_qkv, sequence, head),
-                     first_query + warp_row);
+  write_rows<T, Dim>(sums.queries, static_cast<float>(sizes.scale), query_tile + mine,
+                     sizes.queries(x.d_qkv, sequence, head), first_query + warp_row);
 }
 
 }  // namespace

@@ -24,16 +24,20 @@ template <int Dim, int Count, int Threads, class T>
 __device__ void fetch(SharedAddress tile, const HeadRows<const T>& from, int row) {
   constexpr int chunks = Dim / chunk_elements, step = Threads / chunks;
   static_assert(Threads % chunks == 0 && step % 8 == 0 && Count % step == 0);
+  using Chunk = Pack<T, chunk_elements>;
   const int chunk = static_cast<int>(threadIdx.x) % chunks;
   const int mine = static_cast<int>(threadIdx.x) / chunks;
-  const T* source = from.row(row + mine) + chunk * chunk_elements;
+  const auto* source = reinterpret_cast<const Chunk*>(from.first);
+  // In chunks 32 bits reach over 64 GiB; 64 would cost registers.
+  const auto stride = static_cast<std::uint32_t>(from.stride / chunk_elements);
+  std::uint32_t at = static_cast<std::uint32_t>(row + mine) * stride + chunk;
   const bool inside = chunk * chunk_elements < from.width;
-#pragma unroll
+#pragma unroll 2
   for (int i = 0; i < Count; i += step) {
     const bool there = inside && row + mine + i < from.count;
     copy_in_background(tile + place<Dim>(mine, chunk) + i * row_bytes<Dim>,
-                       there ? source : from.first, there);
-    source += step * from.stride;
+                       source + (there ? at : 0), there);
+    at += step * stride;
   }
 }
 
