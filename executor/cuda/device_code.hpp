@@ -163,6 +163,23 @@ __device__ void store(const Pack<T, N>& pack, T* to, std::int64_t first, std::in
   }
 }
 
+/// The same pack, of which the compiler knows nothing more: numbers that were widened from it are
+/// widened once more rather than kept in registers, which 16-bit rows would not fit into.
+template <class T, int N>
+__device__ Pack<T, N> anew(const Pack<T, N>& pack) {
+#ifdef ORRERY_EMULATED
+  return pack;
+#else
+  std::uint32_t words[sizeof(pack) / 4];
+  memcpy(words, &pack, sizeof(pack));
+#pragma unroll
+  for (std::uint32_t& each : words) asm volatile("" : "+r"(each));
+  Pack<T, N> same;
+  memcpy(&same, words, sizeof(pack));
+  return same;
+#endif
+}
+
 /// a / b and its remainder; 64-bit division is slow, and seldom needed.
 struct Division {
   std::int64_t quotient, remainder;
@@ -225,9 +242,9 @@ __device__ T of_group(T value, unsigned lanes, Join join) {
   __syncthreads();  // the last call's values have been read
   if (threadIdx.x % warp_lanes == 0) of_warps[warp] = value;
   __syncthreads();
-  const unsigned first = warp / warps * warps;
-  value = of_warps[first];
-  for (unsigned i = 1; i < warps; ++i) value = join(value, of_warps[first + i]);
+  // Every lane takes one warp's, every warp all of its group's.
+  value = of_warps[warp / warps * warps + threadIdx.x % warps];
+  for (unsigned step = warps / 2; step > 0; step /= 2) value = join(value, from_lane(value, step));
   return value;
 }
 

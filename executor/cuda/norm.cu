@@ -8,15 +8,15 @@ namespace orrery::executor::cuda {
 
 namespace {
 
-/// Registers for x, its gradient and the sums of both gradients leave room for so many threads and
-/// so many packs of a row in each: 8,192 columns of 16 bits. Sums of columns beyond them go through
-/// the cache.
 constexpr unsigned most_lanes = 512;
+
+/// Packs of a row that a thread keeps backward, where it sums up gradients of as many columns: up
+/// to 8,192 columns of 16 bits in all. Sums of columns beyond them go through the cache.
 constexpr int held_backward = 2;
 
-/// Threads of the backward pass: four blocks of 128 on each of an H100's 132 multiprocessors; a
-/// constant, so that sums have the same order on every GPU.
-constexpr std::int64_t backward_threads = 132 * 4 * 128;
+/// Threads of the backward pass: 512 on each of an H100's 132 multiprocessors; a constant, so that
+/// sums have the same order on every GPU.
+constexpr std::int64_t backward_threads = 132 * 512;
 
 enum class Mean : std::uint8_t { taken_off, kept };
 

@@ -35,7 +35,7 @@ class Row {
   __device__ Row(const T* matrix, const RowPlace& place)
       : row_{matrix + place.first}, place_{place} {
 #pragma unroll
-    for (int k = 0; k < held; ++k) held_[k] = read(first(k));
+    for (int k = 0; k < held; ++k) held_[k] = packed(read(first(k)));
   }
 
   /// f(first column, pack, k) for this thread's packs, the k-th of them; k = held for all
@@ -44,14 +44,14 @@ class Row {
   __device__ void visit(F f) const {
 #pragma unroll
     for (int k = 0; k < held; ++k) {
-      if (first(k) < place_.n) f(first(k), held_[k], k);
+      if (first(k) < place_.n) f(first(k), kept(k), k);
     }
     for (int at = first(held); at < place_.n; at += stride()) f(at, read(at), held);
   }
 
   /// What `visit` of another row of the same place would be given.
   __device__ Numbers pack(int at, int k) const {
-    return k < held ? held_[k] : read(at);
+    return k < held ? kept(k) : read(at);
   }
 
   __device__ int first(int k) const {
@@ -63,6 +63,14 @@ class Row {
   }
 
  private:
+  /// 16-bit numbers stay two to a register, also where they were read one by one.
+  __device__ static Numbers packed(const Numbers& pack) {
+    if constexpr (sizeof(T) == 2) return anew(pack);
+    return pack;
+  }
+  __device__ Numbers kept(int k) const {
+    return packed(held_[k]);
+  }
   __device__ Numbers read(int at) const {
     if (at >= place_.end || at + width <= place_.begin) return {};
     return load<width>(row_, at, place_.n, place_.aligned);

@@ -110,8 +110,8 @@ models::Software cpu_software() {
   return models::read_software(document.root());
 }
 
-models::Program lowered(const models::Model& model, const models::Plan& plan) {
-  const models::Software software = cpu_software();
+models::Program lowered(const models::Model& model, const models::Plan& plan,
+                        const models::Software& software) {
   models::Program program = models::lower({model, plan, software});
   models::check(program);
   return program;
@@ -121,9 +121,9 @@ Outcome run(const Job& job) {
   const auto conflicts = models::conflicts(job.plan, job.model, job.plan.gpus());
   INFO((conflicts.empty() ? std::string{} : conflicts.front().problem));
   REQUIRE(conflicts.empty());
-  models::Program program = lowered(job.model, job.plan);
+  const models::Software software = job.software.value_or(cpu_software());
+  models::Program program = lowered(job.model, job.plan, software);
   if (job.tamper) job.tamper(program);
-  const models::Software software = cpu_software();
   const auto ranks = static_cast<std::size_t>(program.mesh.ranks());
   Outcome outcome;
   outcome.of_ranks.resize(ranks);

@@ -5,12 +5,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "executor/runner.hpp"
 #include "executor/thread_fabric.hpp"
 #include "models/plan.hpp"
+#include "models/software/software.hpp"
 
 namespace orrery::executor {
 
@@ -31,7 +33,8 @@ struct Job {
   std::function<void(models::Program&)> tamper = {};
   std::function<void(Kernel&)> disturb = {};
   RunSettings settings = {};
-  MakeRig rig = {};  // nothing: the processor, and threads
+  MakeRig rig = {};                               // nothing: the processor, and threads
+  std::optional<models::Software> software = {};  // nothing: the processor's
 };
 
 /// Tensors of the uncut model by name; in the ring, integers whose bits these doubles are.
@@ -47,7 +50,8 @@ struct Outcome {
 };
 
 models::Software cpu_software();
-models::Program lowered(const models::Model& model, const models::Plan& plan);
+models::Program lowered(const models::Model& model, const models::Plan& plan,
+                        const models::Software& software = cpu_software());
 /// Runs the plan on as many threads as it has ranks. An error of any rank is thrown.
 Outcome run(const Job& job);
 
