@@ -12,9 +12,6 @@ namespace {
 ///         2, 4 and 8 GPUs (NVIDIA aiconfigurator's tables): 7.5 % median; repeats differ as much
 constexpr double exchange_ring_share = 1.05;  // of the ring's rate, on bus bytes
 constexpr double exchange_own_rate = 2.4;     // of the link rate
-/// Of the NICs beside an all-reduce's efficiency: 37 (H100) and 36.8 GB/s (B200, tuned) of 50 per
-/// GPU, where an all-reduce has 46. Untuned fabrics were seen at 22.6 to 48.
-constexpr double spread_efficiency = 0.80;
 
 }  // namespace
 
@@ -46,7 +43,7 @@ CollectiveTime all_to_all(const Call& call) {
   }
   terms.latency += seconds(constants.step) * (n - 1) + seconds(constants.network);
   const double leaving = inside * call.bytes() * (n - inside) / n;
-  const double on_wire = leaving / (spread_efficiency * call.cluster.fabric.efficiency *
+  const double on_wire = leaving / (exchange_efficiency * call.cluster.fabric.efficiency *
                                     network_share_all_pairs(call));
   (on_links > on_wire ? terms.scale_up : terms.network) = std::max(on_links, on_wire);
   return finish(terms, Algorithm::direct, std::nullopt);

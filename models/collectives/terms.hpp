@@ -76,6 +76,10 @@ bool nvls_runs(const hardware::Cluster& cluster, int ranks_inside);
 /// in nanoseconds. Fitted: all_to_all.cpp.
 constexpr double exchange_base = 2.8e-6;
 double exchange_ramp(double bytes, const hardware::Cluster& cluster);
+/// Rate of an exchange across nodes beside the network's efficiency in an all-reduce: of 50 GB/s
+/// per GPU all-to-alls had 37 (H100) and 36.8 (B200, tuned), a message 35.8 (the same B200 nodes)
+/// to 45, where an all-reduce has 46. Untuned fabrics were seen at 20 to 48.
+constexpr double exchange_efficiency = 0.80;
 
 // One file each. A function returns nothing where its algorithm does not run.
 std::vector<CollectiveTime> ring_in_node(const Call& call);  // ring.cpp

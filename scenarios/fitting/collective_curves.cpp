@@ -39,7 +39,8 @@ std::optional<double> distance(const MeasuredCollective& run, const MeasuredColl
   if (run.one_domain() && row.one_domain()) {
     return same_ranks && gpu_family(run) == gpu_family(row) ? std::optional{1.0} : std::nullopt;
   }
-  if (!same_machine || run.one_domain() != row.one_domain()) return std::nullopt;
+  const bool one_system = same_machine && system_of(run) == system_of(row);
+  if (!one_system || run.one_domain() != row.one_domain()) return std::nullopt;
   return 2 + std::abs(std::log2(static_cast<double>(run.domains()) / row.domains()));
 }
 

@@ -109,8 +109,8 @@ std::string system_of(const MeasuredCollective& row) {
   if (row.one_domain()) return row.gpu;
   const bool exchange = row.collective == models::Collective::all_to_all ||
                         row.collective == models::Collective::send_receive;
-  return fmt::format("{}|{}|{}", row.gpu, row.link,
-                     exchange ? "exchanges" : "reductions and gathers");
+  if (!exchange) return fmt::format("{}|{}|reductions and gathers", row.gpu, row.link);
+  return fmt::format("{}|{}|{} {}|exchanges", row.gpu, row.link, row.source, row.variant);
 }
 
 models::GroupShape shape_of(const MeasuredCollective& row) {

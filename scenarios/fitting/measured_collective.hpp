@@ -40,7 +40,8 @@ std::string identity_of(const MeasuredCollective& row);
 std::string curve_of(const MeasuredCollective& row);
 /// One run over sizes.
 std::string run_of(const MeasuredCollective& row);
-/// Machines that share constants: the GPU inside a domain; GPU and network across.
+/// Machines that share constants: the GPU inside a domain; GPU and network across, of exchanges
+/// each site with its settings, which alone change their rates twice.
 std::string system_of(const MeasuredCollective& row);
 
 /// The machine, by the catalogue. Nothing for a GPU that it lacks.
