@@ -102,9 +102,6 @@ orrery_cuda_module() {
 #ifdef ORRERY_NCCL
   orrery::executor::cuda::prepare_for_nccl();
 #endif
-#ifdef ORRERY_NCCL
-  orrery::executor::cuda::prepare_for_nccl();
-#endif
   static const orrery::executor::LoadedCuda module;
   return &module;
 }
