@@ -302,7 +302,7 @@ void Runner::Interpreter::start_collective(std::uint32_t i, std::uint32_t block,
 /// A step has failed: what waits for other ranks on the device's queues ends, so that its memory
 /// can be given back.
 void Runner::Interpreter::give_up() noexcept {
-  if (!device_.synchronous()) fabric_.abort("this rank cannot go on");
+  if (!device_.synchronous()) fabric_.abort("a rank cannot go on");
 }
 
 const Trace& Runner::Interpreter::trace() const {

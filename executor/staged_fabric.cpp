@@ -34,7 +34,7 @@ StagedFabric::StagedFabric(Fabric& carrier, Device& device)
     : carrier_{carrier}, device_{device}, name_{std::string{carrier.name()} + ", staged"} {}
 
 StagedFabric::~StagedFabric() {
-  if (!open_.empty()) carrier_.abort("this rank left in the middle of a step");
+  if (!open_.empty()) carrier_.abort("a rank left in the middle of a step");
 }
 
 GroupId StagedFabric::make_group(std::span<const int> members) {

@@ -1,7 +1,7 @@
 #pragma once
 // A fabric of the host around a device whose memory the host cannot touch: what is sent is read
 // from the device, carried between buffers of the host, and written back where it is awaited.
-// Sums are the carrier's, so a GPU's run has the same bits over every fabric of the host.
+// Sums are the carrier's: over threads and tcp those of the processor, in the order of the ranks.
 //
 // Right whatever the device's queues are doing: a read stands behind all of them, and what arrives
 // is written when they have let the memory go. The cost: every call brings host and device together
