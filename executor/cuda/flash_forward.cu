@@ -11,8 +11,9 @@ namespace orrery::executor::cuda {
 
 namespace {
 
-/// Four warps of 32 queries: two rows of matrices share what is loaded of the keys. Registers allow
-/// eight warps on a multiprocessor with 128 columns, twelve with 64; shared memory as many.
+/// Four warps of 32 queries: two rows of matrices share what is loaded of the keys. Sums and scores
+/// take 192 registers of a thread with 128 columns, two blocks on a multiprocessor; 128 with 64,
+/// three blocks. Shared memory, 64 KiB and 32 KiB a block, has room for as many.
 template <int Dim>
 struct ForwardTile {
   static constexpr int m = 2, n = 8, threads = 128;

@@ -81,7 +81,7 @@ struct Order {
     int tile, head;
   };
 
-  __device__ Piece of(int block) const {
+  __host__ __device__ Piece of(int block) const {
     const int before = block / (tiles * section), within = block % (tiles * section);
     const int first = before * section;
     const int here = heads - first < section ? heads - first : section;
