@@ -8,6 +8,7 @@
 #include "calibrate/bench/kernels.hpp"
 #include "calibrate/bench/messages.hpp"
 #include "calibrate/fit/minimise.hpp"
+#include "calibrate/spelled.hpp"
 #include "models/pricing/calibrated.hpp"
 #include "sim/errors.hpp"
 
@@ -25,28 +26,6 @@ constexpr double share_of_storage = 0.05;
 
 constexpr Bytes copied{64 << 20};
 constexpr Bytes stored{64 << 20};
-
-Json times_json(const std::vector<Time>& times) {
-  Json json = Json::array();
-  for (const Time each : times) json.push_back(static_cast<double>(each.count()) / 1e6);
-  return json;
-}
-
-Json described(const Operation& op) {
-  Json json{{"operation", op.name},
-            {"kind", std::string{models::name(op.kind)}},
-            {"bytes", op.bytes.count()},
-            {"flops", op.flops.count()}};
-  if (op.kind == OpKind::gemm || op.kind == OpKind::batched_gemm) {
-    json["m"] = op.gemm.m;
-    json["n"] = op.gemm.n;
-    json["k"] = op.gemm.k;
-    json["batch"] = op.gemm.batch;
-    json["layout"] =
-        fmt::format("{}{}", op.gemm.transpose_a ? "t" : "n", op.gemm.transpose_b ? "t" : "n");
-  }
-  return json;
-}
 
 /// The devices, threads and gate of ranks that are measured at once.
 struct Crew {

@@ -6,6 +6,7 @@
 
 #include "calibrate/findings.hpp"
 #include "calibrate/fit/minimise.hpp"
+#include "calibrate/spelled.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::calibrate {
@@ -14,50 +15,6 @@ namespace {
 
 using hardware::CollectiveTable;
 using hardware::SizeTable;
-
-// Quantities as files spell them, with the digits that a measurement has.
-std::string spelled(Time time) {
-  return fmt::format("{} ns", static_cast<double>(time.count()) / 1000);
-}
-std::string spelled(Bytes bytes) {
-  return fmt::format("{} B", bytes.count());
-}
-std::string spelled(Bandwidth rate) {
-  return fmt::format("{:.4g} GB/s", rate.count() / 1e9);
-}
-std::string spelled(FlopRate rate) {
-  return fmt::format("{:.4g} TFLOP/s", rate.count() / 1e12);
-}
-double digits(double value) {
-  return std::stod(fmt::format("{:.5g}", value));
-}
-
-Json points_of(const SizeTable& table) {
-  Json points = Json::array();
-  for (const auto& [size, time] : table.points()) points.push_back({spelled(size), spelled(time)});
-  return points;
-}
-
-Json curve_json(const hardware::GemmCurve& curve) {
-  return {{"compute_share", digits(curve.compute_share)},
-          {"memory_share", digits(curve.memory_share)},
-          {"overhead", spelled(curve.overhead)},
-          {"corner", curve.corner}};
-}
-
-Json ratios_json(const std::vector<hardware::ShapeResidual::Sample>& samples) {
-  Json rows = Json::array();
-  for (const auto& [shape, log_ratio] : samples) {
-    const double kept = std::clamp(std::exp(log_ratio), 1e-3, 1e3);
-    rows.push_back({shape.m, shape.n, shape.k, digits(kept)});
-  }
-  return rows;
-}
-
-Json kernel_json(const hardware::KernelCurve& curve) {
-  if (!curve.table.empty()) return {{"points", points_of(curve.table)}};
-  return {{"overhead", spelled(curve.overhead)}, {"rate", spelled(curve.rate)}};
-}
 
 /// The fastest product measured: what shares of peak are shares of.
 FlopRate best_rate(const Findings& findings) {

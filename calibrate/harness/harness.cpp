@@ -6,6 +6,7 @@
 #include <ctime>
 #include <numeric>
 #include <optional>
+#include <stdexcept>
 
 #include "sim/errors.hpp"
 
@@ -169,7 +170,14 @@ std::vector<Measurement> Harness::measure(const std::vector<Subject*>& subjects,
     if (remaining <= Time{}) break;
     const auto points = static_cast<std::int64_t>(order.size() - i);
     const Time limit = std::min(rules_.point, Time{remaining.count() / points});
-    found[order[i]] = measure_one(*subjects[order[i]], limit);
+    Subject& subject = *subjects[order[i]];
+    try {
+      found[order[i]] = measure_one(subject, limit);
+    } catch (const std::runtime_error& failure) {
+      if (!rules_.goes_on) throw;
+      failures_.push_back(subject.name() + ": " + failure.what());
+      subject.finish();
+    }
   }
   if (watcher) watcher(order.size(), order.size());
   std::vector<Measurement> answer;

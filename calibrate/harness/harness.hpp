@@ -55,6 +55,7 @@ struct Rules {
   Time batch{10'000'000'000};       // 10 ms between two looks at the reference
   Time point{500'000'000'000};      // 0.5 s: the most that one point takes
   Time budget{60'000'000'000'000};  // 60 s for all of them
+  bool goes_on = false;             // behind a subject that fails; else its error comes out
 };
 
 /// What was measured of one subject.
@@ -91,6 +92,8 @@ class Harness {
 
   Time left();
   int discarded_runs() const { return discarded_; }
+  /// Of subjects that failed, `NAME: WHY`.
+  const std::vector<std::string>& failures() const { return failures_; }
 
  private:
   Measurement measure_one(Subject& subject, Time limit);
@@ -104,6 +107,7 @@ class Harness {
   Time end_{};
   Time best_reference_{};
   int discarded_ = 0;
+  std::vector<std::string> failures_;
 };
 
 }  // namespace orrery::calibrate

@@ -31,6 +31,17 @@ std::string text_of(const cudaUUID_t& unique) {
   return text;
 }
 
+/// "gemm bf16 to fp32 1 x 4096 x 4096 x 8192 nt: algorithm 66, tile 20, ...": cuBLASLt's numbers.
+std::string line_of(const cuda::Products::Choice& of) {
+  const models::GemmShape& s = of.shape;
+  return fmt::format(
+      "gemm {} to {} {} x {} x {} x {} {}{}: algorithm {}, tile {}, stages {}, split k {}, waves "
+      "{:.2f}, workspace {} B",
+      hardware::name(of.from), hardware::name(of.to), s.batch, s.m, s.n, s.k,
+      s.transpose_a ? "t" : "n", s.transpose_b ? "t" : "n", of.algorithm, of.tile, of.stages,
+      of.split_k, of.waves, of.workspace.count());
+}
+
 class LoadedCuda final : public CudaModule {
  public:
   std::string absence() const override {
@@ -70,6 +81,14 @@ class LoadedCuda final : public CudaModule {
 
   std::unique_ptr<Device> make_device(int ordinal) const override {
     return std::make_unique<cuda::CudaDevice>(ordinal);
+  }
+
+  std::vector<std::string> notes(const Device& device) const override {
+    std::vector<std::string> lines;
+    for (const auto& each : static_cast<const cuda::CudaDevice&>(device).products().choices()) {
+      lines.push_back(line_of(each));
+    }
+    return lines;
   }
 
 #ifdef ORRERY_NCCL

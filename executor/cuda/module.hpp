@@ -34,6 +34,8 @@ class CudaModule {
 
   /// For the thread that asks for it.
   virtual std::unique_ptr<Device> make_device(int ordinal) const = 0;
+  /// What one of those has chosen by itself so far, a line each: a library's algorithm for a shape.
+  virtual std::vector<std::string> notes(const Device& /*device*/) const { return {}; }
 
   virtual bool has_nccl() const = 0;
   /// Together with all other ranks, which meet in the store. `device` is one of `make_device`.

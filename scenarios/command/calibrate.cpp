@@ -17,8 +17,11 @@
 #include "executor/errors.hpp"
 #include "hardware/catalogue.hpp"
 #include "scenarios/command/calibrate_blocks.hpp"
+#include "scenarios/command/calibrate_gpu.hpp"
+#include "scenarios/command/calibrate_output.hpp"
 #include "scenarios/command/calibrate_world.hpp"
 #include "scenarios/command/commands.hpp"
+#include "scenarios/command/execute_backend.hpp"
 #include "scenarios/command/progress.hpp"
 #include "scenarios/sections.hpp"
 #include "sim/input/text.hpp"
@@ -35,38 +38,9 @@ struct CalibrateFlags {
   std::vector<int> ranks{1, 2};
   std::optional<std::string> out, cluster;
   std::uint64_t seed = 1;
+  std::int64_t widest = 16384;
   bool json = false;
 };
-
-void write_json(const std::string& path, const Json& json) {
-  std::ofstream file{path};
-  file << json.dump(1) << "\n";
-  if (!file.flush()) throw InputError{"--out", path + " cannot be written"};
-}
-
-/// Told before anything is measured; a profile that is there stays as it is.
-void require_writable(const std::string& path) {
-  const bool was_there = std::filesystem::exists(path);
-  if (!std::ofstream{path, std::ios::app}) throw InputError{"--out", path + " cannot be written"};
-  if (!was_there) std::filesystem::remove(path);
-}
-
-/// "profile.samples.json" beside "profile.json".
-std::string samples_path(const std::string& profile) {
-  std::filesystem::path path{profile};
-  return path.replace_extension(".samples.json").string();
-}
-
-Json curves_json(const std::vector<calibrate::CurveCard>& curves) {
-  Json json = Json::array();
-  for (const auto& each : curves) {
-    json.push_back({{"name", each.name},
-                    {"points", each.points},
-                    {"leave_out_error_pct",
-                     each.leave_out_error_pct ? Json(*each.leave_out_error_pct) : Json(nullptr)}});
-  }
-  return json;
-}
 
 // ---- importing
 
@@ -184,34 +158,9 @@ void check_ranks(const std::vector<int>& ranks) {
   }
 }
 
-/// Every point's median with what it was, without the single runs.
-Json medians(const Json& raw) {
-  Json rows = Json::array();
-  for (const Json& point : raw) {
-    for (Json part : point["parts"]) {
-      std::vector<double> times = part["us"].get<std::vector<double>>();
-      std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
-                       times.end());
-      part["value"] = times[times.size() / 2] / 1e6;
-      part["unit"] = "s";
-      part["count"] = times.size();
-      part["ranks"] = point["ranks"];
-      part["detail"] = point["name"];
-      part.erase("us");
-      rows.push_back(std::move(part));
-    }
-  }
-  return rows;
-}
-
 void print_findings(const calibrate::Findings& found, const calibrate::Profile& profile) {
   fmt::print("{}\n", source_line(found.machine));
-  fmt::print("  {:<28} {:>7} {:>12}\n", "curve", "points", "left out");
-  for (const auto& each : profile.curves) {
-    const auto& error = each.leave_out_error_pct;
-    fmt::print("  {:<28} {:>7} {:>12}\n", each.name, each.points,
-               error ? fmt::format("{:.1f} %", *error) : "too few");
-  }
+  print_curves(profile.curves);
   for (const auto& each : found.concurrency) {
     fmt::print("  {} ranks at once: products take {:.2f} times as long, other kernels {:.2f}\n",
                each.ranks, each.gemm, each.memory_bound);
@@ -224,10 +173,19 @@ void print_findings(const calibrate::Findings& found, const calibrate::Profile& 
   }
 }
 
-int measure(const CalibrateFlags& flags) {
-  if (flags.backend != "cpu") {
-    throw InputError{"--backend", fmt::format("expected cpu, found '{}'", flags.backend)};
+int measure_gpus(const CalibrateFlags& flags) {
+  if (flags.widest < 128) {
+    throw InputError{"--widest", fmt::format("expected 128 or more, found {}", flags.widest)};
   }
+  return calibrate_gpus({.budget = budget_of(flags),
+                         .out = flags.out,
+                         .seed = flags.seed,
+                         .widest = flags.widest,
+                         .json = flags.json});
+}
+
+int measure(const CalibrateFlags& flags) {
+  if (backend_of(flags.backend) == Backend::cuda) return measure_gpus(flags);
   check_ranks(flags.ranks);
   const Time budget = budget_of(flags);
   if (flags.out) {
@@ -281,13 +239,15 @@ void add_calibrate(CLI::App& application, int& exit_code) {
   const auto flags = std::make_shared<CalibrateFlags>();
   command.add_option("--import", flags->logs,
                      "Logs: nccl-tests, NCCL, OSU, perftest, fio, BabelStream, Kineto");
-  command.add_option("--backend", flags->backend, "What to measure: cpu (default)");
+  command.add_option("--backend", flags->backend, "What to measure: cpu (default), cuda");
   command.add_option("--budget", flags->budget, "Time that measuring takes (60s)");
   command.add_option("--ranks", flags->ranks, "Ranks at once to measure with (1,2)")
       ->delimiter(',');
   command.add_option("--fabric", flags->fabric,
                      "How ranks reach each other: tcp (default), threads");
   command.add_option("--cluster", flags->cluster, "With --import: the cluster that was measured");
+  command.add_option("--widest", flags->widest,
+                     "With --backend cuda: hidden size of the widest model measured (16384)");
   command.add_option("--out", flags->out, "Profile to write; its samples go beside it");
   command.add_option("--seed", flags->seed, "Of the order of points (1)");
   command.add_flag("--json", flags->json, "One JSON document on stdout");

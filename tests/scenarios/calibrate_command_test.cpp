@@ -82,7 +82,7 @@ TEST_CASE("A calibrated machine is a cluster that simulate takes with no further
 
 TEST_CASE("What calibrate cannot do is told in one line") {
   const Scratch scratch;
-  CHECK(refused_line("calibrate --backend cuda") == "--backend: expected cpu, found 'cuda'");
+  CHECK(refused_line("calibrate --backend tpu") == "--backend: expected cpu or cuda, found 'tpu'");
   CHECK(refused_line("calibrate --budget 10") ==
         "--budget: expected a time of 1 s or more, found '10'");
   CHECK(refused_line("calibrate --ranks 1,0") == "--ranks: expected counts from 1 to 64, found 0");

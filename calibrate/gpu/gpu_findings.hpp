@@ -1,0 +1,77 @@
+#pragma once
+// What a campaign on this machine's GPUs found, and the cluster file that it becomes.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calibrate/findings.hpp"
+#include "calibrate/gpu/attention_curve.hpp"
+#include "calibrate/gpu/beside.hpp"
+#include "calibrate/gpu/telemetry.hpp"
+
+namespace orrery::calibrate {
+
+/// The GPUs that were found, all alike as far as a profile can say.
+struct GpuIdentity {
+  std::string name;  // "NVIDIA H200", as its driver has it
+  Bytes memory{};
+  int capability = 0;    // 90 is 9.0
+  int count = 1;         // of this machine
+  std::string versions;  // "CUDA 13.0, driver 580.65.06, cuBLASLt 13.1.0, NCCL 2.28.9"
+};
+
+struct CopyPoint {
+  std::string way;  // "on the device", "to the device", "from the device"
+  Bytes size{};
+  Time time{};
+};
+
+/// What launches cost: a host's time for one operation, and a queue's for a small one.
+struct LaunchCosts {
+  std::optional<Time> forward, backward;      // of a small layer's operations, on the host
+  std::optional<Time> small, small_on_queue;  // of one small kernel
+  Time mark{};                                // between two kernels
+};
+
+struct NamedBeside {
+  std::string kernel, other;  // "gemm bf16 4096 x 4096 x 4096", "copy on the device"
+  Beside times;
+};
+
+/// A large product for seconds on end.
+struct Load {
+  std::string what;
+  Time at_first{}, at_last{};  // of one
+  Conditions conditions;
+};
+
+struct GpuFindings {
+  Machine machine;
+  GpuIdentity gpu;
+  std::map<models::DType, std::vector<ProductPoint>> products, batched;
+  std::vector<AttentionPoint> attention;
+  std::map<std::string, std::vector<KernelPoint>> kernels;  // as in Findings
+  std::vector<CopyPoint> copies;
+  LaunchCosts launch;
+  std::vector<NamedBeside> beside;
+  std::optional<Load> load;
+  std::vector<hardware::CollectiveTable> collectives;
+  Json raw = Json::array();           // every run of every point, as measured
+  std::vector<std::string> notes;     // of the device: what it chose by itself
+  std::vector<std::string> missing;   // what was not measured, and why
+  std::vector<std::string> failures;  // `NAME: WHY`
+  int discarded_runs = 0;             // of a throttled GPU
+  int discarded_points = 0;           // that it was throttled for all along
+  int points_left_out = 0;            // that the budget did not reach
+};
+
+/// The machine as a cluster of one node with its GPUs: the catalogue's entry where it has them,
+/// with the curves that were measured in place of its own.
+/// software  profile of the executor's stack on GPUs; its launches are set to what was measured,
+///           its attention to the curve of its own kernel
+/// Errors  no product measured: ContractError
+Profile make_profile(const GpuFindings& findings, Json software);
+
+}  // namespace orrery::calibrate

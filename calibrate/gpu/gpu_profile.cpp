@@ -1,0 +1,260 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include "calibrate/fit/minimise.hpp"
+#include "calibrate/gpu/gpu_findings.hpp"
+#include "calibrate/spelled.hpp"
+#include "hardware/catalogue.hpp"
+#include "hardware/recognise.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::calibrate {
+
+namespace {
+
+/// The name of the fused kernel's curve in a GPU's file, and in the software profile beside it.
+constexpr const char* own_attention = "orrery";
+
+std::string gpu_source(const GpuFindings& findings) {
+  return fmt::format("calibrated {} on {}; {}; {}; {}", findings.machine.date, findings.gpu.name,
+                     findings.gpu.versions, findings.machine.processor, findings.machine.system);
+}
+
+double rate_of(const ProductPoint& point) {
+  return static_cast<double>(point.work.count()) / seconds(point.time);
+}
+
+/// The fastest product of a format: a peak for GPUs that the catalogue lacks.
+FlopRate fastest(const std::vector<ProductPoint>& points) {
+  double best = 0;
+  for (const ProductPoint& each : points) best = std::max(best, rate_of(each));
+  return FlopRate{best};
+}
+
+/// Read and written, of the largest copies.
+Bandwidth copy_rate(const GpuFindings& findings) {
+  double best = 0;
+  for (const CopyPoint& each : findings.copies) {
+    if (each.way != "on the device") continue;
+    best = std::max(best, 2 * static_cast<double>(each.size.count()) / seconds(each.time));
+  }
+  return Bandwidth{best > 0 ? best : 1e9};
+}
+
+std::string plain_name(const std::string& reported) {
+  std::string name;
+  for (const char letter : reported) {
+    const auto c = static_cast<unsigned char>(letter);
+    if (std::isalnum(c) != 0) name += static_cast<char>(std::tolower(c));
+    if (std::isalnum(c) == 0 && !name.empty() && name.back() != '-') name += '-';
+  }
+  return name.empty() ? "gpu" : name;
+}
+
+/// By compute capability: 8.0 and 8.6 are Ampere, 8.9 Ada, 9.0 Hopper, 10 and 12 Blackwell.
+/// Source  NVIDIA, "CUDA GPU compute capability"
+const char* generation_of(int capability) {
+  if (capability >= 100) return "blackwell";
+  if (capability >= 90) return "hopper";
+  return capability >= 89 ? "ada" : "ampere";
+}
+
+/// What a GPU that the catalogue lacks is known by: what was measured.
+Json stranger(const GpuFindings& findings) {
+  Json gpu{{"name", plain_name(findings.gpu.name)},
+           {"vendor", "NVIDIA"},
+           {"generation", generation_of(findings.gpu.capability)},
+           {"memory", spelled(findings.gpu.memory)},
+           {"memory_bandwidth", spelled(copy_rate(findings))}};
+  for (const auto& [format, points] : findings.products) {
+    gpu["dense_peak"][std::string{hardware::name(format)}] = spelled(fastest(points));
+  }
+  gpu["sources"][""] = gpu_source(findings) + "; peaks are the fastest product and copy measured";
+  return gpu;
+}
+
+/// Its curves replaced by measured ones.
+class GpuFile {
+ public:
+  GpuFile(const GpuFindings& findings, Json base, std::vector<CurveCard>& cards)
+      : findings_{findings},
+        gpu_(std::move(base)),
+        cards_{cards},
+        source_{gpu_source(findings)},
+        read_{read_back()} {}
+
+  Json write() {
+    for (const auto& [format, points] : findings_.products) put_products(format, points);
+    for (const auto& [format, points] : findings_.batched) put_batched(format, points);
+    put_attention();
+    put_kernels();
+    put_load();
+    gpu_["notes"] = notes();
+    return std::move(gpu_);
+  }
+
+ private:
+  hardware::Gpu read_back() const {
+    const Document document = Document::from(gpu_, "the catalogue's GPU");
+    return hardware::read_gpu(document.root());
+  }
+
+  Roof roof(hardware::DType format, const std::vector<ProductPoint>& points) const {
+    return {.peak = read_.peak(format).value_or(fastest(points)), .memory = read_.memory_bandwidth};
+  }
+
+  void put_products(hardware::DType format, const std::vector<ProductPoint>& points) {
+    const std::string word{hardware::name(format)};
+    const Roof under = roof(format, points);
+    const ProductFit fit = fit_products(points, under);
+    if (!read_.peak(format)) gpu_["dense_peak"][word] = spelled(under.peak);
+    gpu_["gemm"][word] = curve_json(fit.curve);
+    gpu_["measured"]["gemm"][word] = ratios_json(fit.residuals);
+    gpu_["sources"]["/gemm/" + word] = source_;
+    cards_.push_back({"gemm " + word, points.size(), fit.leave_out_error_pct});
+  }
+
+  void put_batched(hardware::DType format, const std::vector<ProductPoint>& points) {
+    const std::string word{hardware::name(format)};
+    const ProductFit fit = fit_products(points, roof(format, points));
+    gpu_["measured"]["batched"][word] = curve_json(fit.curve);
+    gpu_["measured"]["batched_gemm"][word] = ratios_json(fit.residuals);
+    cards_.push_back({"batched_gemm " + word, points.size(), fit.leave_out_error_pct});
+  }
+
+  void put_attention() {
+    if (findings_.attention.empty()) return;
+    const auto peak = read_.peak(hardware::DType::bf16);
+    if (!peak) return;
+    const AttentionFit fit = fit_attention(findings_.attention, *peak);
+    gpu_["attention"][own_attention] = {{"share_64", digits(fit.curve.share_64)},
+                                        {"share_128", digits(fit.curve.share_128)},
+                                        {"half_length", digits(fit.curve.half_length)},
+                                        {"causal_penalty", digits(fit.curve.causal_penalty)},
+                                        {"backward_ratio", digits(fit.curve.backward_ratio)}};
+    gpu_["sources"][std::string{"/attention/"} + own_attention] = source_;
+    cards_.push_back({"attention, fused", findings_.attention.size(), fit.leave_out_error_pct});
+  }
+
+  /// The kinds, each with its better form, and a line through all of them for what has none.
+  void put_kernels() {
+    std::vector<KernelPoint> all;
+    for (const auto& [kind, points] : findings_.kernels) {
+      const KernelFit fit = fit_kernel(points);
+      gpu_["measured"]["kernels"][kind] = kernel_json(fit.curve);
+      cards_.push_back({kind, fit.sizes, fit.leave_out_error_pct});
+      if (kind.find('>') == std::string::npos) all.insert(all.end(), points.begin(), points.end());
+    }
+    if (all.empty()) return;
+    gpu_["sources"]["/measured"] = source_;
+    const KernelFit usual = fit_kernel(all);
+    constexpr Bytes large{256 << 20};
+    const Time small = usual.curve.at(Bytes{1});
+    const double rate = static_cast<double>(large.count()) /
+                        std::max(1e-12, seconds(usual.curve.at(large) - small));
+    const double share = std::clamp(rate / read_.memory_bandwidth.count(), 1e-6, 1.0);
+    gpu_["memory_bound"] = {{"memory_share", digits(share)}, {"overhead", spelled(small)}};
+    gpu_["sources"]["/memory_bound"] = source_;
+  }
+
+  /// Formats without a product measured are priced with what a load of seconds kept of the rate.
+  void put_load() {
+    if (!findings_.load) return;
+    const double kept = ratio(findings_.load->at_first, findings_.load->at_last);
+    gpu_["sustained_share"] = digits(std::clamp(kept, 0.1, 1.0));
+    gpu_["sources"]["/sustained_share"] =
+        fmt::format("{}: {} for seconds, {} at first, {} at last", source_, findings_.load->what,
+                    format(findings_.load->at_first), format(findings_.load->at_last));
+  }
+
+  std::string notes() const {
+    std::string text;
+    if (findings_.load && findings_.load->conditions.readings > 0) {
+      const Conditions& of = findings_.load->conditions;
+      text += fmt::format(
+          "under load {:.0f} MHz (at the least {:.0f}), {:.0f} W (at the most "
+          "{:.0f}), capped by power in {:.0f} % of looks. ",
+          of.processor.count() / 1e6, of.slowest_processor.count() / 1e6, of.power.count(),
+          of.most_power.count(), 100 * of.power_capped);
+    } else {
+      text += "clocks and power under load: unknown. ";
+    }
+    for (const NamedBeside& each : findings_.beside) {
+      text += fmt::format("{} takes {:.2f} times as long beside {}, which takes {:.2f} times. ",
+                          each.kernel, ratio(each.times.kernel_beside, each.times.kernel),
+                          each.other, ratio(each.times.other_beside, each.times.other));
+    }
+    for (const char* way : {"to the device", "from the device"}) {
+      double best = 0;
+      for (const CopyPoint& each : findings_.copies) {
+        if (each.way != way) continue;
+        best = std::max(best, static_cast<double>(each.size.count()) / seconds(each.time));
+      }
+      if (best > 0) text += fmt::format("pageable memory {}: {:.3g} GB/s. ", way, best / 1e9);
+    }
+    return text;
+  }
+
+  const GpuFindings& findings_;
+  Json gpu_;
+  std::vector<CurveCard>& cards_;
+  std::string source_;
+  hardware::Gpu read_;  // before anything is replaced
+};
+
+/// How the GPUs of this machine reach each other: as in the catalogue's node, else over PCIe.
+Json scale_up_of(const GpuFindings& findings, const std::optional<std::string>& known) {
+  if (findings.gpu.count == 1) return {{"name", "none"}, {"kind", "none"}};
+  const auto node = known ? hardware::node_with(*known) : std::nullopt;
+  return hardware::Catalogue::node(node.value_or("l40s-8x")).at("scale_up");
+}
+
+/// The stack's profile with this machine's launches, and its own attention's curve.
+Json measured_stack(Json software, const GpuFindings& findings, const std::string& source) {
+  software["source"] = source;
+  const LaunchCosts& costs = findings.launch;
+  if (costs.forward) software["host"]["forward_launch"] = spelled(*costs.forward);
+  if (costs.backward) software["host"]["backward_launch"] = spelled(*costs.backward);
+  if (!findings.attention.empty()) {
+    software["kernels"]["attention"] = {{"default", own_attention}};
+  }
+  return software;
+}
+
+}  // namespace
+
+Profile make_profile(const GpuFindings& findings, Json software) {
+  ensure(!findings.products.empty(), "a profile needs measured products");
+  const auto known = hardware::recognised_gpu(findings.gpu.name, findings.gpu.memory);
+  const std::string source = gpu_source(findings);
+  Profile profile;
+  Json base = known ? hardware::Catalogue::gpu(*known) : stranger(findings);
+  Json gpu = GpuFile{findings, std::move(base), profile.curves}.write();
+  for (const auto& table : findings.collectives) {
+    profile.curves.push_back({fmt::format("{} {} GPUs", table.operation, table.ranks),
+                              table.times.points().size(), interpolation_error_pct(table.times)});
+  }
+  Json& cluster = profile.cluster;
+  cluster["name"] = "calibrated-" + gpu.at("name").get<std::string>();
+  cluster["node"] = {{"name", "this-machine"},
+                     {"gpu", std::move(gpu)},
+                     {"gpus", findings.gpu.count},
+                     {"scale_up", scale_up_of(findings, known)},
+                     {"nics", 0}};
+  cluster["nodes"] = 1;
+  cluster["fabric"] = "none";
+  if (!findings.collectives.empty()) {
+    cluster["measured_collectives"] = to_json(findings.collectives);
+  }
+  cluster["software"] = measured_stack(std::move(software), findings, source);
+  cluster["sources"] = {{"", source}};
+  std::string notes;
+  for (const std::string& each : findings.missing) notes += each + ". ";
+  if (!notes.empty()) cluster["notes"] = "not measured: " + notes;
+  return profile;
+}
+
+}  // namespace orrery::calibrate
