@@ -1,0 +1,344 @@
+// A campaign on queues, with threads for GPUs: what it finds, never how fast.
+#include "calibrate/gpu/gpu_campaign.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "executor/errors.hpp"
+#include "hardware/catalogue.hpp"
+#include "tests/executor/queued_fabric.hpp"
+
+namespace orrery::calibrate {
+namespace {
+
+using models::Block;
+using models::Operation;
+using models::OpKind;
+using models::Role;
+
+/// out [8, 4] = a [8, 6] x b [6, 4], then sum = out + out.
+Block queue_block() {
+  Block block;
+  block.name = "small";
+  const auto operand = [&](const char* name, std::int64_t rows, std::int64_t columns) {
+    block.operands.push_back({name, Role::temporary, models::DType::fp32, {1, rows, columns}});
+  };
+  operand("a", 8, 6);
+  operand("b", 6, 4);
+  operand("out", 8, 4);
+  operand("sum", 8, 4);
+  Operation product;
+  product.kind = OpKind::gemm;
+  product.name = "product";
+  product.dtype = models::DType::fp32;
+  product.reads = {0, 1};
+  product.writes = {2};
+  product.gemm = {.m = 8, .n = 4, .k = 6};
+  product.flops = Flops{2 * 8 * 4 * 6};
+  product.bytes = Bytes{4 * (48 + 24 + 32)};
+  Operation add;
+  add.kind = OpKind::add;
+  add.name = "add";
+  add.dtype = models::DType::fp32;
+  add.reads = {2, 2};
+  add.writes = {3};
+  add.bytes = Bytes{4 * 96};
+  block.operations = {product, add};
+  return block;
+}
+
+BenchSizes tiny_bench() {
+  return {.run_up = 64_KiB, .cold = 4_KiB, .interval = 10_us, .most_run_ups = 1, .marks = 4};
+}
+
+std::unique_ptr<executor::Device> queued() {
+  return std::make_unique<executor::QueuedDevice>(executor::QueuedSettings{});
+}
+
+/// Always the same reading.
+class Steady final : public Telemetry {
+ public:
+  explicit Steady(std::uint64_t reasons) : reasons_{reasons} {}
+  std::optional<Reading> read() override {
+    return Reading{Frequency{1.5e9}, Frequency{2e9}, Power{500}, reasons_};
+  }
+
+ private:
+  std::uint64_t reasons_;
+};
+
+/// Operands of a campaign over the block, its product alone, and copies.
+struct Small {
+  Block block = queue_block();
+  Block product = single(block, block.operations[0]);
+  Block add = single(block, block.operations[1]);
+  models::Model model;
+
+  GpuCampaignInputs inputs(std::uint64_t reasons = 0) {
+    GpuCampaignInputs made;
+    made.gpu = {.name = "NVIDIA H200",
+                .memory = Bytes{std::int64_t{143771} << 20},
+                .capability = 90,
+                .count = 1,
+                .versions = "CUDA 13.0"};
+    made.blocks = {{"small", &block, &model}};
+    made.operations = {{"product", &product, &model}};
+    made.launches = {{"a layer.forward", &block, &model}, {"one kernel", &add, &model}};
+    made.load = TimedBlock{"gemm 8 x 4 x 6", &product, &model};
+    made.copies = {4_KiB, 64_KiB};
+    made.messages = {1_KiB, 4_KiB};
+    made.load_time = 10_ms;
+    made.device = queued;
+    made.why_no_collectives = "there is one GPU";
+    made.telemetry = std::make_unique<Steady>(reasons);
+    made.notes = [](const executor::Device&) { return std::vector<std::string>{"a choice"}; };
+    made.rules.budget = 20_s;
+    made.rules.point = 20_ms;
+    made.rules.batch = 2_ms;
+    made.sizes = tiny_bench();
+    return made;
+  }
+};
+
+GpuFindings campaign(GpuCampaignInputs inputs) {
+  const auto host = machine_clock();
+  const auto clock = gpu_clock(*host);
+  return run_gpu_campaign(std::move(inputs), *clock);
+}
+
+}  // namespace
+
+TEST_CASE("A campaign on one GPU finds products, kernels, copies, launches and a load") {
+  Small small;
+  const GpuFindings found = campaign(small.inputs());
+  CHECK(found.failures.empty());
+  REQUIRE(found.products.size() == 1);
+  const auto& products = found.products.at(models::DType::fp32);
+  REQUIRE(products.size() == 2);  // in its block, and alone
+  CHECK(products[0].shape.k == 6);
+  CHECK(found.kernels.at("add 2>1").front().traffic == 384_B);
+  CHECK(found.kernels.count("gemm") == 0);
+  CHECK(found.copies.size() == 2 * 3);  // inside, there and back
+  CHECK(found.launch.forward.has_value());
+  CHECK_FALSE(found.launch.backward.has_value());  // no such block was given
+  CHECK(found.launch.small_on_queue.value() > Time{});
+  REQUIRE(found.beside.size() == 1);
+  CHECK(found.beside[0].other == "copy on the device 65536 B");
+  CHECK(found.beside[0].times.kernel_beside > Time{});
+  REQUIRE(found.load.has_value());
+  CHECK(found.load->conditions.processor == Frequency{1.5e9});
+  CHECK(found.load->conditions.power == Power{500});
+  CHECK(found.notes == std::vector<std::string>{"a choice"});
+  CHECK(found.missing.back() == "collectives: there is one GPU");
+  for (const Json& point : found.raw) {
+    for (const Json& part : point["parts"]) CHECK_FALSE(part["us"].empty());
+  }
+}
+
+// Every look says 0x40, too hot: no run counts. Launches are the host's and copies by the host's
+// clock are, so they stay.
+TEST_CASE("Points of a throttled GPU are discarded and counted") {
+  Small small;
+  const GpuFindings found = campaign(small.inputs(hardware_thermal));
+  CHECK(found.products.empty());
+  CHECK(found.kernels.empty());
+  CHECK(found.discarded_points == 4);  // the block, the product, two copies inside
+  CHECK(found.launch.forward.has_value());
+}
+
+TEST_CASE("A power cap is what a large product runs into: kept, and told") {
+  Small small;
+  const GpuFindings found = campaign(small.inputs(power_cap));
+  CHECK(found.discarded_points == 0);
+  REQUIRE(found.load.has_value());
+  CHECK(found.load->conditions.power_capped == 1);
+  CHECK(words(found.load->conditions.reasons) == "power cap");
+}
+
+TEST_CASE("A kernel that fails is named, and the rest is measured") {
+  /// A product that throws.
+  class Failing final : public executor::CpuDevice {
+   public:
+    void run(const executor::Kernel& kernel) override {
+      if (kernel.operation->kind == OpKind::gemm) {
+        throw executor::RunFailure{executor::Exit::local_failure, "no such product"};
+      }
+      CpuDevice::run(kernel);
+    }
+  };
+  Small small;
+  GpuCampaignInputs inputs = small.inputs();
+  inputs.device = [] { return std::make_unique<Failing>(); };
+  inputs.launches = {{"one kernel", &small.add, &small.model}};
+  inputs.blocks = {{"sum", &small.add, &small.model}};
+  const GpuFindings found = campaign(std::move(inputs));
+  CHECK(found.products.empty());
+  CHECK(found.kernels.count("add") == 1);
+  REQUIRE(found.failures.size() == 3);  // in the order told: load, beside, then points
+  CHECK(found.failures[0] == "load: no such product");
+  CHECK(found.failures[2] == "product: no such product");
+}
+
+// Two GPUs: six collectives of two sizes each, and the product beside an all-reduce.
+TEST_CASE("Several GPUs measure their collectives, and compute beside one") {
+  Small small;
+  GpuCampaignInputs inputs = small.inputs();
+  executor::ThreadWorld world{2};
+  inputs.gpu.count = 2;
+  inputs.why_no_collectives.clear();
+  inputs.rank = [&](int rank, int) {
+    GpuRank made;
+    auto device = std::make_unique<executor::QueuedDevice>(executor::QueuedSettings{});
+    made.fabric = std::make_unique<executor::QueuedFabric>(world, rank, *device);
+    made.device = std::move(device);
+    return made;
+  };
+  const GpuFindings found = campaign(std::move(inputs));
+  CHECK(found.failures.empty());
+  REQUIRE(found.collectives.size() == 6);
+  CHECK(found.collectives[0].operation == "all_reduce");
+  CHECK(found.collectives[0].ranks == 2);
+  CHECK(found.collectives[0].times.points().size() == 2);
+  REQUIRE(found.beside.size() == 1);
+  CHECK(found.beside[0].other == "all_reduce 2 GPUs 4096 B");
+}
+
+TEST_CASE("A product is compared before it is timed, in both layouts") {
+  /// Adds to one element that is looked at: row (8 - 1) / 1, column (4 - 1) / 2.
+  class Wrong final : public executor::CpuDevice {
+   public:
+    void run(const executor::Kernel& kernel) override {
+      CpuDevice::run(kernel);
+      reinterpret_cast<float*>(kernel.writes[0].data)[7 * 4 + 1] += 1;
+    }
+  };
+  Small small;
+  for (const bool transposed : {false, true}) {
+    Block block = small.product;
+    block.operations[0].gemm.transpose_b = transposed;
+    if (transposed) block.operands[1].shape = {1, 4, 6};
+    executor::CpuDevice right;
+    const Operands operands{right, block, 1, Numbers::both_signs, 1};
+    CHECK_NOTHROW(check_product(right, block, operands, small.model));
+    Wrong wrong;
+    const Operands others{wrong, block, 1, Numbers::both_signs, 1};
+    CHECK_THROWS_WITH(check_product(wrong, block, others, small.model),
+                      Catch::Matchers::Contains("is right: not timed"));
+  }
+}
+
+TEST_CASE("Operands repeat one known sequence, whatever their length") {
+  executor::CpuDevice device;
+  Block block;
+  block.operands.push_back({"x", Role::temporary, models::DType::bf16, {1, 3, Pattern::period}});
+  const Operands operands{device, block, 2, Numbers::positive, 1};
+  const Pattern pattern{models::DType::bf16, Numbers::positive, 1};
+  for (const std::int64_t at :
+       {std::int64_t{0}, Pattern::period - 1, Pattern::period, 3 * Pattern::period - 1}) {
+    CHECK(element_of(device, operands.view(1, 0), at) == pattern.at(at));
+    CHECK(pattern.at(at) >= 0.0099);
+    CHECK(pattern.at(at) <= 0.1001);
+  }
+}
+
+// Times made from a curve of 0.7 at 128, 0.5 at 64, half of it at 400 tokens, backward at 0.8 of
+// forward: the fit finds them again.
+TEST_CASE("A curve of attention is found again from times made with it") {
+  const FlopRate peak = 989_TFLOPS;
+  hardware::AttentionCurve curve;
+  curve.share_64 = 0.5;
+  curve.share_128 = 0.7;
+  curve.half_length = 400;
+  curve.backward_ratio = 0.8;
+  std::vector<AttentionPoint> points;
+  for (const int head : {64, 128}) {
+    for (std::int64_t seq = 512; seq <= 16384; seq *= 2) {
+      for (const auto pass : {hardware::Pass::forward, hardware::Pass::backward}) {
+        const hardware::AttentionCall call{
+            .work = Flops{seq * seq * head * 256}, .seq = seq, .head_dim = head, .pass = pass};
+        points.push_back({call, time_of(curve, peak, call)});
+      }
+    }
+  }
+  const AttentionFit fit = fit_attention(points, peak);
+  CHECK(fit.curve.share_64 == Approx(0.5).epsilon(0.02));
+  CHECK(fit.curve.share_128 == Approx(0.7).epsilon(0.02));
+  CHECK(fit.curve.half_length == Approx(400).epsilon(0.05));
+  CHECK(fit.curve.backward_ratio == Approx(0.8).epsilon(0.02));
+  CHECK(fit.curve.causal_penalty == 0);  // nothing here tells one
+  CHECK(fit.median_error_pct < 1);
+  CHECK(*fit.leave_out_error_pct < 1);
+}
+
+TEST_CASE("Telemetry is summed up by medians and the worst") {
+  const auto at = [](double megahertz, double watts, std::uint64_t reasons) {
+    return Reading{Frequency{megahertz * 1e6}, Frequency{2e9}, Power{watts}, reasons};
+  };
+  const Conditions seen = summary({at(1900, 600, 0), at(1200, 700, power_cap), at(1500, 650, 0)});
+  CHECK(seen.processor == Frequency{1.5e9});
+  CHECK(seen.slowest_processor == Frequency{1.2e9});
+  CHECK(seen.most_power == Power{700});
+  CHECK(seen.power_capped == Approx(1.0 / 3));
+  CHECK(throttled(hardware_slowdown));
+  CHECK_FALSE(throttled(power_cap));
+  CHECK(to_json(summary({})).is_null());
+  CHECK_FALSE(Overseer{nullptr}.knows());
+  CHECK(nvml_telemetry(std::string(32, '0')) == nullptr);  // a GPU that is nowhere
+}
+
+// 1000 GFLOP in 2 ms is 500 TFLOP/s of an H200's 989.
+TEST_CASE("A profile of a known GPU is the catalogue's with measured curves and launches") {
+  GpuFindings found;
+  found.gpu = {.name = "NVIDIA H200",
+               .memory = Bytes{std::int64_t{143771} << 20},
+               .capability = 90,
+               .versions = "CUDA 13.0"};
+  for (std::int64_t m = 512; m <= 8192; m *= 2) {
+    const Flops work{2 * m * 4096 * 4096};
+    const Time time = from_seconds(static_cast<double>(work.count()) / 500e12) + 5_us;
+    found.products[models::DType::bf16].push_back(
+        {{m, 4096, 4096}, work, Bytes{2 * (2 * m * 4096 + 4096 * 4096)}, time});
+    found.kernels["norm"].push_back({Bytes{m * 4096 * 4}, Time{m * 20'000} + 2_us});
+  }
+  found.launch.forward = 3_us;
+  found.load = Load{.what = "gemm", .at_first = 9_us, .at_last = 10_us, .conditions = {}};
+  found.missing = {"collectives: there is one GPU"};
+  const Json software{{"name", "orrery-cuda"}, {"host", {{"backward_launch", "4 us"}}}};
+  const Profile profile = make_profile(found, software);
+  const Json& gpu = profile.cluster.at("node").at("gpu");
+  CHECK(gpu.at("name") == "h200-sxm-141gb");
+  CHECK(gpu.at("measured").at("gemm").at("bf16").size() == 5);
+  CHECK(gpu.at("sustained_share") == 0.9);
+  CHECK(gpu.at("sources").at("/gemm/bf16").get<std::string>().find("NVIDIA H200; CUDA 13.0") !=
+        std::string::npos);
+  CHECK(gpu.at("notes").get<std::string>().find("unknown") != std::string::npos);
+  CHECK(profile.cluster.at("software").at("host").at("forward_launch") == "3000 ns");
+  CHECK(profile.cluster.at("software").at("host").at("backward_launch") == "4 us");
+  CHECK(profile.cluster.at("notes") == "not measured: collectives: there is one GPU. ");
+
+  Json cluster = profile.cluster;
+  cluster.erase("software");  // of two members only
+  const Document document = Document::from(cluster, "profile");
+  const Document whole = Document::from(hardware::expand_cluster(document.root()), "profile");
+  const hardware::Cluster read = hardware::read_cluster(whole.root());
+  CHECK(read.node.gpus == 1);
+  CHECK(read.gpu().calibration.kernel("norm") != nullptr);
+  CHECK(read.gpu().gemm.at(models::DType::bf16).origin.borrowed.empty());
+}
+
+TEST_CASE("A GPU that the catalogue lacks has what was measured as its peaks") {
+  GpuFindings found;
+  found.gpu.name = "NVIDIA Toy 1";
+  found.gpu.memory = 8_GiB;
+  found.gpu.capability = 89;
+  found.products[models::DType::fp16].push_back(
+      {{64, 64, 64}, Flops{2'000'000'000}, Bytes{1 << 20}, 10_us});  // 200 TFLOP/s
+  found.copies.push_back({"on the device", 1_MB, 4_us});             // 2 MB of traffic: 500 GB/s
+  const Profile profile = make_profile(found, Json::object());
+  const Json& gpu = profile.cluster.at("node").at("gpu");
+  CHECK(gpu.at("name") == "nvidia-toy-1");
+  CHECK(gpu.at("generation") == "ada");
+  CHECK(gpu.at("dense_peak").at("fp16") == "200 TFLOP/s");
+  CHECK(gpu.at("memory_bandwidth") == "500 GB/s");
+}
+
+}  // namespace orrery::calibrate
