@@ -19,7 +19,7 @@ const std::map<std::string, std::set<std::string>>& arrows() {
       {"models", {"sim", "hardware"}},
       {"scenarios", {"sim", "hardware", "models"}},
       {"executor", {"sim", "hardware", "models"}},
-      {"calibrate", {"sim", "hardware", "executor"}},
+      {"calibrate", {"sim", "hardware", "models", "executor"}},
       {"python", {"sim", "hardware", "models", "scenarios"}},
   };
   return table;
