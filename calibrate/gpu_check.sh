@@ -6,7 +6,8 @@
 #
 #   --build DIR   a build brought along: orrery, liborrery_cuda.so, tests/cuda_test. Without it one
 #                 is made, with cmake and nvcc; ORRERY_DEPS may name folders of headers and
-#                 libraries brought along (CMake's prefix path, separated by ;).
+#                 libraries brought along (CMake's prefix path, separated by ;). Shared libraries
+#                 in DIR/lib are found.
 #   --out FOLDER  for all that is written (gpu-check)
 #
 # A step that fails is told and the rest goes on; the exit code is 1 then, and 2 where there is no
@@ -41,7 +42,7 @@ step() {
   printf '%-28s' "$name"
   [[ $limit -le $left ]] || limit=$left
   if [[ $limit -lt 1 ]]; then
-    status=124
+    limit=0 status=124
   else
     if [[ $1 == to ]]; then
       timeout "$limit" "${@:3}" >"$2" 2>"$out/$name.log" || status=$?
@@ -83,11 +84,16 @@ if [[ ! -x $orrery ]]; then
   echo "gpu_check: $orrery is not there; see $out" >&2
   exit 2
 fi
+[[ -d $build/lib ]] && export LD_LIBRARY_PATH=$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 # The first sentence of a calibration tells whether there is a GPU, before anything is measured.
-if ! why=$("$orrery" calibrate --backend cuda --budget 1s --widest 128 2>&1 >/dev/null) &&
-  [[ $why == --backend:* ]]; then
-  echo "gpu_check: no GPU to check: ${why#--backend: }" >&2
-  exit 2
+if ! why=$(timeout 60 "$orrery" calibrate --backend cuda --budget 1s --widest 128 2>&1 >/dev/null); then
+  if [[ $why == --backend:* ]]; then
+    echo "gpu_check: no GPU to check: ${why#--backend: }" >&2
+    exit 2
+  elif [[ $why == *"error while loading shared libraries"* ]]; then
+    echo "gpu_check: $orrery does not start: ${why##*: }; bring it in $build/lib" >&2
+    exit 2
+  fi
 fi
 
 gpu=unknown driver=unknown
@@ -139,7 +145,7 @@ fi
 
 # number FILE KEY: a number of one of our own JSON documents, at its top level.
 number() {
-  sed -n 's/^  "'"$2"'": \([-0-9.e+]*\),\{0,1\}$/\1/p' "$1" 2>/dev/null | head -n 1
+  { sed -n 's/^  "'"$2"'": \([-0-9.e+]*\),\{0,1\}$/\1/p' "$1" 2>/dev/null || true; } | head -n 1
 }
 
 # Measured MFU: the predicted one belongs to the predicted step, both to the same FLOPs and peak.
@@ -154,7 +160,7 @@ table() {
     awk -v plan="$plan" -v m="${measured:-0}" -v p="${predicted:-0}" -v u="${mfu:-0}" 'BEGIN {
       if (m > 0 && p > 0) printf "| %s | %.4g | %.4g | %.3f | %.1f %% | %.1f %% |\n", plan, m, p,
         p / m, 100 * u * p / m, 100 * u
-      else printf "| %s | not measured | %s | | | |\n", plan, p > 0 ? sprintf("%.4g", p) : "none"
+      else printf "| %s | not measured | %s | | | |\n", plan, (p > 0 ? sprintf("%.4g", p) : "none")
     }'
   done
 }

@@ -46,6 +46,11 @@ GpuCrew::~GpuCrew() {
   });
 }
 
+Bytes cut_evenly(Bytes size, int ranks) {
+  const std::int64_t unit = 4 * ranks;
+  return Bytes{(size.count() + unit - 1) / unit * unit};
+}
+
 QueueCollective::QueueCollective(Collective kind, Bytes size, GpuCrew& crew)
     : kind_{kind}, size_{size}, crew_{crew} {
   ensure(size.count() % (4 * crew.team.ranks()) == 0, "a collective's size is cut evenly");

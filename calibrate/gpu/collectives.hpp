@@ -31,6 +31,9 @@ class GpuCrew {
   executor::GroupId group = 0;
 };
 
+/// Rounded up to whole elements for each rank.
+Bytes cut_evenly(Bytes size, int ranks);
+
 class QueueCollective : public Subject {
  public:
   /// size  as nccl-tests counts it, a multiple of 4 times the ranks

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "calibrate/gpu/work_together.hpp"
 #include "calibrate/spelled.hpp"
 #include "models/pricing/calibrated.hpp"
 #include "sim/errors.hpp"
@@ -22,9 +23,7 @@ constexpr double share_of_points = 0.85;       // with one GPU
 constexpr double share_beside_messages = 0.6;  // with several
 constexpr double share_of_copies = 0.4;        // of what is then left
 constexpr double share_of_load = 0.1;          // of the budget
-constexpr Time span_beside = 4_ms;             // that pieces last for
 constexpr Bytes message_beside = 64_MiB;
-constexpr Bytes copy_beside = 256_MiB;
 
 class OwnClock final : public Clock {
  public:
@@ -56,10 +55,7 @@ class GpuCampaign {
       measure_launches(bench);
       measure_points(bench);
       measure_copies(bench);
-      if (!stopped_ && inputs_.load) {
-        put_under_load(bench);
-        if (!inputs_.rank) measure_beside_copy(bench);
-      }
+      if (!stopped_ && inputs_.load) measure_load(bench);
       if (inputs_.notes) found_.notes = inputs_.notes(*device);
     }
     if (inputs_.rank && !stopped_) measure_several();
@@ -250,75 +246,23 @@ class GpuCampaign {
     }
   }
 
-  /// Rounds of products without a pause, the host some rounds ahead.
-  void put_under_load(QueueBench& bench) {
+  void measure_load(QueueBench& bench) {
     attempt("load", [&] {
-      constexpr int in_a_round = 32;
-      const TimedBlock& of = *inputs_.load;
-      executor::Device& device = bench.device();
-      const Operands operands{device, *of.block, bench.copies_of(footprint(*of.block)),
-                              Numbers::both_signs, of.model->vocab};
-      std::vector<Time> rounds;
-      overseer_.forget();
-      const Time end =
-          clock_.now() + std::min(inputs_.load_time, scaled(inputs_.rules.budget, share_of_load));
-      do {
-        const executor::Mark begin = device.mark(models::Queue::compute);
-        for (int i = 0; i < in_a_round; ++i) {
-          operands.run(of.block->operations.front(), i % operands.copies(), *of.model);
-        }
-        const executor::Mark last = device.mark(models::Queue::compute);
-        device.finish();
-        rounds.push_back(Time{bench.between(begin, last).count() / in_a_round});
-        device.forget_marks();
-      } while (clock_.now() < end || rounds.size() < 4);
-      const auto third = static_cast<std::ptrdiff_t>(std::max<std::size_t>(1, rounds.size() / 3));
-      found_.load = {.what = of.name,
-                     .at_first = quantile({rounds.begin() + 1, rounds.begin() + 1 + third}, 0.1),
-                     .at_last = quantile({rounds.end() - third, rounds.end()}, 0.5),
-                     .conditions = overseer_.seen()};
+      const Time tenth = scaled(inputs_.rules.budget, share_of_load);
+      found_.load = put_under_load(*inputs_.load, bench, std::min(inputs_.load_time, tenth));
     });
-  }
-
-  Piece product_piece(const Operands& operands, int& turn) const {
-    return {.queue = models::Queue::compute, .enqueue = [&] {
-              const TimedBlock& of = *inputs_.load;
-              operands.run(of.block->operations.front(), turn++ % operands.copies(), *of.model);
-            }};
-  }
-
-  /// One GPU has nobody to talk to: a copy of memory stands for it, and is called one.
-  void measure_beside_copy(QueueBench& bench) {
-    attempt("compute beside a copy", [&] {
-      executor::Device& device = bench.device();
-      const TimedBlock& of = *inputs_.load;
-      const Operands operands{device, *of.block, 2, Numbers::both_signs, of.model->vocab};
-      const Bytes size = std::min(copy_beside, inputs_.sizes.run_up);
-      models::Block memory;
-      memory.operands.resize(2);
-      for (models::Operand& each : memory.operands) {
-        each.dtype = models::DType::fp32;
-        each.shape = {1, 1, size.count() / 4};
-      }
-      const Operands copied{device, memory, 1, Numbers::both_signs, 1};
-      device.finish();
-      int turn = 0;
-      const Piece product = product_piece(operands, turn);
-      const Piece copy{.queue = models::Queue::copy, .enqueue = [&] {
-                         device.copy(copied.view(0, 0).data, copied.view(0, 1).data, size,
-                                     models::Queue::copy);
-                       }};
-      const BesideCounts counts = counts_for(device, product, copy, span_beside);
-      found_.beside.push_back({of.name, fmt::format("copy on the device {} B", size.count()),
-                               measure_beside(device, product, copy, counts)});
-    });
+    if (inputs_.rank) return;
+    attempt("compute beside a copy",
+            [&] { found_.beside.push_back(beside_copy(*inputs_.load, bench)); });
   }
 
   void measure_several() {
     attempt("several GPUs", [&] {
       GpuCrew crew{inputs_.gpu.count, inputs_.rank};
       measure_collectives(crew);
-      if (inputs_.load && !stopped_) measure_beside_collective(crew);
+      if (!inputs_.load || stopped_) return;
+      const Bytes size = std::min(message_beside, inputs_.messages.back());
+      found_.beside.push_back(beside_all_reduce(*inputs_.load, crew, size));
     });
   }
 
@@ -330,18 +274,13 @@ class GpuCampaign {
     return kinds;
   }
 
-  static Bytes even(Bytes size, int ranks) {
-    const std::int64_t unit = 4 * ranks;
-    return Bytes{(size.count() + unit - 1) / unit * unit};
-  }
-
   void measure_collectives(GpuCrew& crew) {
     const int ranks = crew.team.ranks();
     std::vector<std::unique_ptr<QueueCollective>> owned;
     std::vector<Subject*> subjects;
     for (const Collective kind : kinds_for(ranks)) {
       for (const Bytes size : inputs_.messages) {
-        owned.push_back(std::make_unique<QueueCollective>(kind, even(size, ranks), crew));
+        owned.push_back(std::make_unique<QueueCollective>(kind, cut_evenly(size, ranks), crew));
         subjects.push_back(owned.back().get());
       }
     }
@@ -358,39 +297,6 @@ class GpuCampaign {
       found_.collectives.push_back({std::string{models::name(kind)}, ranks, 1,
                                     hardware::SizeTable{{points.begin(), points.end()}}});
     }
-  }
-
-  /// A product beside an all-reduce, on all GPUs at once; rank 0's times.
-  void measure_beside_collective(GpuCrew& crew) {
-    const Bytes size = even(std::min(message_beside, inputs_.messages.back()), crew.team.ranks());
-    QueueCollective collective{Collective::all_reduce, size, crew};
-    collective.prepare();
-    BesideCounts counts;
-    const auto on_all = [&](const auto& work) {
-      crew.team.all([&](int rank) {
-        executor::Device& device = *crew.members[static_cast<std::size_t>(rank)].device;
-        const TimedBlock& of = *inputs_.load;
-        const Operands operands{device, *of.block, 2, Numbers::both_signs, of.model->vocab};
-        device.finish();
-        int turn = 0;
-        const Piece product = product_piece(operands, turn);
-        const Piece message{.queue = models::Queue::data,
-                            .enqueue = [&] { collective.call(rank, size); }};
-        work(rank, device, product, message);
-        device.finish();
-      });
-    };
-    on_all([&](int rank, executor::Device& device, const Piece& product, const Piece& message) {
-      const BesideCounts own = counts_for(device, product, message, span_beside);
-      if (rank == 0) counts = own;
-    });
-    Beside times;
-    on_all([&](int rank, executor::Device& device, const Piece& product, const Piece& message) {
-      const Beside own = measure_beside(device, product, message, counts);
-      if (rank == 0) times = own;
-    });
-    collective.finish();
-    found_.beside.push_back({inputs_.load->name, collective.name(), times});
   }
 
   void tell_missing() {

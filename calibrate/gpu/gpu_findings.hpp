@@ -8,8 +8,7 @@
 
 #include "calibrate/findings.hpp"
 #include "calibrate/gpu/attention_curve.hpp"
-#include "calibrate/gpu/beside.hpp"
-#include "calibrate/gpu/telemetry.hpp"
+#include "calibrate/gpu/work_together.hpp"
 
 namespace orrery::calibrate {
 
@@ -33,18 +32,6 @@ struct LaunchCosts {
   std::optional<Time> forward, backward;      // of a small layer's operations, on the host
   std::optional<Time> small, small_on_queue;  // of one small kernel
   Time mark{};                                // between two kernels
-};
-
-struct NamedBeside {
-  std::string kernel, other;  // "gemm bf16 4096 x 4096 x 4096", "copy on the device"
-  Beside times;
-};
-
-/// A large product for seconds on end.
-struct Load {
-  std::string what;
-  Time at_first{}, at_last{};  // of one
-  Conditions conditions;
 };
 
 struct GpuFindings {

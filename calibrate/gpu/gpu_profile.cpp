@@ -195,6 +195,7 @@ class GpuFile {
       }
       if (best > 0) text += fmt::format("pageable memory {}: {:.3g} GB/s. ", way, best / 1e9);
     }
+    text.pop_back();
     return text;
   }
 
@@ -251,9 +252,9 @@ Profile make_profile(const GpuFindings& findings, Json software) {
   }
   cluster["software"] = measured_stack(std::move(software), findings, source);
   cluster["sources"] = {{"", source}};
-  std::string notes;
-  for (const std::string& each : findings.missing) notes += each + ". ";
-  if (!notes.empty()) cluster["notes"] = "not measured: " + notes;
+  std::string notes = "not measured:";
+  for (const std::string& each : findings.missing) notes += " " + each + ".";
+  if (!findings.missing.empty()) cluster["notes"] = notes;
   return profile;
 }
 
