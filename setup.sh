@@ -35,9 +35,10 @@ need() {
   apt-get install -qq -y --no-install-recommends "${missing[@]}" >/dev/null
 }
 
+# build TESTS TARGET: tests need Catch2, which the command alone does not.
 build() {
-  cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release
-  cmake --build build --target "$@"
+  cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DORRERY_TESTS="$1"
+  cmake --build build --target "$2"
 }
 
 # The module in .venv, built again only when a source is newer than the last time.
@@ -55,7 +56,7 @@ case "${1:-}" in
   "") need "${build_packages[@]}" ;;
   --build)
     need "${build_packages[@]}"
-    build orrery
+    build OFF orrery
     ;;
   --python)
     need "${build_packages[@]}" "${python_packages[@]}"
@@ -63,7 +64,7 @@ case "${1:-}" in
     ;;
   --test)
     need "${build_packages[@]}" "${python_packages[@]}" "${test_packages[@]}"
-    build all
+    build ON all
     ctest --test-dir build --label-exclude slow --output-on-failure --timeout 300 --parallel "$(nproc)"
     if [[ -d tests/python ]]; then
       python_module
