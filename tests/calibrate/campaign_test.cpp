@@ -9,45 +9,12 @@
 #include "executor/cpu/cpu_device.hpp"
 #include "executor/errors.hpp"
 #include "executor/thread_fabric.hpp"
+#include "tests/calibrate/small_block.hpp"
 
 namespace orrery::calibrate {
 namespace {
 
-using models::Operand;
-using models::Operation;
 using models::OpKind;
-using models::Role;
-
-/// out [8, 4] = a [8, 6] x b [6, 4], then sum = out + out.
-models::Block small_block() {
-  models::Block block;
-  block.name = "small";
-  const auto operand = [&](const char* name, std::int64_t rows, std::int64_t columns) {
-    block.operands.push_back({name, Role::temporary, models::DType::fp32, {1, rows, columns}});
-  };
-  operand("a", 8, 6);
-  operand("b", 6, 4);
-  operand("out", 8, 4);
-  operand("sum", 8, 4);
-  Operation product;
-  product.kind = OpKind::gemm;
-  product.name = "product";
-  product.dtype = models::DType::fp32;
-  product.reads = {0, 1};
-  product.writes = {2};
-  product.gemm = {.m = 8, .n = 4, .k = 6};
-  product.flops = Flops{2 * 8 * 4 * 6};
-  product.bytes = Bytes{4 * (48 + 24 + 32)};
-  Operation add;
-  add.kind = OpKind::add;
-  add.name = "add";
-  add.dtype = models::DType::fp32;
-  add.reads = {2, 2};
-  add.writes = {3};
-  add.bytes = Bytes{4 * 96};
-  block.operations = {product, add};
-  return block;
-}
 
 /// A CPU whose products are wrong in one element.
 class WrongDevice final : public executor::CpuDevice {

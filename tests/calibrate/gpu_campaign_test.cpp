@@ -5,6 +5,7 @@
 
 #include "executor/errors.hpp"
 #include "hardware/catalogue.hpp"
+#include "tests/calibrate/small_block.hpp"
 #include "tests/executor/queued_fabric.hpp"
 
 namespace orrery::calibrate {
@@ -14,37 +15,6 @@ using models::Block;
 using models::Operation;
 using models::OpKind;
 using models::Role;
-
-/// out [8, 4] = a [8, 6] x b [6, 4], then sum = out + out.
-Block queue_block() {
-  Block block;
-  block.name = "small";
-  const auto operand = [&](const char* name, std::int64_t rows, std::int64_t columns) {
-    block.operands.push_back({name, Role::temporary, models::DType::fp32, {1, rows, columns}});
-  };
-  operand("a", 8, 6);
-  operand("b", 6, 4);
-  operand("out", 8, 4);
-  operand("sum", 8, 4);
-  Operation product;
-  product.kind = OpKind::gemm;
-  product.name = "product";
-  product.dtype = models::DType::fp32;
-  product.reads = {0, 1};
-  product.writes = {2};
-  product.gemm = {.m = 8, .n = 4, .k = 6};
-  product.flops = Flops{2 * 8 * 4 * 6};
-  product.bytes = Bytes{4 * (48 + 24 + 32)};
-  Operation add;
-  add.kind = OpKind::add;
-  add.name = "add";
-  add.dtype = models::DType::fp32;
-  add.reads = {2, 2};
-  add.writes = {3};
-  add.bytes = Bytes{4 * 96};
-  block.operations = {product, add};
-  return block;
-}
 
 BenchSizes tiny_bench() {
   return {.run_up = 64_KiB, .cold = 4_KiB, .interval = 10_us, .most_run_ups = 1, .marks = 4};
@@ -68,7 +38,7 @@ class Steady final : public Telemetry {
 
 /// Operands of a campaign over the block, its product alone, and copies.
 struct Small {
-  Block block = queue_block();
+  Block block = small_block();
   Block product = single(block, block.operations[0]);
   Block add = single(block, block.operations[1]);
   models::Model model;
