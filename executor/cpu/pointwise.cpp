@@ -91,13 +91,13 @@ void backward(const Call<T>& call, bool gated) {
   }
 }
 
-/// Runs `forward` or `backward` with the model's function.
+/// Runs `forward` or `backward` with the operation's function.
 template <class T, template <class, class> class Run>
 void with_function(const Call<T>& call, bool gated) {
   if constexpr (in_ring<T>) {
     gated ? Run<Identity<T>, T>::run(call, gated) : Run<Square<T>, T>::run(call, gated);
   } else {
-    switch (call.model().activation) {
+    switch (call.operation().activation) {
       case Activation::gelu:
         return Run<Gelu<T>, T>::run(call, gated);
       case Activation::silu:

@@ -230,7 +230,7 @@ void activation(const Call& call) {
     // Without a gate all rows are one line.
     const Packs packs =
         gated ? Packs{rows, n, per_access<T>, x, out} : Packs{1, rows * n, per_access<T>, x, out};
-    with_function(call.model().activation, [&](auto function) {
+    with_function(call.operation().activation, [&](auto function) {
       using F = typename decltype(function)::type;
       gated ? packs.launch(call.stream, Activate<T, F, Gate::before_up>{packs, x, out})
             : packs.launch(call.stream, Activate<T, F, Gate::none>{packs, x, out});
@@ -248,7 +248,7 @@ void activation_backward(const Call& call) {
     T* out = call.write<T>(0);
     const Packs packs = gated ? Packs{rows, n, per_access<T>, dy, x, out}
                               : Packs{1, rows * n, per_access<T>, dy, x, out};
-    with_function(call.model().activation, [&](auto function) {
+    with_function(call.operation().activation, [&](auto function) {
       using F = typename decltype(function)::type;
       gated ? packs.launch(call.stream, ActivateBackward<T, F, Gate::before_up>{packs, dy, x, out})
             : packs.launch(call.stream, ActivateBackward<T, F, Gate::none>{packs, dy, x, out});

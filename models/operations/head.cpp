@@ -149,7 +149,8 @@ class HeadBuilder {
     const OperandId active = rows("transform.active", Role::saved);
     const OperandId normed = rows("transform.normed", Role::saved);
     linear_.forward(dense(), in, out);
-    block_.add(OpKind::activation, "transform.activation", {out}, {active});
+    block_.add(OpKind::activation, "transform.activation", {out}, {active}).activation =
+        ends_.inputs.model.activation;
     ends_.norm(block_, "transform_norm", active, normed);
     return normed;
   }
@@ -162,8 +163,9 @@ class HeadBuilder {
     const OperandId d_out = rows("transform.out.grad", Role::temporary);
     linear_.backward(vocabulary(), rows("transform.normed", Role::saved), d_logits, d_normed);
     ends_.norm_backward(block_, "transform_norm", d_normed, active, d_active);
-    block_.add(OpKind::activation_backward, "transform.activation.backward", {d_active, out},
-               {d_out});
+    block_
+        .add(OpKind::activation_backward, "transform.activation.backward", {d_active, out}, {d_out})
+        .activation = ends_.inputs.model.activation;
     linear_.backward(dense(), in, d_out, d_in);
   }
 
@@ -180,7 +182,7 @@ class HeadBuilder {
     const OperandId answer = firsts("relation.out", Role::temporary, 2);
     take_firsts(in, first);
     linear_.forward(pooler(), first, out);
-    block_.add(OpKind::activation, "pooler.activation", {out}, {active});
+    block_.add(OpKind::activation, "pooler.activation", {out}, {active});  // a tanh, priced as gelu
     linear_.forward(relation(), active, answer);
     block_.add(OpKind::softmax, "relation.softmax", {answer},
                {firsts("relation.softmax", Role::saved, 2)});

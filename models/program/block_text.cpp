@@ -36,6 +36,9 @@ void put_shape(TextBuffer& text, const Operation& op, const Program& program) {
     if (shape.accumulate) put(text, " accumulate");
   }
   if (op.product != Product::none) put(text, " product={}", name(op.product));
+  if (op.kind == OpKind::activation || op.kind == OpKind::activation_backward) {
+    put(text, " function={}", name(op.activation));
+  }
   if (op.attention.seq > 0) {
     const AttentionShape& shape = op.attention;
     put(text, " b={} s={} heads={} kv_heads={} d={}{}", shape.batch, shape.seq, shape.heads,

@@ -23,7 +23,7 @@ TEST_CASE("Activations and their gradients are the CPU's") {
           const Fill of = normal(1);
           const auto spread = [&](std::int64_t i) { return 4 * of(i); };
           Trial forward{OpKind::activation}, backward{OpKind::activation_backward};
-          forward.model.activation = backward.model.activation = each;
+          forward.operation.activation = backward.operation.activation = each;
           forward.read(dtype, in, spread).write(dtype, out).check();
           backward.read(dtype, out, normal(2)).read(dtype, in, spread).write(dtype, in).check();
         }
@@ -36,7 +36,7 @@ TEST_CASE("Activations far from zero neither overflow nor vanish") {
   // gelu and silu: x for large x, 0 for large -x; gate and up of 1 between them keep it so.
   for (const Activation each : {Activation::gelu, Activation::silu}) {
     Trial trial{OpKind::activation};
-    trial.model.activation = each;
+    trial.operation.activation = each;
     const auto ends = [](std::int64_t i) { return i % 2 == 0 ? 1e4 : -1e4; };
     trial.read(DType::fp32, {1, 1, 4}, ends).write(DType::fp32, {1, 1, 4});
     CHECK(trial.by_gpu().front() == Numbers{1e4, 0, 1e4, 0});

@@ -52,6 +52,14 @@ TEST_CASE("A GPT-3 175B layer multiplies what its matrices say, forward once and
   CHECK(flops_of(layer.backward, OpKind::attention_backward).count() == attention * 5 / 2);
 }
 
+TEST_CASE("An activation says its function, forward and backward") {
+  const Built gpt = built("gpt3-175b", 2048), llama = built("llama3-8b", 2048);
+  CHECK(operation(layer_blocks(gpt.inputs()).forward, "activation").activation == Activation::gelu);
+  const BlockPair layer = layer_blocks(llama.inputs());
+  CHECK(operation(layer.forward, "activation").activation == Activation::silu);
+  CHECK(operation(layer.backward, "activation.backward").activation == Activation::silu);
+}
+
 TEST_CASE("A Llama 3 8B layer multiplies with fewer keys and three matrices in its MLP") {
   // T = 8192: per token 4096 (4096 + 2 * 1024) + 4096^2 + 3 * 4096 * 14336 = 218,103,808 weights.
   const Built made = built("llama3-8b", 8192);
