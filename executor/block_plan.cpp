@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 
+#include "executor/fp8_operand.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor {
@@ -64,17 +65,17 @@ void place_temporaries(const Block& block, BlockPlan& plan) {
     }
   }
   std::stable_sort(order.begin(), order.end(), [&](OperandId a, OperandId b) {
-    return block.operands[a].bytes() > block.operands[b].bytes();
+    return room_of(block.operands[a]) > room_of(block.operands[b]);
   });
   for (std::size_t i = 0; i < order.size(); ++i) {
     const Life life = lives[order[i]];
-    const std::int64_t size = aligned(block.operands[order[i]].bytes().count());
+    const std::int64_t size = aligned(room_of(block.operands[order[i]]));
     std::vector<std::pair<std::int64_t, std::int64_t>> taken;
     for (std::size_t j = 0; j < i; ++j) {
       const Life other = lives[order[j]];
       if (other.last < life.first || life.last < other.first) continue;
       const std::int64_t at = plan.sources[order[j]].offset;
-      taken.emplace_back(at, at + aligned(block.operands[order[j]].bytes().count()));
+      taken.emplace_back(at, at + aligned(room_of(block.operands[order[j]])));
     }
     std::sort(taken.begin(), taken.end());
     std::int64_t at = 0;
@@ -160,7 +161,7 @@ BlockPlans plan_blocks(const Block& forward, const Block& backward) {
       plans.forward.sources[*twin] = source;
     }
     if (each.name == "x") plans.forward.arrival = saved;
-    saved += aligned(each.bytes().count());
+    saved += aligned(room_of(each));
   }
   plans.backward.saved = saved;
   place_temporaries(forward, plans.forward);

@@ -37,10 +37,21 @@ std::string of_software(const Program& program, const models::Software& software
   if (software.accumulation == models::Accumulation::separate) {
     return "gradients that a kernel of its own adds up";
   }
-  if (program.plan.precision == models::Precision::fp8) return "precision fp8";
   const bool keeps_rest = program.plan.compression == models::Compression::top_k;
   if (keeps_rest && program.plan.precision == models::Precision::fp16) {
     return "gradients cut to the largest in fp16 (the rest is kept under another loss scale)";
+  }
+  return {};
+}
+
+/// Ranks may sum and gather what they hold, but not scales.
+std::string of_collective(const models::Block& block, const models::Operation& op) {
+  for (const models::OperandId id : op.reads) {
+    if (block.operands[id].dtype != models::DType::fp8) continue;
+    return fmt::format(
+        "fp8 under sequence parallelism: each rank has a scale of its own for what "
+        "{}/{} joins",
+        block.name, op.name);
   }
   return {};
 }
@@ -53,7 +64,10 @@ std::string refusal(const Program& program, const models::Software& software,
   if (std::string why = of_software(program, software); !why.empty()) return why;
   for (const models::Block& block : program.blocks) {
     for (const models::Operation& op : block.operations) {
-      if (op.kind == models::OpKind::collective) continue;
+      if (op.kind == models::OpKind::collective) {
+        if (std::string why = of_collective(block, op); !why.empty()) return why;
+        continue;
+      }
       const std::string why = device.refusal(op);
       if (!why.empty()) return fmt::format("{}/{} ({})", block.name, op.name, why);
     }

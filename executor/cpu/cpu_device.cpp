@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "executor/copy_bytes.hpp"
+#include "executor/cpu/fp8.hpp"
 #include "executor/errors.hpp"
 #include "executor/half.hpp"
 #include "sim/errors.hpp"
@@ -157,14 +158,15 @@ std::string CpuDevice::refusal(const models::Operation& op) const {
     case OpKind::attention:
     case OpKind::attention_backward:
       return "the CPU has no fused attention";
-    case OpKind::quantise:
-      return "the CPU has no fp8";
     case OpKind::copy:
       return "the CPU has no memory to copy from or to";
-    default:
+    case OpKind::gemm:
+    case OpKind::quantise:
       break;
+    default:
+      if (op.dtype == DType::fp8) return "the CPU has fp8 for products alone";
   }
-  if (op.dtype == DType::fp8 || op.dtype == DType::fp4) return "the CPU has no fp8";
+  if (op.dtype == DType::fp4) return "the CPU has no fp4";
   return {};
 }
 
@@ -207,10 +209,48 @@ Time CpuDevice::time_of(Mark mark) {
 
 void CpuDevice::run(const Kernel& kernel) {
   if (arithmetic_ == Arithmetic::ring) return run_in<cpu::Ring>(kernel);
+  if (kernel.operation->dtype == DType::fp8) return run_in_fp8(kernel);
   const auto wide = [](const View& view) { return view.dtype == DType::fp64; };
   const bool any = std::any_of(kernel.reads.begin(), kernel.reads.end(), wide) ||
                    std::any_of(kernel.writes.begin(), kernel.writes.end(), wide);
   any ? run_in<double>(kernel) : run_in<float>(kernel);
+}
+
+/// Quantises, or multiplies in fp32 what the operands' bytes mean; a weight that is stored wider is
+/// rounded as if it had been quantised.
+void CpuDevice::run_in_fp8(const Kernel& kernel) {
+  const models::Operation& op = *kernel.operation;
+  if (op.kind == OpKind::quantise) {
+    const float* numbers = widened<float>(kernel.reads[0], 0, true);
+    return cpu::quantise(numbers, kernel.writes[0], fp8_written(op));
+  }
+  ensure(op.kind == OpKind::gemm, "the CPU was given an operation that it refuses");
+  std::array<View, cpu::most_operands> reads;
+  std::copy(kernel.reads.begin(), kernel.reads.end(), reads.begin());
+  for (std::size_t i = 0; i < 2; ++i) {
+    const View& from = kernel.reads[i];
+    View& to = reads[i];
+    to.dtype = DType::fp32;
+    to.data = room_for(from, i, sizeof(float));
+    auto* numbers = reinterpret_cast<float*>(to.data);
+    if (from.dtype == DType::fp8) {
+      cpu::decode(from, fp8_read(op, i), numbers);
+    } else {
+      load(from, numbers);
+      cpu::round_to_fp8(numbers, from.elements(), fp8_read(op, i));
+    }
+  }
+  Kernel widened = kernel;
+  widened.reads = {reads.data(), kernel.reads.size()};
+  run_in<float>(widened);
+}
+
+/// The slot's memory, of at least as many numbers as the operand has.
+std::byte* CpuDevice::room_for(const View& view, std::size_t slot, std::size_t width) {
+  std::vector<std::byte>& wide = wide_[slot];
+  const std::size_t size = static_cast<std::size_t>(view.elements()) * width;
+  if (wide.size() < size) wide.resize(size);
+  return wide.data();
 }
 
 /// The operand as `T`: where it lies, or a copy in `slot`, with what it holds if that is wanted.
@@ -220,10 +260,7 @@ T* CpuDevice::widened(const View& view, std::size_t slot, bool keep) {
   if constexpr (cpu::in_ring<T>) {
     throw ContractError{"the ring needs operands of 8 bytes"};
   } else {
-    std::vector<std::byte>& wide = wide_[slot];
-    const std::size_t size = static_cast<std::size_t>(view.elements()) * sizeof(T);
-    if (wide.size() < size) wide.resize(size);
-    T* copy = reinterpret_cast<T*>(wide.data());
+    T* copy = reinterpret_cast<T*>(room_for(view, slot, sizeof(T)));
     if (keep) load(view, copy);
     return copy;
   }

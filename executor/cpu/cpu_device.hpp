@@ -1,6 +1,7 @@
 #pragma once
 // The host's processor as a device: one thread, every operation done when `run` returns. Computes
-// in fp32, in fp64 where an operand is fp64, or in the ring; 16-bit formats are storage only.
+// in fp32, in fp64 where an operand is fp64, or in the ring; 16-bit and 8-bit formats are storage
+// only.
 
 #include <array>
 #include <chrono>
@@ -39,13 +40,15 @@ class CpuDevice : public Device {
 
   template <class T>
   void run_in(const Kernel& kernel);
+  void run_in_fp8(const Kernel& kernel);
+  std::byte* room_for(const View& view, std::size_t slot, std::size_t width);
   template <class T>
   T* widened(const View& view, std::size_t slot, bool keep);
 
   Arithmetic arithmetic_;
   Clock::time_point started_ = Clock::now();
   std::vector<Clock::time_point> marks_;
-  std::array<std::vector<std::byte>, 2 * cpu::most_operands> wide_;  // of 16-bit operands
+  std::array<std::vector<std::byte>, 2 * cpu::most_operands> wide_;  // of narrow operands
 };
 
 }  // namespace orrery::executor

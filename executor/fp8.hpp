@@ -1,0 +1,119 @@
+#pragma once
+// 8-bit floating point as storage, and the scale that a tensor stored so goes with. Left out: who
+// stores what in which of the two formats (fp8_operand.hpp).
+//
+//         exponent  mantissa  largest  least normal  least   beyond the largest
+//   e4m3  4 bits    3 bits    448      2^-6          2^-9    NaN only, at 7f and ff
+//   e5m2  5 bits    2 bits    57344    2^-14         2^-16   infinity at 7c, then NaN, as binary16
+//
+// Source  Micikevicius et al. 2022, "FP8 formats for deep learning", arXiv 2209.05433, table 1
+
+#include <bit>
+#include <cstdint>
+#include <limits>
+
+#ifdef __CUDACC__
+#define ORRERY_ANYWHERE __host__ __device__
+#else
+#define ORRERY_ANYWHERE
+#endif
+
+namespace orrery::executor {
+
+struct E4m3 {
+  static constexpr int mantissa = 3, bias = 7;
+  static constexpr std::uint32_t largest = 0x7e;  // of finite codes, without their sign
+  std::uint8_t bits = 0;
+};
+struct E5m2 {
+  static constexpr int mantissa = 2, bias = 15;
+  static constexpr std::uint32_t largest = 0x7b;
+  std::uint8_t bits = 0;
+};
+
+/// How a code, as an integer, becomes the fp32 number of the same exponent and mantissa.
+template <class T>
+struct OfFp8 {
+  static constexpr int shift = 23 - T::mantissa;
+  static constexpr std::uint32_t rebase = static_cast<std::uint32_t>(127 - T::bias) << 23;
+  static constexpr std::uint32_t largest = (T::largest << shift) + rebase;
+  static constexpr std::uint32_t least_normal = rebase + (1U << 23);
+  /// 2^e of which one unit in the last place is the format's least number.
+  static constexpr std::uint32_t magic = static_cast<std::uint32_t>(151 - T::bias - T::mantissa)
+                                         << 23;
+};
+
+template <class T>
+float widened_fp8(std::uint8_t code) {
+  const std::uint32_t sign = (code & 0x80U) << 24, magnitude = code & 0x7fU;
+  if (magnitude > T::largest) {
+    const bool infinite = T::bias == E5m2::bias && magnitude == T::largest + 1;
+    return std::bit_cast<float>(sign | (infinite ? 0x7f800000U : 0x7fc00000U));
+  }
+  // A product normalises subnormal numbers too.
+  const float power = std::bit_cast<float>(static_cast<std::uint32_t>(254 - T::bias) << 23);
+  const float rebased = std::bit_cast<float>(magnitude << OfFp8<T>::shift) * power;
+  return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(rebased));
+}
+
+/// To nearest, ties to even; what is beyond the largest, infinities too, becomes the largest.
+template <class T>
+std::uint8_t narrowed_fp8(float value) {
+  using Of = OfFp8<T>;
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = (bits >> 24) & 0x80U, magnitude = bits & 0x7fffffffU;
+  std::uint32_t code = 0;
+  if (magnitude > 0x7f800000U) {
+    code = 0x7fU;
+  } else if (magnitude >= Of::largest) {
+    code = T::largest;
+  } else if (magnitude < Of::least_normal) {
+    // The sum rounds, and leaves the value in units of the least number in its lowest bits.
+    code = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) +
+                                        std::bit_cast<float>(Of::magic)) -
+           Of::magic;
+  } else {
+    const std::uint32_t half = (1U << (Of::shift - 1)) - 1U;
+    code = (magnitude + half + ((magnitude >> Of::shift) & 1U) - Of::rebase) >> Of::shift;
+  }
+  return static_cast<std::uint8_t>(sign | code);
+}
+
+inline float widened(E4m3 value) {
+  return widened_fp8<E4m3>(value.bits);
+}
+inline float widened(E5m2 value) {
+  return widened_fp8<E5m2>(value.bits);
+}
+inline void narrow(float value, E4m3& to) {
+  to.bits = narrowed_fp8<E4m3>(value);
+}
+inline void narrow(float value, E5m2& to) {
+  to.bits = narrowed_fp8<E5m2>(value);
+}
+
+/// What numbers are multiplied by before they are stored, and by what afterwards; bits of fp32.
+struct Fp8Scale {
+  std::uint32_t bits, inverse;
+};
+
+/// Per tensor, from the numbers of this very tensor:
+///   scale = 2^k,  k = floor(log2(largest of the format / largest |x| of the tensor))
+/// The largest lies in the upper half of the format's range, none beyond it. A power of two scales
+/// without rounding of its own, so that tensors cut in shards, each with a scale of its own, keep
+/// their numbers but for those near zero. A tensor of zeros has scale 1. Where a number is infinite
+/// or NaN the scale is NaN, and so is the whole tensor.
+/// magnitude  bits of the largest |x|: as integers they are in the order of the numbers, NaN last
+/// Source  Micikevicius et al. 2022, section 3, per-tensor scaling; NVIDIA Transformer Engine,
+///         Float8CurrentScaling, with power_2_scale
+template <class T>
+ORRERY_ANYWHERE constexpr Fp8Scale fp8_scale_for(std::uint32_t magnitude) {
+  if (magnitude >= 0x7f800000U) return {0x7fc00000U, 0x7fc00000U};
+  if (magnitude == 0) return {127U << 23, 127U << 23};
+  // The difference of exponents, less one where the mantissa is above the format's.
+  const int k = (static_cast<int>(OfFp8<T>::largest) - static_cast<int>(magnitude)) >> 23;
+  const auto kept = static_cast<std::uint32_t>(127 + (k < 126 ? k : 126));  // 1 / scale is normal
+  return {kept << 23, (254U - kept) << 23};
+}
+
+}  // namespace orrery::executor
