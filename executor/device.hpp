@@ -62,6 +62,8 @@ struct Mark {
   std::uint32_t id = 0;
 };
 
+class Graphs;
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -82,6 +84,8 @@ class Device {
   virtual void zero(std::byte* memory, Bytes size) = 0;  // on the compute queue
 
   virtual void run(const Kernel& kernel) = 0;
+  /// Launches several kernels as one (graphs.hpp); null: this device cannot.
+  virtual Graphs* graphs() const { return nullptr; }
   /// Device memory to device memory, on a queue.
   virtual void copy(const std::byte* from, std::byte* to, Bytes size, models::Queue queue) = 0;
 

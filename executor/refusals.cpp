@@ -62,6 +62,9 @@ std::string refusal(const Program& program, const models::Software& software,
                     const Device& device) {
   if (std::string why = of_model(program); !why.empty()) return why;
   if (std::string why = of_software(program, software); !why.empty()) return why;
+  if (program.plan.cuda_graphs && device.graphs() == nullptr) {
+    return "cuda_graphs (this device has none)";
+  }
   for (const models::Block& block : program.blocks) {
     for (const models::Operation& op : block.operations) {
       if (op.kind == models::OpKind::collective) {

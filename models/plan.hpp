@@ -43,6 +43,7 @@ struct Plan {
   Bytes bucket{};                          // gradient bucket; 0: the software's
   std::vector<std::int64_t> stage_layers;  // uneven: per chunk, in model order; empty: even
   bool embedding_counts = false;           // embedding and head take a layer's slot each
+  bool cuda_graphs = false;                // kernels of a block are launched together
 
   std::int64_t gpus() const { return tensor * pipeline * data; }
   std::int64_t micro_batches() const { return global_batch / (micro_batch * data); }
@@ -74,8 +75,9 @@ struct Conflict {
   std::string problem;  // "tensor 3 does not divide the model's 32 attention heads"
 };
 
-/// Reads the JSON object. What is left out is derived or a default, which all but compression and
-/// embedding_counts tell in a sentence of `assumptions`: `/plan/micro_batch: 1 taken as default`.
+/// Reads the JSON object. What is left out is derived or a default, which all but compression,
+/// embedding_counts and cuda_graphs tell in a sentence of `assumptions`: `/plan/micro_batch: 1
+/// taken as default`.
 ///   tensor, pipeline, virtual_stages, data   degrees; data = gpus / (tensor pipeline)
 ///   sequence          true: sequence parallelism in the tensor group
 ///   schedule          naive, gpipe, 1f1b (default), interleaved-1f1b (with virtual stages)
@@ -90,6 +92,8 @@ struct Conflict {
 ///   compression_share of top-k: 0.01 (default) of each bucket's gradients
 ///   stage_layers      [7, 8, 8, 7]: layers of each chunk
 ///   embedding_counts  true: embedding and head take a layer's slot each
+///   cuda_graphs       true: the host launches what lies between two collectives of a block as one
+///                     CUDA graph (models/program/stretches.hpp), where its stack launches ahead
 /// Errors  unknown keys, wrong types, and what is known but not simulated (`context` and `expert`
 ///         above 1, `offload`), each by name
 Plan read_plan(const Node& plan, const Model& model, std::int64_t gpus,

@@ -165,7 +165,8 @@ Plan read_plan(const Node& plan, const Model& model, std::int64_t gpus,
              "compression",
              "compression_share",
              "stage_layers",
-             "embedding_counts"});
+             "embedding_counts",
+             "cuda_graphs"});
   refuse_unsimulated(plan);
   PlanReader reader{plan, assumptions};
   Plan read;
@@ -184,6 +185,7 @@ Plan read_plan(const Node& plan, const Model& model, std::int64_t gpus,
   read_kinds(plan, reader, read);
   read_compression(plan, read);
   read_layers(plan, reader, read);
+  read.cuda_graphs = plan.value_or("cuda_graphs", false);
   return read;
 }
 
@@ -212,6 +214,7 @@ Json to_json(const Plan& plan) {
   if (plan.compression == Compression::top_k) json["compression_share"] = plan.compression_share;
   if (!plan.stage_layers.empty()) json["stage_layers"] = plan.stage_layers;
   json["embedding_counts"] = plan.embedding_counts;
+  if (plan.cuda_graphs) json["cuda_graphs"] = true;
   return json;
 }
 

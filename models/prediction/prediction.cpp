@@ -39,6 +39,11 @@ std::vector<Conflict> conflicts(const Question& question) {
                      gpu.name + " does not compute in " + std::string{hardware::name(type)}});
     break;
   }
+  if (question.plan.cuda_graphs && question.software.host.synchronous) {
+    found.push_back({"/plan/cuda_graphs",
+                     "cuda_graphs is for hosts that launch ahead; a launch of " +
+                         question.software.name + " returns when the operation has ended"});
+  }
   const hardware::Cluster& cluster = question.cluster;
   if (cluster.nodes > 1 && (cluster.node.nics == 0 || cluster.nic_bandwidth().count() <= 0)) {
     found.push_back({"/cluster/fabric", "the nodes have no network between them"});

@@ -24,7 +24,11 @@ Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& 
 /// Host time before an operation starts: by pass, and for a collective jitter x ranks on top.
 Time launch_time(const Operation& op, const Software& software, int ranks);
 
-/// Prices a Program. `assumptions` names each borrowed curve that was used.
+/// Host time of one CUDA graph of so many operations.
+Time graph_launch_time(std::size_t operations, const Software& software);
+
+/// Prices a Program. `assumptions` names each borrowed curve that was used, and
+/// what a launch of a CUDA graph was taken for where the software does not say.
 /// Errors  a format that the GPU lacks: InputError (plans are checked before)
 PricedProgram price_program(const Program& program, const hardware::Cluster& cluster,
                             const Software& software, std::vector<std::string>& assumptions);

@@ -35,12 +35,14 @@ double number(const Node& parent, std::string_view key, double otherwise, double
 }
 
 HostCosts read_host(const Node& node) {
-  node.only({"forward_launch", "backward_launch", "communication_launch", "jitter", "step",
-             "synchronous", "blocking_receive", "communication", "waits_for_tensor"});
+  node.only({"forward_launch", "backward_launch", "communication_launch", "graph_launch", "jitter",
+             "step", "synchronous", "blocking_receive", "communication", "waits_for_tensor"});
   const auto communication = node.find("communication");
+  const auto graph = node.find("graph_launch");
   return {.forward_launch = node["forward_launch"].as<Time>(),
           .backward_launch = node["backward_launch"].as<Time>(),
           .communication_launch = node["communication_launch"].as<Time>(),
+          .graph_launch = graph ? std::optional{graph->as<Time>()} : std::nullopt,
           .jitter = node.value_or("jitter", Time{}),
           .step = node.value_or("step", Time{}),
           .synchronous = node.value_or("synchronous", false),

@@ -36,9 +36,11 @@ struct HostCosts {
   Time forward_launch{};        // one operation, forward and recomputation
   Time backward_launch{};       // one operation, backward and optimizer
   Time communication_launch{};  // one collective or transfer
-  Time jitter{};                // per rank and collective: a group waits for its slowest host
-  Time step{};                  // data loading, logging, learning rate: once per step
-  bool synchronous = false;     // a launch returns when the operation has ended (CPU)
+  /// One CUDA graph of a stretch of operations (plan: cuda_graphs); where not stated, as published.
+  std::optional<Time> graph_launch;
+  Time jitter{};             // per rank and collective: a group waits for its slowest host
+  Time step{};               // data loading, logging, learning rate: once per step
+  bool synchronous = false;  // a launch returns when the operation has ended (CPU)
   bool blocking_receive = false;
   Communication communication = Communication::itself;
   bool waits_for_tensor = false;  // tensor-parallel collectives bring the hosts together again

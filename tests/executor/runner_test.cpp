@@ -190,6 +190,8 @@ TEST_CASE("What cannot be executed is refused by name before the first step") {
   models::Software dropping = software;
   dropping.kernels.dropout = true;
   CHECK(refusal_of(model, plan, dropping) == "cannot execute dropout");
+  plan.cuda_graphs = true;
+  CHECK(refusal_of(model, plan, software) == "cannot execute cuda_graphs (this device has none)");
 }
 
 TEST_CASE("A rank whose peers do not come says where it is and whom it waits for") {

@@ -30,6 +30,7 @@ TEST_CASE("Lowered plans mean the same to maps, operations, events and every ran
           "tensor=1,compression=top-k,global_batch=32,seq_len=512,bucket=25 MB",
           "tensor=2,pipeline=2,compression=fp16,global_batch=32,seq_len=512",
           "tensor=2,pipeline=2,global_batch=32,seq_len=512",
+          "tensor=2,pipeline=2,cuda_graphs=true,global_batch=32,seq_len=64",
           "tensor=2,pipeline=4,zero=1,schedule=gpipe,global_batch=16,seq_len=512",
           "tensor=4,pipeline=4,sequence=true,recompute=full,global_batch=16,seq_len=512",
           "tensor=2,pipeline=4,virtual_stages=3,recompute=selective,global_batch=32,seq_len=512"}) {

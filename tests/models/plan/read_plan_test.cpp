@@ -148,6 +148,16 @@ TEST_CASE("A plan may compress gradients") {
         "run.json:/plan/compression_share: expected a number above 0, at most 1, found 0");
 }
 
+TEST_CASE("A plan may launch kernels as CUDA graphs") {
+  CHECK_FALSE(read("{}").cuda_graphs);
+  CHECK(read(R"({"cuda_graphs": true})").cuda_graphs);
+  CHECK(to_json(read(R"({"cuda_graphs": true})"))["cuda_graphs"] == true);
+  CHECK_FALSE(to_json(read("{}")).contains("cuda_graphs"));
+  CHECK(plan_from_text("cuda_graphs=true") == Json({{"cuda_graphs", true}}));
+  CHECK(refusal(R"({"cuda_graphs": 1})") ==
+        "run.json:/plan/cuda_graphs: expected true or false, found 1");
+}
+
 TEST_CASE("A mistake in a plan is told with its place") {
   CHECK(refusal(R"({"tensr": 4})")
             .starts_with("run.json:/plan/tensr: unknown key; did you mean 'tensor'?"));

@@ -82,6 +82,13 @@ TEST_CASE("Communication moves on by itself unless the profile says that it bloc
                     "found \"sometimes\"");
 }
 
+TEST_CASE("What the launch of a CUDA graph costs may be left open") {
+  CHECK_FALSE(profile(with(plain_host)).host.graph_launch);
+  const std::string launches =
+      R"({"forward_launch": "1 us", "backward_launch": "1 us", "communication_launch": "1 us",)";
+  CHECK(profile(with(launches + R"("graph_launch": "3 us"})")).host.graph_launch == 3_us);
+}
+
 TEST_CASE("Runs in fp16 may have gradients of their own, all others share one type") {
   using hardware::DType;
   const auto read = [](const std::string& gradient) {

@@ -1,0 +1,60 @@
+#include "models/program/stretches.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "models/lowering/lower.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+/// Walks one block with what its compute queue has waited for so far.
+class Cutter {
+ public:
+  explicit Cutter(const Block& block) : block_{block} {}
+
+  std::vector<Stretch> cut() {
+    for (std::size_t i = 0; i < block_.operations.size(); ++i) {
+      const Operation& op = block_.operations[i];
+      if (op.queue != Queue::compute) {
+        open_ = false;
+        continue;
+      }
+      if (op.host_waits || waits(op)) open_ = false;
+      if (op.host_waits) continue;
+      if (!open_) found_.push_back({i, i});
+      open_ = true;
+      found_.back().end = i + 1;
+    }
+    return std::move(found_);
+  }
+
+ private:
+  /// Does it wait for another queue's operation that nothing before it on this queue waited for?
+  /// Queues are in order: who waited for one has waited for all before it there.
+  bool waits(const Operation& op) {
+    bool fresh = false;
+    for (const OpId id : op.after) {
+      if (id == block_input || block_.operations[id].queue == Queue::compute) continue;
+      std::size_t& known = known_[static_cast<std::size_t>(block_.operations[id].queue)];
+      fresh = fresh || id >= known;
+      known = std::max<std::size_t>(known, id + std::size_t{1});
+    }
+    return fresh;
+  }
+
+  const Block& block_;
+  std::array<std::size_t, queue_count> known_{};  // operations before these have ended, by queue
+  std::vector<Stretch> found_;
+  bool open_ = false;  // does the last stretch go on?
+};
+
+}  // namespace
+
+std::vector<Stretch> stretches(const Program& program, std::size_t block) {
+  if (!program.plan.cuda_graphs || block >= first_step_block) return {};
+  return Cutter{program.blocks[block]}.cut();
+}
+
+}  // namespace orrery::models
