@@ -6,11 +6,13 @@
 #include <cmath>
 
 #include "executor/cuda/errors.hpp"
-#include "executor/cuda/flash.hpp"
 #include "executor/cuda/kernels.hpp"
 #include "executor/cuda/versions.hpp"
 #include "executor/errors.hpp"
 #include "sim/errors.hpp"
+#ifdef ORRERY_CUDNN
+#include "executor/cuda/cudnn_attention.hpp"
+#endif
 
 namespace orrery::executor::cuda {
 
@@ -33,14 +35,23 @@ bool is_attention(OpKind kind) {
   return kind == OpKind::attention || kind == OpKind::attention_backward;
 }
 
+OpenedLibrary attention_library([[maybe_unused]] int capability) {
+#ifdef ORRERY_CUDNN
+  return open_cudnn({.capability = capability});
+#else
+  return {nullptr, "this orrery was built without cuDNN"};
+#endif
+}
+
 }  // namespace
 
-CudaDevice::CudaDevice(int ordinal) : ordinal_{ordinal} {
+CudaDevice::CudaDevice(int ordinal, AttentionWish wish) : ordinal_{ordinal} {
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, ordinal), "asking what the GPU is");
   name_ = properties.name;
   description_ = fmt::format("{}, {}", name_, versions_text());
-  if (10 * properties.major + properties.minor < least_capability) {
+  const int capability = 10 * properties.major + properties.minor;
+  if (capability < least_capability) {
     throw RunFailure{Exit::local_failure,
                      fmt::format("{} has compute capability {}.{}, the kernels need 8.0 or later",
                                  name_, properties.major, properties.minor)};
@@ -57,6 +68,7 @@ CudaDevice::CudaDevice(int ordinal) : ordinal_{ordinal} {
   check(cudaEventCreate(&origin_), "making events");
   workspace_ = allocate(Products::workspace_size);
   products_ = std::make_unique<Products>(workspace_);
+  attentions_ = std::make_unique<Attentions>(wish, [&] { return attention_library(capability); });
   forget_marks();
 }
 
@@ -64,6 +76,7 @@ CudaDevice::~CudaDevice() {
   cudaSetDevice(ordinal_);
   cudaDeviceSynchronize();
   products_.reset();
+  attentions_.reset();
   cudaFree(scratch_);
   cudaFree(workspace_);
   for (const cudaEvent_t each : events_) cudaEventDestroy(each);
@@ -90,7 +103,7 @@ std::string CudaDevice::refusal(const Operation& op) const {
       return {};
     case OpKind::attention:
     case OpKind::attention_backward:
-      return attention_refusal(op);
+      return attentions_->refusal(op);
     default:
       return kernel_refusal(op);
   }
@@ -186,7 +199,7 @@ void CudaDevice::product(const Kernel& kernel, Stream stream) {
 void CudaDevice::own_kernel(const Kernel& kernel, Stream stream) {
   const Operation& op = *kernel.operation;
   if (is_attention(op.kind)) {
-    launch_attention(kernel, stream, scratch(Bytes{attention_scratch_bytes(op)}));
+    attentions_->launch(kernel, stream, scratch(Bytes{attentions_->scratch_bytes(op)}));
   } else {
     launch_kernel(kernel, stream, scratch(Bytes{scratch_bytes(op, kernel.reads, kernel.writes)}));
   }

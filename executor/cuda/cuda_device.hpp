@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/cuda/attentions.hpp"
 #include "executor/cuda/products.hpp"
 #include "executor/cuda/stream.hpp"
 #include "executor/device.hpp"
@@ -24,14 +25,18 @@ class CudaDevice final : public Device {
   /// Kernels here are compiled for GPUs from Ampere on.
   static constexpr int least_capability = 80;
 
-  /// Errors  RunFailure{local_failure}: an older GPU; no room for what every run needs
-  explicit CudaDevice(int ordinal);
+  /// Errors  RunFailure{local_failure}: an older GPU; no room for what every run needs; InputError
+  ///         where `wish` asks for a library that is not here
+  explicit CudaDevice(int ordinal, AttentionWish wish = AttentionWish::open);
   ~CudaDevice() override;
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;
 
-  /// "NVIDIA H200, CUDA 13.0, driver 580.65.06, cuBLASLt 13.1.0".
-  std::string description() const override { return description_; }
+  /// "NVIDIA H200, CUDA 13.0, driver 580.65.06, cuBLASLt 13.1.0", and by whose kernels fused
+  /// attention ran so far.
+  std::string description() const override {
+    return description_ + attention_text(attentions_->use());
+  }
   bool synchronous() const override { return false; }
   std::string refusal(const models::Operation& operation) const override;
 
@@ -54,6 +59,7 @@ class CudaDevice final : public Device {
   /// For fabrics that put their own work on a queue.
   Stream stream(models::Queue queue) const;
   const Products& products() const { return *products_; }
+  const Attentions& attentions() const { return *attentions_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -77,6 +83,7 @@ class CudaDevice final : public Device {
   std::byte* scratch_ = nullptr;    // of kernels, on the compute queue
   Bytes scratch_size_{};
   std::unique_ptr<Products> products_;
+  std::unique_ptr<Attentions> attentions_;
   std::string last_ = "start";  // the operation that was started last
 };
 

@@ -80,15 +80,19 @@ class LoadedCuda final : public CudaModule {
   std::string versions() const override { return cuda::versions_text(); }
 
   std::unique_ptr<Device> make_device(int ordinal) const override {
-    return std::make_unique<cuda::CudaDevice>(ordinal);
+    const cuda::AttentionWish wish = cuda::attention_wish(std::getenv("ORRERY_ATTENTION"));
+    return std::make_unique<cuda::CudaDevice>(ordinal, wish);
   }
 
   std::vector<std::string> notes(const Device& device) const override {
-    std::vector<std::string> lines;
-    for (const auto& each : static_cast<const cuda::CudaDevice&>(device).products().choices()) {
-      lines.push_back(line_of(each));
-    }
+    const auto& gpu = static_cast<const cuda::CudaDevice&>(device);
+    std::vector<std::string> lines = gpu.attentions().notes();
+    for (const auto& each : gpu.products().choices()) lines.push_back(line_of(each));
     return lines;
+  }
+
+  FusedAttention attention(const Device& device) const override {
+    return static_cast<const cuda::CudaDevice&>(device).attentions().use();
   }
 
 #ifdef ORRERY_NCCL

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/cuda/fused_attention.hpp"
 #include "executor/device.hpp"
 #include "executor/fabric.hpp"
 #include "executor/launch/store.hpp"
@@ -32,10 +33,12 @@ class CudaModule {
   /// "CUDA 13.0, driver 580.65.06, cuBLASLt 13.1.0, NCCL 2.28.9".
   virtual std::string versions() const = 0;
 
-  /// For the thread that asks for it.
+  /// For the thread that asks for it. ORRERY_ATTENTION=own|cudnn says whose attention
+  /// (attentions.hpp).
   virtual std::unique_ptr<Device> make_device(int ordinal) const = 0;
   /// What one of those has chosen by itself so far, a line each: a library's algorithm for a shape.
   virtual std::vector<std::string> notes(const Device& /*device*/) const { return {}; }
+  virtual FusedAttention attention(const Device& /*device*/) const { return {}; }
 
   virtual bool has_nccl() const = 0;
   /// Together with all other ranks, which meet in the store. `device` is one of `make_device`.
