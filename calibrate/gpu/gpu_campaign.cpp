@@ -57,6 +57,7 @@ class GpuCampaign {
       measure_copies(bench);
       if (!stopped_ && inputs_.load) measure_load(bench);
       if (inputs_.notes) found_.notes = inputs_.notes(*device);
+      if (inputs_.fused) found_.fused = inputs_.fused(*device);
     }
     if (inputs_.rank && !stopped_) measure_several();
     tell_missing();

@@ -30,6 +30,7 @@ struct GpuCampaignInputs {
   std::vector<Bytes> messages;
   std::unique_ptr<Telemetry> telemetry;
   std::function<std::vector<std::string>(const executor::Device&)> notes;
+  std::function<executor::FusedAttention(const executor::Device&)> fused;
   Rules rules;
   BenchSizes sizes;
   std::uint64_t seed = 1;

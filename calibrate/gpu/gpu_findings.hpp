@@ -9,6 +9,7 @@
 #include "calibrate/findings.hpp"
 #include "calibrate/gpu/attention_curve.hpp"
 #include "calibrate/gpu/work_together.hpp"
+#include "executor/cuda/fused_attention.hpp"
 
 namespace orrery::calibrate {
 
@@ -39,6 +40,7 @@ struct GpuFindings {
   GpuIdentity gpu;
   std::map<models::DType, std::vector<ProductPoint>> products, batched;
   std::vector<AttentionPoint> attention;
+  executor::FusedAttention fused;                           // whose kernels those calls ran
   std::map<std::string, std::vector<KernelPoint>> kernels;  // as in Findings
   std::vector<CopyPoint> copies;
   LaunchCosts launch;
@@ -57,7 +59,8 @@ struct GpuFindings {
 /// The machine as a cluster of one node with its GPUs: the catalogue's entry where it has them,
 /// with the curves that were measured in place of its own.
 /// software  profile of the executor's stack on GPUs; its launches are set to what was measured,
-///           its attention to the curve of its own kernel
+///           its attention to the curve of the kernels that ran: "cudnn" where all were cuDNN's,
+///           else "orrery"
 /// Errors  no product measured: ContractError
 Profile make_profile(const GpuFindings& findings, Json software);
 

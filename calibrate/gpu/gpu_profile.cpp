@@ -15,9 +15,6 @@ namespace orrery::calibrate {
 
 namespace {
 
-/// The name of the fused kernel's curve in a GPU's file, and in the software profile beside it.
-constexpr const char* own_attention = "orrery";
-
 std::string gpu_source(const GpuFindings& findings) {
   return fmt::format("calibrated {} on {}; {}; {}; {}", findings.machine.date, findings.gpu.name,
                      findings.gpu.versions, findings.machine.processor, findings.machine.system);
@@ -25,6 +22,19 @@ std::string gpu_source(const GpuFindings& findings) {
 
 double rate_of(const ProductPoint& point) {
   return static_cast<double>(point.work.count()) / seconds(point.time);
+}
+
+/// The name of fused attention's curve in a GPU's file, and in the software profile beside it.
+const char* attention_name(const executor::FusedAttention& of) {
+  return of.by_library > 0 && of.by_own == 0 ? "cudnn" : "orrery";
+}
+
+/// Behind a source: whose kernels the curve is of.
+std::string attention_words(const executor::FusedAttention& of) {
+  if (of.by_library == 0) return "the executor's own kernels";
+  if (of.by_own == 0) return of.library;
+  return fmt::format("{} in {} of {} shapes, the executor's own kernels in the others", of.library,
+                     of.by_library, of.by_library + of.by_own);
 }
 
 /// The fastest product of a format: a peak for GPUs that the catalogue lacks.
@@ -130,12 +140,13 @@ class GpuFile {
     const auto peak = read_.peak(hardware::DType::bf16);
     if (!peak) return;
     const AttentionFit fit = fit_attention(findings_.attention, *peak);
-    gpu_["attention"][own_attention] = {{"share_64", digits(fit.curve.share_64)},
-                                        {"share_128", digits(fit.curve.share_128)},
-                                        {"half_length", digits(fit.curve.half_length)},
-                                        {"causal_penalty", digits(fit.curve.causal_penalty)},
-                                        {"backward_ratio", digits(fit.curve.backward_ratio)}};
-    gpu_["sources"][std::string{"/attention/"} + own_attention] = source_;
+    const std::string name = attention_name(findings_.fused);
+    gpu_["attention"][name] = {{"share_64", digits(fit.curve.share_64)},
+                               {"share_128", digits(fit.curve.share_128)},
+                               {"half_length", digits(fit.curve.half_length)},
+                               {"causal_penalty", digits(fit.curve.causal_penalty)},
+                               {"backward_ratio", digits(fit.curve.backward_ratio)}};
+    gpu_["sources"]["/attention/" + name] = source_ + "; " + attention_words(findings_.fused);
     cards_.push_back({"attention, fused", findings_.attention.size(), fit.leave_out_error_pct});
   }
 
@@ -213,14 +224,14 @@ Json scale_up_of(const GpuFindings& findings, const std::optional<std::string>& 
   return hardware::Catalogue::node(node.value_or("l40s-8x")).at("scale_up");
 }
 
-/// The stack's profile with this machine's launches, and its own attention's curve.
+/// The stack's profile with this machine's launches, and the curve of the attention that ran.
 Json measured_stack(Json software, const GpuFindings& findings, const std::string& source) {
   software["source"] = source;
   const LaunchCosts& costs = findings.launch;
   if (costs.forward) software["host"]["forward_launch"] = spelled(*costs.forward);
   if (costs.backward) software["host"]["backward_launch"] = spelled(*costs.backward);
   if (!findings.attention.empty()) {
-    software["kernels"]["attention"] = {{"default", own_attention}};
+    software["kernels"]["attention"] = {{"default", attention_name(findings.fused)}};
   }
   return software;
 }

@@ -150,6 +150,7 @@ int calibrate_gpus(const GpuCalibration& wishes) {
   }
   inputs.telemetry = calibrate::nvml_telemetry(module.gpus().front().unique);
   inputs.notes = [&module](const executor::Device& device) { return module.notes(device); };
+  inputs.fused = [&module](const executor::Device& device) { return module.attention(device); };
   inputs.rules.budget = wishes.budget;
   inputs.rules.point = 250_ms;
   inputs.sizes = bench_sizes(wishes.widest);

@@ -295,6 +295,41 @@ TEST_CASE("A profile of a known GPU is the catalogue's with measured curves and 
   CHECK(read.gpu().gemm.at(models::DType::bf16).origin.borrowed.empty());
 }
 
+TEST_CASE("A profile names the attention that ran") {
+  GpuFindings found;
+  found.machine.date = "2026-11-22";
+  found.machine.processor = "a processor";
+  found.machine.system = "a system";
+  found.gpu = {.name = "NVIDIA H200",
+               .memory = Bytes{std::int64_t{143771} << 20},
+               .capability = 90,
+               .versions = "CUDA 13.0"};
+  found.products[models::DType::bf16].push_back(
+      {{64, 64, 64}, Flops{2'000'000'000}, Bytes{1 << 20}, 10_us});
+  hardware::AttentionCall call;
+  call.work = Flops{4LL * 1024 * 1024 * 16 * 64};
+  call.seq = 1024;
+  call.head_dim = 64;
+  found.attention.push_back({call, 10_us});
+  const auto named = [&](const executor::FusedAttention& fused) {
+    found.fused = fused;
+    const Profile profile = make_profile(found, Json{{"name", "orrery-cuda"}});
+    const std::string name =
+        profile.cluster.at(Json::json_pointer{"/software/kernels/attention/default"});
+    const Json& gpu = profile.cluster.at("node").at("gpu");
+    CHECK(gpu.at("attention").contains(name));
+    return name + ": " + gpu.at("sources").at("/attention/" + name).get<std::string>();
+  };
+  const std::string measured =
+      "calibrated 2026-11-22 on NVIDIA H200; CUDA 13.0; a processor; a system; ";
+  CHECK(named({"cuDNN 9.19.0", 15, 0}) == "cudnn: " + measured + "cuDNN 9.19.0");
+  CHECK(named({"cuDNN 9.19.0", 12, 3}) ==
+        "orrery: " + measured +
+            "cuDNN 9.19.0 in 12 of 15 shapes, the executor's own kernels in the others");
+  CHECK(named({"cuDNN 9.19.0", 0, 3}) == "orrery: " + measured + "the executor's own kernels");
+  CHECK(named({"", 0, 3}) == "orrery: " + measured + "the executor's own kernels");
+}
+
 TEST_CASE("A GPU that the catalogue lacks has what was measured as its peaks") {
   GpuFindings found;
   found.gpu.name = "NVIDIA Toy 1";
