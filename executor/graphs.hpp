@@ -23,7 +23,7 @@ class Graphs {
   virtual Graph capture(const std::function<void()>& work) = 0;
   /// Behind all that the queue has.
   virtual void launch(const Graph& graph) = 0;
-  /// No launch of it is on its way.
+  /// Its last launch may still be on its way.
   virtual void release(const Graph& graph) noexcept = 0;
 };
 

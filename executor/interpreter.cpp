@@ -1,7 +1,6 @@
 #include "executor/interpreter.hpp"
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include "executor/errors.hpp"
@@ -14,7 +13,6 @@ namespace {
 
 using models::BufferKind;
 using models::Opcode;
-using models::Operation;
 using models::Queue;
 
 }  // namespace
@@ -28,6 +26,7 @@ StepOutcome Runner::Interpreter::step(std::int64_t index) {
   trace_made_ = false;
   next_change_ = next_reuse_ = 0;
   gradients_seen_ = false;
+  captured_.begin_step();
   place_.loss_scale = mean_ * scale_.value();
   StepOutcome outcome;
   outcome.loss_scale = scale_.value();
@@ -196,6 +195,7 @@ void Runner::Interpreter::run_phase(std::uint32_t i) {
       if (first_of_chunk) {
         const std::int64_t in = plan_.bound(i).in;
         flowing_ = in < 0 ? nullptr : arena_.data() + in;
+        next_edge_ = 0;  // every backward leaves the same addresses to graphs
       }
       std::byte* output =
           run.block == models::embedding_backward ? nullptr : output_of(i, chunk, run.block, layer);
@@ -207,96 +207,6 @@ void Runner::Interpreter::run_phase(std::uint32_t i) {
   if (recording_.instructions() && !recording_.operations()) {
     recording_.end(entry, device_.mark(Queue::compute));
   }
-}
-
-void Runner::Interpreter::run_block(std::uint32_t i, std::uint32_t block, std::int64_t layer,
-                                    std::byte* input, std::byte* output) {
-  const BlockPlan& plan = blocks_[block];
-  const Instruction& each = ranks_.instructions[i];
-  const std::int64_t base = layer < 0 ? 0 : layer_base_[static_cast<std::size_t>(layer)];
-  const std::int64_t tokens = program_.plan.micro_batch * program_.plan.seq_len * 8;
-  const std::int64_t labels = program_.plan.micro_batches() * tokens;
-  const auto set = [this](Base of, std::byte* to, std::int64_t offset = 0) {
-    bases_[static_cast<std::size_t>(of)] = to == nullptr ? nullptr : to + offset;
-  };
-  set(Base::saved, saved_of(i, block, layer));
-  set(Base::input, input);
-  set(Base::output, output);
-  set(Base::workspace, arena_.data(), plan_.temporaries());
-  set(Base::tokens, batch_.data(), each.micro_batch * tokens);
-  set(Base::labels, batch_.data(), labels + each.micro_batch * tokens);
-  for (std::size_t id = 0; id < plan.views.size(); ++id) {
-    views_[id] = plan.views[id];
-    const BlockPlan::Source source = plan.sources[id];
-    if (source.base == Base::parameter) {
-      views_[id].data = weight_at(base + source.offset);
-    } else if (source.base == Base::gradient) {
-      views_[id].data = gradient_at(base + source.offset);
-    } else {
-      std::byte* const of = bases_[static_cast<std::size_t>(source.base)];
-      views_[id].data = of == nullptr ? nullptr : of + source.offset;
-    }
-  }
-  for (std::size_t op = 0; op < plan.operations.size(); ++op) run_operation(i, block, layer, op);
-  for (Pending& each_pending : tensor_pending_) wait(each_pending);
-  tensor_pending_.clear();
-}
-
-void Runner::Interpreter::run_operation(std::uint32_t i, std::uint32_t block, std::int64_t layer,
-                                        std::size_t index) {
-  const Operation& op = blocks_[block].operations[index];
-  const bool awaited =
-      std::any_of(tensor_pending_.begin(), tensor_pending_.end(), [&](const Pending& each) {
-        return op.queue == Queue::tensor ||
-               std::find(op.after.begin(), op.after.end(), each.operation) != op.after.end();
-      });
-  if (awaited) {
-    for (Pending& each : tensor_pending_) wait(each);
-    tensor_pending_.clear();
-  }
-  poll();
-  if (op.kind == models::OpKind::collective) return start_collective(i, block, layer, index);
-  std::array<View, 8> reads, writes;
-  for (std::size_t r = 0; r < op.reads.size(); ++r) reads[r] = views_[op.reads[r]];
-  for (std::size_t w = 0; w < op.writes.size(); ++w) writes[w] = views_[op.writes[w]];
-  Kernel kernel;
-  kernel.operation = &op;
-  kernel.reads = std::span<const View>{reads.data(), op.reads.size()};
-  kernel.writes = std::span<const View>{writes.data(), op.writes.size()};
-  kernel.model = &program_.model;
-  kernel.place = place_;
-  if (!recording_.operations()) return device_.run(kernel);
-  const std::size_t entry = recording_.add(i, device_.mark(op.queue), block, layer, index);
-  device_.run(kernel);
-  recording_.end(entry, device_.mark(op.queue));
-}
-
-/// A collective of the tensor group inside a block.
-void Runner::Interpreter::start_collective(std::uint32_t i, std::uint32_t block, std::int64_t layer,
-                                           std::size_t index) {
-  const Operation& op = blocks_[block].operations[index];
-  const View& from = views_[op.reads.front()];
-  const View& to = views_[op.writes.front()];
-  const Group& group = groups_[op.communicator];
-  before_call(op.queue);
-  Pending pending;
-  pending.communicator = op.communicator;
-  pending.queue = op.queue;
-  pending.operation = index;
-  pending.instruction = i;
-  if (recording_.operations()) {
-    pending.entry = recording_.add(i, device_.mark(op.queue), block, layer, index);
-  }
-  const bool shrinks = op.collective == models::Collective::reduce_scatter;
-  pending.request = fabric_.start({.kind = op.collective,
-                                   .group = group.id,
-                                   .send = from.data,
-                                   .receive = to.data,
-                                   .count = shrinks ? to.elements() : from.elements(),
-                                   .element = element(from.dtype),
-                                   .queue = op.queue});
-  begun(pending);
-  tensor_pending_.push_back(pending);
 }
 
 /// A step has failed: what waits for other ranks on the device's queues ends, so that its memory

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/captured.hpp"
 #include "executor/groups.hpp"
 #include "executor/layout.hpp"
 #include "executor/loss_scale.hpp"
@@ -61,6 +62,7 @@ class Runner::Interpreter {
   StepOutcome step(std::int64_t index);
   Progress progress() const;
   const MeasuredMemory& memory() const { return memory_; }
+  const GraphCounts& graphs() const { return captured_.counts(); }
   const Trace& trace() const;
   const Layout& layout() const { return layout_; }
   models::DType state_format() const { return state_; }
@@ -110,15 +112,21 @@ class Runner::Interpreter {
   void hold(std::uint32_t i, bool at_end);
   void poison(std::int64_t offset, std::int64_t bytes);
   void run_phase(std::uint32_t i);
-  void run_block(std::uint32_t i, std::uint32_t block, std::int64_t layer, std::byte* input,
-                 std::byte* output);
-  void run_operation(std::uint32_t i, std::uint32_t block, std::int64_t layer, std::size_t op);
-  void start_collective(std::uint32_t i, std::uint32_t block, std::int64_t layer, std::size_t op);
   void keep_statistics(std::uint32_t micro_batch);
   std::byte* saved_of(std::uint32_t i, std::uint32_t block, std::int64_t layer) const;
   std::byte* output_of(std::uint32_t i, const ChunkPlan& chunk, std::uint32_t block,
                        std::int64_t layer);
   void report(StepOutcome& outcome);
+
+  // run_block.cpp: one block on its operands
+  void run_block(std::uint32_t i, std::uint32_t block, std::int64_t layer, std::byte* input,
+                 std::byte* output);
+  void bind_operands(std::uint32_t i, std::uint32_t block, std::int64_t layer, std::byte* input,
+                     std::byte* output);
+  void run_operation(std::uint32_t i, std::uint32_t block, std::int64_t layer, std::size_t op);
+  void run_kernel(const models::Operation& op);
+  void wait_for_block(const models::Operation& op);
+  void start_collective(std::uint32_t i, std::uint32_t block, std::int64_t layer, std::size_t op);
 
   // joint.cpp: what ranks do together between blocks
   void send(std::uint32_t i);
@@ -170,6 +178,7 @@ class Runner::Interpreter {
   Layout layout_;
   MemoryPlan plan_;
   std::vector<BlockPlan> blocks_;
+  Captured captured_;
   std::vector<Group> groups_;
   models::DType storage_{}, gradient_{}, state_{};
   bool separate_master_ = false;

@@ -127,6 +127,9 @@ MeasuredMemory Runner::memory() const {
   memory.resident = resident_size();
   return memory;
 }
+GraphCounts Runner::graphs() const {
+  return run_->graphs();
+}
 const Trace& Runner::trace() const {
   return run_->trace();
 }

@@ -63,6 +63,7 @@ class Runner {
   Progress progress() const;
 
   MeasuredMemory memory() const;
+  GraphCounts graphs() const;
   /// Of the last step, in the simulator's terms: the same tracks, names, ids and classes.
   const Trace& trace() const;
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "executor/device.hpp"
+#include "models/plan.hpp"
 #include "models/program/memory.hpp"
 #include "sim/quantity.hpp"
 
@@ -34,6 +35,11 @@ std::unique_ptr<TokenSource> text_tokens(const std::vector<std::string>& files, 
 
 /// What the trace of a step holds: one record for each instruction, or for each operation of it.
 enum class TraceDetail : std::uint8_t { none, instructions, operations };
+/// What of that can be recorded: kernels launched as one have no times of their own.
+constexpr TraceDetail recordable(TraceDetail asked, const models::Plan& plan) {
+  const bool together = plan.cuda_graphs && asked == TraceDetail::operations;
+  return together ? TraceDetail::instructions : asked;
+}
 
 /// What freed memory is filled with: nothing, or NaN, so that a use after it shows.
 enum class Freed : std::uint8_t { left, poisoned };
@@ -60,6 +66,11 @@ struct StepOutcome {
   Time wall{};               // of this rank, from its first instruction to the end of its last
   /// In the ring, instead of the two above.
   std::uint64_t ring_loss = 0, ring_norm = 0;
+};
+
+/// CUDA graphs that were captured so far, and launches of them in the last step.
+struct GraphCounts {
+  std::int64_t graphs = 0, nodes = 0, launches = 0;
 };
 
 /// Where a rank is, for a watchdog. `waits_for` is empty while it computes.

@@ -53,8 +53,9 @@ Runner::Interpreter::Interpreter(const Program& program, const models::Software&
       layout_{program, rank_},
       plan_{program, stage_, addend_bytes(), send_depth(program)},
       blocks_{plan_.blocks()},
+      captured_{program, device},
       groups_{make_groups(program, fabric)},
-      recording_{program, rank_, settings_.trace} {
+      recording_{program, rank_, recordable(settings_.trace, program.plan)} {
   if (settings_.tokens == nullptr) {
     own_tokens_ = synthetic_tokens(settings_.seed, program.model.vocab);
     settings_.tokens = own_tokens_.get();

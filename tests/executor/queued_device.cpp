@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "executor/copy_bytes.hpp"
+#include "executor/errors.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor {
@@ -47,6 +48,7 @@ std::size_t QueuedDevice::add_lane() {
 
 /// A thread comes with the first task: most queues never have one.
 void QueuedDevice::push(std::size_t lane, Task task) {
+  refuse_while_recording("a queue is given something");
   const std::lock_guard guard{lock_};
   Lane& to = *lanes_[lane];
   to.tasks.push_back(std::move(task));
@@ -108,6 +110,7 @@ void QueuedDevice::drain() noexcept {
 }
 
 void QueuedDevice::finish() {
+  refuse_while_recording("the host waits");
   const auto queues = static_cast<std::ptrdiff_t>(models::queue_count);
   {
     std::unique_lock guard{lock_};
@@ -133,6 +136,7 @@ void QueuedDevice::read(const std::byte* from, void* to, Bytes size) {
 }
 
 void QueuedDevice::write(const void* from, std::byte* to, Bytes size) {
+  refuse_while_recording("memory is written");
   if (settings_.checks) {
     order_.begin(HappensBefore::host);
     order_.touch(HappensBefore::host, "write", to, size.count(), true);
@@ -158,13 +162,62 @@ void QueuedDevice::run(const Kernel& kernel) {
   std::vector<View> reads{kernel.reads.begin(), kernel.reads.end()};
   std::vector<View> writes{kernel.writes.begin(), kernel.writes.end()};
   CpuDevice* const unit = lanes_[lane]->unit.get();
-  enqueue(lane, kernel.operation->name, touches,
-          [unit, kernel, reads = std::move(reads), writes = std::move(writes)] {
-            Kernel launched = kernel;
-            launched.reads = reads;
-            launched.writes = writes;
-            unit->run(launched);
-          });
+  graphs_->take(*kernel.operation,
+                {lane, kernel.operation->name, std::move(touches), [unit, kernel, reads, writes] {
+                   Kernel launched = kernel;
+                   launched.reads = reads;
+                   launched.writes = writes;
+                   unit->run(launched);
+                 }});
+}
+
+void QueuedDevice::refuse_while_recording(const char* what) const {
+  if (graphs_->records()) {
+    throw RunFailure{Exit::local_failure, std::string{what} + " while a graph is captured"};
+  }
+}
+
+void QueuedDevice::Recorder::take(const models::Operation& operation, Launch launch) {
+  if (!records_) {
+    ran_.insert(&operation);
+    return device_.enqueue(launch.lane, launch.name, launch.touches, std::move(launch.work));
+  }
+  if (operation.name == device_.settings_.uncapturable) {
+    throw RunFailure{Exit::local_failure, "'" + operation.name + "' cannot be captured"};
+  }
+  if (ran_.count(&operation) == 0) {
+    throw RunFailure{Exit::local_failure, "'" + operation.name + "' is captured before it ran"};
+  }
+  recorded_.push_back(std::move(launch));
+}
+
+Graph QueuedDevice::Recorder::capture(const std::function<void()>& work) {
+  ensure(!records_, "a capture inside a capture");
+  recorded_.clear();
+  records_ = true;
+  try {
+    work();
+  } catch (...) {
+    records_ = false;
+    throw;
+  }
+  records_ = false;
+  const Graph graph{next_++, static_cast<std::int64_t>(recorded_.size())};
+  made_[graph.id] = recorded_;
+  return graph;
+}
+
+void QueuedDevice::Recorder::launch(const Graph& graph) {
+  const auto& mistaken = device_.settings_.mistaken;
+  const std::vector<Launch>& launches = made_.at(mistaken ? mistaken(graph.id) : graph.id);
+  for (const Launch& each : launches) {
+    device_.enqueue(each.lane, each.name, each.touches, each.work);
+  }
+}
+
+void QueuedDevice::Recorder::release(const Graph& graph) noexcept {
+  device_.drain();
+  made_.erase(graph.id);
 }
 
 Mark QueuedDevice::mark_lane(std::size_t lane) {

@@ -15,10 +15,13 @@
 #include <memory>
 #include <mutex>
 #include <random>
+#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "executor/cpu/cpu_device.hpp"
+#include "executor/graphs.hpp"
 #include "tests/executor/happens_before.hpp"
 
 namespace orrery::executor {
@@ -29,6 +32,10 @@ struct QueuedSettings {
   bool checks = true;      // of every touch
   /// Planted: is this wait of one queue for a mark on another left out?
   std::function<bool(models::Queue waits, models::Queue marked)> forget = {};
+  /// Planted: which graph is launched when one is asked for?
+  std::function<std::uint32_t(std::uint32_t)> mistaken = {};
+  /// Planted: what goes wrong when this operation is captured.
+  std::string uncapturable = {};
 };
 
 class QueuedDevice final : public Device {
@@ -46,6 +53,7 @@ class QueuedDevice final : public Device {
   void write(const void* from, std::byte* to, Bytes size) override;
   void zero(std::byte* memory, Bytes size) override;
   void run(const Kernel& kernel) override;
+  Graphs* graphs() const override { return graphs_.get(); }
   void copy(const std::byte* from, std::byte* to, Bytes size, models::Queue queue) override;
 
   Mark mark(models::Queue queue) override;
@@ -77,6 +85,33 @@ class QueuedDevice final : public Device {
     bool reached = false;
     Time time{};
   };
+  /// One kernel's launch.
+  struct Launch {
+    std::size_t lane;
+    std::string_view name;
+    std::vector<Touch> touches;
+    std::function<void()> work;
+  };
+  /// Graphs are lists of launches. What a capture may not meet is an error, as CUDA has it.
+  class Recorder final : public Graphs {
+   public:
+    explicit Recorder(QueuedDevice& device) : device_{device} {}
+    Graph capture(const std::function<void()>& work) override;
+    void launch(const Graph& graph) override;
+    void release(const Graph& graph) noexcept override;
+
+    bool records() const { return records_; }
+    /// Enqueues it, or notes it in the graph.
+    void take(const models::Operation& operation, Launch launch);
+
+   private:
+    QueuedDevice& device_;
+    bool records_ = false;
+    std::set<const models::Operation*> ran_;
+    std::vector<Launch> recorded_;
+    std::map<std::uint32_t, std::vector<Launch>> made_;
+    std::uint32_t next_ = 0;
+  };
   struct Task {
     std::function<void()> work;
     bool always = false;  // marks and waits, also behind a failure
@@ -92,6 +127,8 @@ class QueuedDevice final : public Device {
   void work(Lane& lane);
   static void dawdle(Lane& lane);
 
+  void refuse_while_recording(const char* what) const;
+
   QueuedSettings settings_;
   CpuDevice host_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
@@ -102,6 +139,7 @@ class QueuedDevice final : public Device {
   std::map<std::uint32_t, std::shared_ptr<Event>> events_;
   std::vector<std::uint32_t> of_step_;  // marks that `forget_marks` may forget
   std::uint32_t next_event_ = 0;
+  std::unique_ptr<Recorder> graphs_ = std::make_unique<Recorder>(*this);
   std::exception_ptr error_;
   bool ends_ = false;
 };

@@ -7,7 +7,7 @@
 
 #include "executor/errors.hpp"
 #include "tests/executor/cuts.hpp"
-#include "tests/executor/queued_fabric.hpp"
+#include "tests/executor/queued_rig.hpp"
 #include "tests/executor/tcp/conformance.hpp"
 
 namespace orrery::executor {
@@ -18,16 +18,6 @@ using models::Compression;
 using models::Plan;
 using models::Queue;
 using models::Zero;
-
-MakeRig queued(const QueuedSettings& settings) {
-  return [=](ThreadWorld& world, int rank) {
-    QueuedSettings own = settings;
-    own.seed = settings.seed * 100 + static_cast<std::uint64_t>(rank);
-    auto device = std::make_unique<QueuedDevice>(own);
-    auto fabric = std::make_unique<QueuedFabric>(world, rank, *device);
-    return Rig{std::move(device), nullptr, std::move(fabric)};
-  };
-}
 
 TEST_CASE("Work is in order where a queue, a wait or the host puts it there, and nowhere else") {
   HappensBefore order;

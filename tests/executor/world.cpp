@@ -101,6 +101,7 @@ void run_rank(const Job& job, const models::Program& program, const models::Soft
   all.take(runner, StateKind::parameter, all.outcome().of_ranks[rank], Gathering::Whose::anybody);
   all.outcome().memory[rank] = runner.memory();
   all.outcome().traces[rank] = runner.trace();
+  all.outcome().graphs[rank] = runner.graphs();
 }
 
 }  // namespace
@@ -129,6 +130,7 @@ Outcome run(const Job& job) {
   outcome.of_ranks.resize(ranks);
   outcome.memory.resize(ranks);
   outcome.traces.resize(ranks);
+  outcome.graphs.resize(ranks);
   Gathering all{outcome};
   ThreadWorld world{static_cast<int>(ranks), std::chrono::seconds{20}};
   std::vector<std::exception_ptr> errors(ranks);
