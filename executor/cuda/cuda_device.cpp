@@ -67,6 +67,7 @@ CudaDevice::CudaDevice(int ordinal, AttentionWish wish) : ordinal_{ordinal} {
   }
   check(cudaEventCreate(&origin_), "making events");
   workspace_ = allocate(Products::workspace_size);
+  graphs_ = std::make_unique<CudaGraphs>(stream(Queue::compute));
   products_ = std::make_unique<Products>(workspace_);
   attentions_ = std::make_unique<Attentions>(wish, [&] { return attention_library(capability); });
   forget_marks();
@@ -75,9 +76,11 @@ CudaDevice::CudaDevice(int ordinal, AttentionWish wish) : ordinal_{ordinal} {
 CudaDevice::~CudaDevice() {
   cudaSetDevice(ordinal_);
   cudaDeviceSynchronize();
+  graphs_.reset();
   products_.reset();
   attentions_.reset();
   cudaFree(scratch_);
+  for (std::byte* const each : outgrown_) cudaFree(each);
   cudaFree(workspace_);
   for (const cudaEvent_t each : events_) cudaEventDestroy(each);
   if (origin_ != nullptr) cudaEventDestroy(origin_);
@@ -206,11 +209,17 @@ void CudaDevice::own_kernel(const Kernel& kernel, Stream stream) {
 }
 
 /// One piece for all kernels, which run one after another. It grows in the first step, in the order
-/// of the compute queue: cudaFree would wait for all queues, and so for other ranks.
+/// of the compute queue: cudaFree would wait for all queues, and so for other ranks. What graphs
+/// were captured with stays; a capture itself meets no growth, as all of it has run before.
 std::byte* CudaDevice::scratch(Bytes size) {
   if (size <= scratch_size_) return scratch_;
   const Stream compute = stream(Queue::compute);
-  if (scratch_ != nullptr) check(cudaFreeAsync(scratch_, compute), "making room");
+  ensure(!graphs_->capturing(), "scratch memory grows while a graph is captured");
+  if (scratch_ != nullptr && graphs_->any()) {
+    outgrown_.push_back(scratch_);
+  } else if (scratch_ != nullptr) {
+    check(cudaFreeAsync(scratch_, compute), "making room");
+  }
   scratch_ = nullptr;
   scratch_size_ = {};
   void* memory = nullptr;

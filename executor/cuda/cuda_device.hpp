@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "executor/cuda/attentions.hpp"
+#include "executor/cuda/cuda_graphs.hpp"
 #include "executor/cuda/products.hpp"
 #include "executor/cuda/stream.hpp"
 #include "executor/device.hpp"
@@ -47,6 +48,7 @@ class CudaDevice final : public Device {
   void zero(std::byte* memory, Bytes size) override;
 
   void run(const Kernel& kernel) override;
+  Graphs* graphs() const override { return graphs_.get(); }
   void copy(const std::byte* from, std::byte* to, Bytes size, models::Queue queue) override;
 
   Mark mark(models::Queue queue) override;
@@ -82,6 +84,8 @@ class CudaDevice final : public Device {
   std::byte* workspace_ = nullptr;  // of products
   std::byte* scratch_ = nullptr;    // of kernels, on the compute queue
   Bytes scratch_size_{};
+  std::vector<std::byte*> outgrown_;  // scratch whose addresses graphs hold
+  std::unique_ptr<CudaGraphs> graphs_;
   std::unique_ptr<Products> products_;
   std::unique_ptr<Attentions> attentions_;
   std::string last_ = "start";  // the operation that was started last
