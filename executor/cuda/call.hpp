@@ -53,6 +53,7 @@ void adam(const Call& call);
 void accumulate(const Call& call);
 void cast(const Call& call);
 void top_k(const Call& call);
+void quantise(const Call& call);
 void scatter_add(const Call& call);
 
 // Bytes of scratch that some of them need, by their operands.
@@ -60,6 +61,7 @@ std::int64_t norm_backward_scratch(const View& x, const View& weight);
 std::int64_t embedding_backward_scratch(const View& tokens);
 std::int64_t squared_norm_scratch(const View& gradient);
 std::int64_t top_k_scratch(const View& gradient);
+std::int64_t quantise_scratch(const View& from);
 
 /// Stands for a type among values.
 template <class T>

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "executor/cuda/errors.hpp"
+#include "executor/cuda/fp8_product.hpp"
 #include "executor/cuda/kernels.hpp"
 #include "executor/cuda/versions.hpp"
 #include "executor/errors.hpp"
@@ -50,8 +51,8 @@ CudaDevice::CudaDevice(int ordinal, AttentionWish wish) : ordinal_{ordinal} {
   check(cudaGetDeviceProperties(&properties, ordinal), "asking what the GPU is");
   name_ = properties.name;
   description_ = fmt::format("{}, {}", name_, versions_text());
-  const int capability = 10 * properties.major + properties.minor;
-  if (capability < least_capability) {
+  capability_ = 10 * properties.major + properties.minor;
+  if (capability_ < least_capability) {
     throw RunFailure{Exit::local_failure,
                      fmt::format("{} has compute capability {}.{}, the kernels need 8.0 or later",
                                  name_, properties.major, properties.minor)};
@@ -69,7 +70,7 @@ CudaDevice::CudaDevice(int ordinal, AttentionWish wish) : ordinal_{ordinal} {
   workspace_ = allocate(Products::workspace_size);
   graphs_ = std::make_unique<CudaGraphs>(stream(Queue::compute));
   products_ = std::make_unique<Products>(workspace_);
-  attentions_ = std::make_unique<Attentions>(wish, [&] { return attention_library(capability); });
+  attentions_ = std::make_unique<Attentions>(wish, [&] { return attention_library(capability_); });
   forget_marks();
 }
 
@@ -94,14 +95,17 @@ std::string CudaDevice::doing(const char* what) const {
 }
 
 std::string CudaDevice::refusal(const Operation& op) const {
-  if (op.dtype == DType::fp8 || op.dtype == DType::fp4 || op.kind == OpKind::quantise) {
-    return "the CUDA backend has no fp8";
+  if (op.dtype == DType::fp4) return "the CUDA backend has no fp4";
+  if (op.dtype == DType::fp8 && capability_ < fp8_capability) {
+    return fmt::format("fp8 needs a GPU of compute capability 8.9 or later, {} has {}.{}", name_,
+                       capability_ / 10, capability_ % 10);
   }
   switch (op.kind) {
     case OpKind::copy:
       return "the CUDA backend keeps nothing in the host's memory";
     case OpKind::gemm:
     case OpKind::batched_gemm:
+      return op.dtype == DType::fp8 ? fp8_product_refusal(op) : std::string{};
     case OpKind::collective:
       return {};
     case OpKind::attention:
@@ -192,11 +196,20 @@ void CudaDevice::start(const Kernel& kernel, Stream stream) {
 }
 
 void CudaDevice::product(const Kernel& kernel, Stream stream) {
+  if (kernel.operation->dtype == DType::fp8) return fp8_product(kernel, stream);
   const bool complete = products_->gemm(kernel, stream);
   if (!complete) add_row(kernel.reads[2], kernel.writes[0], stream);  // the bias
   if (kernel.writes.size() < 2) return;
   const View& from = kernel.reads[1];
   column_sums(from, kernel.writes[1], stream, scratch(Bytes{column_sums_scratch(from)}));
+}
+
+void CudaDevice::fp8_product(const Kernel& kernel, Stream stream) {
+  std::byte* memory = scratch(Bytes{fp8_product_scratch(*kernel.operation)});
+  const Fp8Operands operands = fp8_operands(kernel, stream, memory);
+  const bool complete = products_->gemm(kernel, operands, stream);
+  if (!complete) add_row(kernel.reads[2], kernel.writes[0], stream);  // the bias
+  if (kernel.writes.size() > 1) fp8_bias_gradient(kernel, operands, stream);
 }
 
 void CudaDevice::own_kernel(const Kernel& kernel, Stream stream) {

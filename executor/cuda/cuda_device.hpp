@@ -68,12 +68,14 @@ class CudaDevice final : public Device {
 
   void start(const Kernel& kernel, Stream stream);
   void product(const Kernel& kernel, Stream stream);
+  void fp8_product(const Kernel& kernel, Stream stream);
   void own_kernel(const Kernel& kernel, Stream stream);
   std::byte* scratch(Bytes size);
   void require_room(cudaError_t status, Bytes asked) const;
   std::string doing(const char* what) const;
 
   int ordinal_;
+  int capability_ = 0;  // 90 is 9.0
   std::string name_, description_;
   std::array<Stream, models::queue_count> streams_{};  // the host has none
   std::vector<cudaEvent_t> events_;                    // of marks, used again from `forget_marks`

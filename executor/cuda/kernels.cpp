@@ -48,6 +48,8 @@ void launch_kernel(const Kernel& kernel, Stream stream, std::byte* scratch) {
       return top_k(call);
     case OpKind::scatter_add:
       return scatter_add(call);
+    case OpKind::quantise:
+      return quantise(call);
     default:
       throw ContractError{"an operation that is not one of the GPU's kernels"};
   }
@@ -66,6 +68,8 @@ std::int64_t scratch_bytes(const models::Operation& operation, std::span<const V
       return squared_norm_scratch(reads[0]);
     case OpKind::top_k:
       return top_k_scratch(reads[0]);
+    case OpKind::quantise:
+      return quantise_scratch(reads[0]);
     default:
       return 0;
   }
@@ -74,7 +78,9 @@ std::int64_t scratch_bytes(const models::Operation& operation, std::span<const V
 std::string kernel_refusal(const models::Operation& operation) {
   const bool narrow =
       operation.dtype == models::DType::fp8 || operation.dtype == models::DType::fp4;
-  if (operation.kind == OpKind::quantise || narrow) return "the GPU's kernels have no fp8";
+  if (operation.kind != OpKind::quantise && narrow) {
+    return "the GPU's kernels have 8 bits for products alone, and no 4";
+  }
   const bool masks = operation.kind == OpKind::add && operation.writes.size() > 1;
   const bool masked = operation.kind == OpKind::add_backward && operation.reads.size() > 1;
   if (masks || masked) return "the GPU's kernels have no dropout";

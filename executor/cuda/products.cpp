@@ -43,6 +43,10 @@ cudaDataType_t stored(DType type) {
   }
 }
 
+cudaDataType_t stored(Fp8 format) {
+  return format == Fp8::e4m3 ? CUDA_R_8F_E4M3 : CUDA_R_8F_E5M2;
+}
+
 cublasComputeType_t computed(DType arithmetic, DType from) {
   if (from == DType::fp64) return CUBLAS_COMPUTE_64F;
   return arithmetic == DType::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
@@ -56,10 +60,10 @@ std::int64_t alignment_of(const std::byte* data, std::int64_t step, DType type) 
 }
 
 /// `rows` of `columns` elements, row-major, which is [columns, rows] to cuBLAS.
-Owned<cublasLtMatrixLayout_t> layout(DType type, std::int64_t rows, std::int64_t columns,
+Owned<cublasLtMatrixLayout_t> layout(cudaDataType_t type, std::int64_t rows, std::int64_t columns,
                                      std::int64_t row, std::int64_t step, std::int64_t batch) {
   cublasLtMatrixLayout_t made = nullptr;
-  check(cublasLtMatrixLayoutCreate(&made, stored(type), static_cast<std::uint64_t>(columns),
+  check(cublasLtMatrixLayoutCreate(&made, type, static_cast<std::uint64_t>(columns),
                                    static_cast<std::uint64_t>(rows), row),
         "the layout of a matrix");
   Owned<cublasLtMatrixLayout_t> owned{made};
@@ -118,8 +122,12 @@ Products::~Products() {
 Products::Key Products::key_of(const Call& call) {
   const GemmShape& s = call.shape;
   const auto number = [](auto value) { return static_cast<std::int64_t>(value); };
+  const auto wider = [&](const Fp8Operand Fp8Operands::*which) {
+    return number(call.scaled != nullptr && (call.scaled->*which).format == Fp8::e5m2);
+  };
   const std::int64_t flags = number(s.transpose_a) + 2 * number(s.transpose_b) +
-                             4 * number(s.accumulate) + 8 * number(call.bias != nullptr);
+                             4 * number(s.accumulate) + 8 * number(call.bias != nullptr) +
+                             16 * wider(&Fp8Operands::a) + 32 * wider(&Fp8Operands::b);
   return {s.m,
           s.n,
           s.k,
@@ -153,12 +161,15 @@ std::unique_ptr<Products::Plan> Products::make_plan(const Call& call, bool bias)
   set(made, CUBLASLT_MATMUL_DESC_TRANSA, s.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(made, CUBLASLT_MATMUL_DESC_TRANSB, s.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   if (bias) set(made, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-  plan->a = s.transpose_a ? layout(call.from, s.k, s.m, call.row_a, call.step_a, s.batch)
-                          : layout(call.from, s.m, s.k, call.row_a, call.step_a, s.batch);
-  plan->b = s.transpose_b ? layout(call.from, s.n, s.k, call.row_b, call.step_b, s.batch)
-                          : layout(call.from, s.k, s.n, call.row_b, call.step_b, s.batch);
-  plan->c = layout(call.to, s.m, s.n, call.row_c, call.step_c, s.batch);
+  const auto type_a = call.scaled ? stored(call.scaled->a.format) : stored(call.from);
+  const auto type_b = call.scaled ? stored(call.scaled->b.format) : stored(call.from);
+  plan->a = s.transpose_a ? layout(type_a, s.k, s.m, call.row_a, call.step_a, s.batch)
+                          : layout(type_a, s.m, s.k, call.row_a, call.step_a, s.batch);
+  plan->b = s.transpose_b ? layout(type_b, s.n, s.k, call.row_b, call.step_b, s.batch)
+                          : layout(type_b, s.k, s.n, call.row_b, call.step_b, s.batch);
+  plan->c = layout(stored(call.to), s.m, s.n, call.row_c, call.step_c, s.batch);
   plan->adds_bias = bias;
+  point(*plan, call);
 
   cublasLtMatmulPreference_t wishes = nullptr;
   check(cublasLtMatmulPreferenceCreate(&wishes), *call.name);
@@ -206,9 +217,18 @@ Products::Plan& Products::plan_of(const Call& call) {
   return *plan;
 }
 
+/// Where a call finds what its plan needs beside the matrices; ours are cuBLAS's b and a.
+void Products::point(Plan& plan, const Call& call) {
+  cublasLtMatmulDesc_t product = plan.product.get();
+  if (plan.adds_bias) set(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
+  if (call.scaled == nullptr) return;
+  set(product, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, call.scaled->b.inverse);
+  set(product, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, call.scaled->a.inverse);
+}
+
 bool Products::multiply(const Call& call, Stream stream) {
   Plan& plan = plan_of(call);
-  if (plan.adds_bias) set(plan.product.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
+  point(plan, call);
   const bool wide = call.from == DType::fp64;
   const double one = 1, beta = call.shape.accumulate ? 1 : 0;
   const float narrow_one = 1, narrow_beta = call.shape.accumulate ? 1 : 0;
@@ -242,6 +262,26 @@ bool Products::gemm(const Kernel& kernel, Stream stream) {
   call.row_a = s.transpose_a ? s.m : s.k;
   call.row_b = s.transpose_b ? s.k : s.n;
   call.row_c = s.n;
+  if (kernel.reads.size() > 2) call.bias = kernel.reads[2].data;
+  return multiply(call, stream);
+}
+
+bool Products::gemm(const Kernel& kernel, const Fp8Operands& operands, Stream stream) {
+  const models::Operation& op = *kernel.operation;
+  Call call{.name = &op.name,
+            .shape = op.gemm,
+            .arithmetic = op.dtype,
+            .from = DType::fp8,
+            .to = kernel.writes[0].dtype,
+            .a = operands.a.codes,
+            .b = operands.b.codes,
+            .c = kernel.writes[0].data,
+            .scaled = &operands};
+  call.shape.batch = 1;
+  call.shape.transpose_a = false;
+  call.shape.transpose_b = true;
+  call.row_a = call.row_b = call.shape.k;
+  call.row_c = call.shape.n;
   if (kernel.reads.size() > 2) call.bias = kernel.reads[2].data;
   return multiply(call, stream);
 }

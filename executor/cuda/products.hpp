@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/cuda/fp8_product.hpp"
 #include "executor/cuda/stream.hpp"
 #include "executor/device.hpp"
 
@@ -34,6 +35,9 @@ class Products {
   /// OpKind::gemm but the gradient of a bias (writes[1]): c = op(a) op(b) [+ bias], or c += ...
   /// Returns false where the bias, if there is one, is left to be added by a kernel of its own.
   bool gemm(const Kernel& kernel, Stream stream);
+  /// The same of operands in 8 bits. Their sums are kept in fp32 all along: what cuBLASLt calls
+  /// fast accumulation is left off.
+  bool gemm(const Kernel& kernel, const Fp8Operands& operands, Stream stream);
   /// OpKind::batched_gemm. Query heads of a group add into one key-value head one after another,
   /// each sum rounded to the format that it is stored in.
   void per_head(const Kernel& kernel, Stream stream);
@@ -59,6 +63,7 @@ class Products {
     const std::byte* b = nullptr;
     std::byte* c = nullptr;
     const std::byte* bias = nullptr;
+    const Fp8Operands* scaled = nullptr;  // where operands are of 8 bits
     std::int64_t row_a = 0, row_b = 0, row_c = 0;
     std::int64_t step_a = 0, step_b = 0, step_c = 0;
   };
@@ -70,6 +75,7 @@ class Products {
   std::unique_ptr<Plan> make_plan(const Call& call, bool bias) const;
   Plan& plan_of(const Call& call);
   bool multiply(const Call& call, Stream stream);
+  static void point(Plan& plan, const Call& call);
 
   cublasLtHandle_t handle_ = nullptr;
   std::byte* workspace_;
