@@ -78,6 +78,10 @@ class Device {
   /// Memory aligned to 64 bytes. Errors: RunFailure{local_failure} saying how much was asked for.
   virtual std::byte* allocate(Bytes size) = 0;
   virtual void release(std::byte* memory) noexcept = 0;
+  /// Memory of the host that `copy` goes to and from without the host's help: page-locked where
+  /// the device is a GPU. Dear to make, so made once. Errors as above.
+  virtual std::byte* allocate_host(Bytes size) = 0;
+  virtual void release_host(std::byte* memory) noexcept = 0;
   virtual void read(const std::byte* from, void* to, Bytes size) = 0;  // after all queues
   /// Done when it returns; queues may not have come so far: nothing of theirs touches the memory.
   virtual void write(const void* from, std::byte* to, Bytes size) = 0;
@@ -86,7 +90,7 @@ class Device {
   virtual void run(const Kernel& kernel) = 0;
   /// Launches several kernels as one (graphs.hpp); null: this device cannot.
   virtual Graphs* graphs() const { return nullptr; }
-  /// Device memory to device memory, on a queue.
+  /// Device memory to device memory, on a queue; either may be of `allocate_host`.
   virtual void copy(const std::byte* from, std::byte* to, Bytes size, models::Queue queue) = 0;
 
   virtual Mark mark(models::Queue queue) = 0;

@@ -60,6 +60,12 @@ std::vector<Concurrency> read_concurrency(const Node& measured) {
   return read;
 }
 
+HostLink read_host_link(const Node& link) {
+  link.only({"to_device", "from_device"});
+  return {.to_device = read_size_table(link["to_device"]),
+          .from_device = read_size_table(link["from_device"])};
+}
+
 }  // namespace
 
 const KernelCurve* Calibration::kernel(std::string_view kind) const {
@@ -95,7 +101,7 @@ SizeTable read_size_table(const Node& points) {
 }
 
 Calibration read_calibration(const Node& measured) {
-  measured.only({"kernels", "gemm", "batched", "batched_gemm", "concurrency"});
+  measured.only({"kernels", "gemm", "batched", "batched_gemm", "concurrency", "host_link"});
   Calibration read;
   if (const auto kernels = measured.find("kernels")) {
     for (const auto& [kind, curve] : kernels->members()) read.kernels[kind] = read_kernel(curve);
@@ -118,6 +124,7 @@ Calibration read_calibration(const Node& measured) {
   if (const auto at_once = measured.find("concurrency")) {
     read.concurrency = read_concurrency(*at_once);
   }
+  if (const auto link = measured.find("host_link")) read.host_link = read_host_link(*link);
   return read;
 }
 

@@ -40,6 +40,11 @@ struct Concurrency {
   double memory_bound = 1;
 };
 
+/// Copies between the device and page-locked memory of its host, by size.
+struct HostLink {
+  SizeTable to_device, from_device;
+};
+
 enum class KernelClass : std::uint8_t { gemm, memory_bound };
 
 struct Calibration {
@@ -49,6 +54,7 @@ struct Calibration {
   std::map<DType, GemmCurve> batched;           // one of many products in a call
   std::map<DType, ShapeResidual> batched_gemm;  // ... and what that misses
   std::vector<Concurrency> concurrency;         // by increasing ranks, from 2
+  std::optional<HostLink> host_link;            // no operation of a Program asks for it yet
 
   const KernelCurve* kernel(std::string_view kind) const;
   /// How much longer a kernel takes beside `ranks` - 1 others: on a line between measured ranks, in

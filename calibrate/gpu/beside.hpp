@@ -27,6 +27,8 @@ struct BesideCounts {
 /// So many that each lasts for about `span`. Forgets the device's marks.
 BesideCounts counts_for(executor::Device& device, const Piece& kernel, const Piece& other,
                         Time span);
+/// Of pieces that last for about this long by themselves.
+inline constexpr Time span_beside = 4_ms;
 /// Median of `looks`. Forgets the device's marks.
 Beside measure_beside(executor::Device& device, const Piece& kernel, const Piece& other,
                       const BesideCounts& counts, int looks = 5);

@@ -34,7 +34,7 @@ GpuCrew::GpuCrew(int ranks, const Make& make) : team{ranks}, members(index(ranks
     members[index(rank)] = make(rank, ranks);
     executor::Fabric& fabric = *members[index(rank)].fabric;
     groups[index(rank)] = fabric.make_group(all);
-    fabric.connect(groups[index(rank)], 0, 1);
+    if (ranks > 1) fabric.connect(groups[index(rank)], 0, 1);
   });
   group = groups.front();
 }

@@ -27,6 +27,7 @@ struct GpuCampaignInputs {
   std::function<std::unique_ptr<executor::Device>()> device;
   GpuCrew::Make rank;                // for collectives; empty: they cannot be measured,
   std::string why_no_collectives{};  // because of this
+  GpuCrew::Make lone_rank;  // where `rank` is empty: of a communicator of one, if there is any
   std::vector<Bytes> messages;
   std::unique_ptr<Telemetry> telemetry;
   std::function<std::vector<std::string>(const executor::Device&)> notes;

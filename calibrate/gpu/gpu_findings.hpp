@@ -23,7 +23,7 @@ struct GpuIdentity {
 };
 
 struct CopyPoint {
-  std::string way;  // "on the device", "to the device", "from the device"
+  std::string way;  // "on the device", "to the device", "to the device, page-locked", "from ..."
   Bytes size{};
   Time time{};
 };
@@ -33,6 +33,8 @@ struct LaunchCosts {
   std::optional<Time> forward, backward;      // of a small layer's operations, on the host
   std::optional<Time> small, small_on_queue;  // of one small kernel
   Time mark{};                                // between two kernels
+  std::optional<Time> communication;          // of a small collective, on the slowest rank's host
+  int communication_ranks = 0;  // 1: a communicator of one rank, the least that one costs
 };
 
 struct GpuFindings {
@@ -59,8 +61,8 @@ struct GpuFindings {
 /// The machine as a cluster of one node with its GPUs: the catalogue's entry where it has them,
 /// with the curves that were measured in place of its own.
 /// software  profile of the executor's stack on GPUs; its launches are set to what was measured,
-///           its attention to the curve of the kernels that ran: "cudnn" where all were cuDNN's,
-///           else "orrery"
+///           which its source says where one GPU had nobody to talk to; its attention to the curve
+///           of the kernels that ran: "cudnn" where all were cuDNN's, else "orrery"
 /// Errors  no product measured: ContractError
 Profile make_profile(const GpuFindings& findings, Json software);
 

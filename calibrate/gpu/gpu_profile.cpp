@@ -101,6 +101,7 @@ class GpuFile {
     for (const auto& [format, points] : findings_.batched) put_batched(format, points);
     put_attention();
     put_kernels();
+    put_host_link();
     put_load();
     gpu_["notes"] = notes();
     return std::move(gpu_);
@@ -171,6 +172,39 @@ class GpuFile {
     gpu_["sources"]["/memory_bound"] = source_;
   }
 
+  /// Page-locked copies by size. The datasheet's link stays where the catalogue has one, as the
+  /// laws of collectives over PCIe are shares of it.
+  void put_host_link() {
+    double slower = 0;
+    for (const char* word : {"to_device", "from_device"}) {
+      const bool to = std::string_view{word} == "to_device";
+      const char* way = to ? "to the device, page-locked" : "from the device, page-locked";
+      std::map<Bytes, Time> points;
+      for (const CopyPoint& each : findings_.copies) {
+        if (each.way == way) points[each.size] = each.time;
+      }
+      if (points.empty()) return;
+      gpu_["measured"]["host_link"][word] =
+          points_of(hardware::SizeTable{{points.begin(), points.end()}});
+      const double rate = best_copy(way);
+      slower = slower > 0 ? std::min(slower, rate) : rate;
+    }
+    gpu_["sources"]["/measured"] = source_;
+    if (read_.host_link.count() > 0) return;
+    gpu_["host_link"] = spelled(Bandwidth{slower});
+    gpu_["sources"]["/host_link"] = source_ + ", the slower way of the largest page-locked copies";
+  }
+
+  /// Bytes a second of the best size, one way; 0: none was measured.
+  double best_copy(std::string_view way) const {
+    double best = 0;
+    for (const CopyPoint& each : findings_.copies) {
+      if (each.way != way) continue;
+      best = std::max(best, static_cast<double>(each.size.count()) / seconds(each.time));
+    }
+    return best;
+  }
+
   /// Formats without a product measured are priced with what a load of seconds kept of the rate.
   void put_load() {
     if (!findings_.load) return;
@@ -199,12 +233,11 @@ class GpuFile {
                           each.other, ratio(each.times.other_beside, each.times.other));
     }
     for (const char* way : {"to the device", "from the device"}) {
-      double best = 0;
-      for (const CopyPoint& each : findings_.copies) {
-        if (each.way != way) continue;
-        best = std::max(best, static_cast<double>(each.size.count()) / seconds(each.time));
-      }
-      if (best > 0) text += fmt::format("pageable memory {}: {:.3g} GB/s. ", way, best / 1e9);
+      const double pageable = best_copy(way);
+      const double locked = best_copy(fmt::format("{}, page-locked", way));
+      if (pageable > 0) text += fmt::format("pageable memory {}: {:.3g} GB/s", way, pageable / 1e9);
+      if (locked > 0) text += fmt::format(", page-locked: {:.3g} GB/s", locked / 1e9);
+      if (pageable > 0) text += ". ";
     }
     text.pop_back();
     return text;
@@ -230,6 +263,13 @@ Json measured_stack(Json software, const GpuFindings& findings, const std::strin
   const LaunchCosts& costs = findings.launch;
   if (costs.forward) software["host"]["forward_launch"] = spelled(*costs.forward);
   if (costs.backward) software["host"]["backward_launch"] = spelled(*costs.backward);
+  if (costs.communication) {
+    software["host"]["communication_launch"] = spelled(*costs.communication);
+    if (costs.communication_ranks == 1) {
+      software["source"] =
+          source + "; communication_launch of a communicator of one rank, the least that one costs";
+    }
+  }
   if (!findings.attention.empty()) {
     software["kernels"]["attention"] = {{"default", attention_name(findings.fused)}};
   }

@@ -9,7 +9,6 @@ namespace orrery::calibrate {
 namespace {
 
 constexpr int products_in_a_round = 32;
-constexpr Time span_beside = 4_ms;  // that pieces last for
 constexpr Bytes copy_beside = 256_MiB;
 
 /// Goes around its operands.
@@ -67,9 +66,15 @@ Load put_under_load(const TimedBlock& product, QueueBench& bench, Time span) {
           .conditions = bench.overseer().seen()};
 }
 
+NamedBeside beside_product(const TimedBlock& product, executor::Device& device, std::string what,
+                           const Piece& other) {
+  ProductPiece work{product, device, 2};
+  const BesideCounts counts = counts_for(device, work.piece(), other, span_beside);
+  return {product.name, std::move(what), measure_beside(device, work.piece(), other, counts)};
+}
+
 NamedBeside beside_copy(const TimedBlock& product, QueueBench& bench) {
   executor::Device& device = bench.device();
-  ProductPiece work{product, device, 2};
   const Bytes size = std::min(copy_beside, bench.sizes().run_up);
   const Operands copied{device, two_blocks_of(size), 1, Numbers::both_signs, 1};
   device.finish();
@@ -77,9 +82,8 @@ NamedBeside beside_copy(const TimedBlock& product, QueueBench& bench) {
                      device.copy(copied.view(0, 0).data, copied.view(0, 1).data, size,
                                  models::Queue::copy);
                    }};
-  const BesideCounts counts = counts_for(device, work.piece(), copy, span_beside);
-  return {product.name, fmt::format("copy on the device {} B", size.count()),
-          measure_beside(device, work.piece(), copy, counts)};
+  return beside_product(product, device, fmt::format("copy on the device {} B", size.count()),
+                        copy);
 }
 
 NamedBeside beside_all_reduce(const TimedBlock& product, GpuCrew& crew, Bytes asked) {

@@ -24,6 +24,10 @@ struct Load {
 /// the least. at_first: the quickest of the first third, at_last: the median of the last.
 Load put_under_load(const TimedBlock& product, QueueBench& bench, Time span);
 
+/// The product beside other work of its device.
+NamedBeside beside_product(const TimedBlock& product, executor::Device& device, std::string what,
+                           const Piece& other);
+
 /// One GPU has nobody to talk to: a copy of memory on another queue stands for it, and is called
 /// one.
 NamedBeside beside_copy(const TimedBlock& product, QueueBench& bench);

@@ -22,6 +22,8 @@ class CpuDevice : public Device {
 
   std::byte* allocate(Bytes size) override;
   void release(std::byte* memory) noexcept override;
+  std::byte* allocate_host(Bytes size) override { return allocate(size); }
+  void release_host(std::byte* memory) noexcept override { release(memory); }
   void read(const std::byte* from, void* to, Bytes size) override;
   void write(const void* from, std::byte* to, Bytes size) override;
   void zero(std::byte* memory, Bytes size) override;

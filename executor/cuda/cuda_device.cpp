@@ -136,6 +136,25 @@ void CudaDevice::release(std::byte* memory) noexcept {
   cudaFree(memory);  // waits for what uses it
 }
 
+std::byte* CudaDevice::allocate_host(Bytes size) {
+  void* memory = nullptr;
+  const std::size_t wanted = std::max<std::size_t>(size_of(size), 1);
+  const cudaError_t status = cudaHostAlloc(&memory, wanted, cudaHostAllocDefault);
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    throw RunFailure{
+        Exit::local_failure,
+        fmt::format("out of memory: {} bytes of the host's page-locked memory asked for",
+                    size.count())};
+  }
+  check(status, "allocating the host's memory");
+  return static_cast<std::byte*>(memory);
+}
+
+void CudaDevice::release_host(std::byte* memory) noexcept {
+  cudaFreeHost(memory);
+}
+
 void CudaDevice::read(const std::byte* from, void* to, Bytes size) {
   finish();
   if (size.count() == 0) return;
@@ -158,9 +177,11 @@ void CudaDevice::zero(std::byte* memory, Bytes size) {
         doing("clearing memory"));
 }
 
+/// Addresses tell whose memory it is: the host's and the GPU's are one space on every system that
+/// these GPUs run on. Source  CUDA C++ Programming Guide, "Unified Virtual Address Space"
 void CudaDevice::copy(const std::byte* from, std::byte* to, Bytes size, Queue queue) {
   if (size.count() == 0 || from == to) return;
-  check(cudaMemcpyAsync(to, from, size_of(size), cudaMemcpyDeviceToDevice, stream(queue)),
+  check(cudaMemcpyAsync(to, from, size_of(size), cudaMemcpyDefault, stream(queue)),
         doing("copying memory"));
 }
 

@@ -48,7 +48,7 @@ class NcclFabric final : public Fabric {
  private:
   struct Group {
     int members = 0, index = -1;
-    ncclComm_t communicator = nullptr;  // none of a lone member
+    ncclComm_t communicator = nullptr;  // none of a lone member among other ranks
     std::optional<Queue> last{};        // that a call was on,
     cudaEvent_t ended = nullptr;        // which has ended here
   };
@@ -128,7 +128,8 @@ GroupId NcclFabric::make_group(std::span<const int> members) {
   Group group{.members = static_cast<int>(members.size())};
   const auto me = std::find(members.begin(), members.end(), rank_);
   if (me != members.end()) group.index = static_cast<int>(me - members.begin());
-  if (group.index >= 0 && group.members > 1) {
+  // A world of one has one too: NCCL is what was asked for, and what its calls cost shows.
+  if (group.index >= 0 && (group.members > 1 || ranks_ == 1)) {
     group.communicator =
         communicators_.make(store_, key_of(id), group.index, group.members, group_ctas);
     const Stream stream = device_.stream(Queue::data);
@@ -178,7 +179,7 @@ Request NcclFabric::start(const CollectiveCall& call) {
   require_sound(call, group.members, group.index);
   const Stream stream = device_.stream(call.queue);
   const std::int64_t size = call.count * size_of(call.element);
-  if (group.members == 1) {
+  if (group.communicator == nullptr) {
     if (call.send != call.receive)
       device_.memory.copy(call.send, call.receive, Bytes{size}, call.queue);
   } else if (call.count > 0) {

@@ -89,6 +89,10 @@ void print_gpu_findings(const calibrate::GpuFindings& found, const calibrate::Pr
   };
   fmt::print("  host, one launch: forward {}, backward {}, a small kernel {}\n",
              told(launch.forward), told(launch.backward), told(launch.small));
+  if (launch.communication) {
+    fmt::print("  host, one collective of {} rank{}: {}\n", launch.communication_ranks,
+               launch.communication_ranks > 1 ? "s" : "", format(*launch.communication));
+  }
   fmt::print("  queue: a small kernel every {}, a mark {}\n", told(launch.small_on_queue),
              format(launch.mark));
   fmt::print("  {}\n", profile.cluster.at("node").at("gpu").at("notes").get<std::string>());
@@ -144,9 +148,12 @@ int calibrate_gpus(const GpuCalibration& wishes) {
   inputs.device = [&module] { return module.make_device(0); };
   inputs.why_no_collectives = why_no_collectives(module, inputs.gpu.count);
   std::optional<Meeting> meeting;
-  if (inputs.why_no_collectives.empty()) {
+  const calibrate::GpuCrew::Make join = [&](int rank, int ranks) {
+    return meeting->join(module, rank, ranks);
+  };
+  if (module.has_nccl()) {
     meeting.emplace(inputs.gpu.count);
-    inputs.rank = [&](int rank, int ranks) { return meeting->join(module, rank, ranks); };
+    (inputs.gpu.count > 1 ? inputs.rank : inputs.lone_rank) = join;
   }
   inputs.telemetry = calibrate::nvml_telemetry(module.gpus().front().unique);
   inputs.notes = [&module](const executor::Device& device) { return module.notes(device); };

@@ -24,6 +24,8 @@ class NullDevice final : public Device {
     return static_cast<std::byte*>(std::malloc(static_cast<std::size_t>(size.count())));
   }
   void release(std::byte* memory) noexcept override { std::free(memory); }
+  std::byte* allocate_host(Bytes size) override { return allocate(size); }
+  void release_host(std::byte* memory) noexcept override { release(memory); }
   void read(const std::byte*, void* to, Bytes size) override {
     std::memset(to, 0, static_cast<std::size_t>(size.count()));
   }

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "calibrate/gpu/pinned_copy.hpp"
 #include "executor/errors.hpp"
 #include "hardware/catalogue.hpp"
 #include "tests/calibrate/small_block.hpp"
@@ -87,13 +88,18 @@ TEST_CASE("A campaign on one GPU finds products, kernels, copies, launches and a
   CHECK(products[0].shape.k == 6);
   CHECK(found.kernels.at("add 2>1").front().traffic == 384_B);
   CHECK(found.kernels.count("gemm") == 0);
-  CHECK(found.copies.size() == 2 * 3);  // inside, there and back
+  CHECK(found.copies.size() == 2 * 5);  // inside, there and back, and page-locked there and back
   CHECK(found.launch.forward.has_value());
   CHECK_FALSE(found.launch.backward.has_value());  // no such block was given
   CHECK(found.launch.small_on_queue.value() > Time{});
-  REQUIRE(found.beside.size() == 1);
-  CHECK(found.beside[0].other == "copy on the device 65536 B");
-  CHECK(found.beside[0].times.kernel_beside > Time{});
+  CHECK_FALSE(found.launch.communication.has_value());  // there is no NCCL
+  REQUIRE(found.beside.size() == 4);
+  CHECK(found.beside[0].kernel == "copy from page-locked memory 65536 B");
+  CHECK(found.beside[0].other == "copy to page-locked memory 65536 B");
+  CHECK(found.beside[1].other == "copy from page-locked memory 65536 B");
+  CHECK(found.beside[2].other == "copy to page-locked memory 65536 B");
+  CHECK(found.beside[3].other == "copy on the device 65536 B");
+  for (const NamedBeside& each : found.beside) CHECK(each.times.kernel_beside > Time{});
   REQUIRE(found.load.has_value());
   CHECK(found.load->conditions.processor == Frequency{1.5e9});
   CHECK(found.load->conditions.power == Power{500});
@@ -111,7 +117,7 @@ TEST_CASE("Points of a throttled GPU are discarded and counted") {
   const GpuFindings found = campaign(small.inputs(hardware_thermal));
   CHECK(found.products.empty());
   CHECK(found.kernels.empty());
-  CHECK(found.discarded_points == 4);  // the block, the product, two copies inside
+  CHECK(found.discarded_points == 6);  // the block, the product, two copies inside, two page-locked
   CHECK(found.launch.forward.has_value());
 }
 
@@ -143,9 +149,21 @@ TEST_CASE("A kernel that fails is named, and the rest is measured") {
   const GpuFindings found = campaign(std::move(inputs));
   CHECK(found.products.empty());
   CHECK(found.kernels.count("add") == 1);
-  REQUIRE(found.failures.size() == 3);  // in the order told: load, beside, then points
+  REQUIRE(found.failures.size() == 4);  // in the order told: load, beside twice, then points
   CHECK(found.failures[0] == "load: no such product");
-  CHECK(found.failures[2] == "product: no such product");
+  CHECK(found.failures[1] == "compute beside page-locked copies: no such product");
+  CHECK(found.failures[3] == "product: no such product");
+}
+
+/// Ranks that are threads, each with queues of its own.
+GpuCrew::Make queued_rank(executor::ThreadWorld& world) {
+  return [&world](int rank, int) {
+    GpuRank made;
+    auto device = std::make_unique<executor::QueuedDevice>(executor::QueuedSettings{});
+    made.fabric = std::make_unique<executor::QueuedFabric>(world, rank, *device);
+    made.device = std::move(device);
+    return made;
+  };
 }
 
 // Two GPUs: six collectives of two sizes each, and the product beside an all-reduce.
@@ -155,21 +173,41 @@ TEST_CASE("Several GPUs measure their collectives, and compute beside one") {
   executor::ThreadWorld world{2};
   inputs.gpu.count = 2;
   inputs.why_no_collectives.clear();
-  inputs.rank = [&](int rank, int) {
-    GpuRank made;
-    auto device = std::make_unique<executor::QueuedDevice>(executor::QueuedSettings{});
-    made.fabric = std::make_unique<executor::QueuedFabric>(world, rank, *device);
-    made.device = std::move(device);
-    return made;
-  };
+  inputs.rank = queued_rank(world);
   const GpuFindings found = campaign(std::move(inputs));
   CHECK(found.failures.empty());
   REQUIRE(found.collectives.size() == 6);
   CHECK(found.collectives[0].operation == "all_reduce");
   CHECK(found.collectives[0].ranks == 2);
   CHECK(found.collectives[0].times.points().size() == 2);
-  REQUIRE(found.beside.size() == 1);
-  CHECK(found.beside[0].other == "all_reduce 2 GPUs 4096 B");
+  REQUIRE(found.beside.size() == 4);  // three of page-locked copies
+  CHECK(found.beside[3].other == "all_reduce 2 GPUs 4096 B");
+  CHECK(found.launch.communication.value() > Time{});
+  CHECK(found.launch.communication_ranks == 2);
+}
+
+TEST_CASE("A lone GPU measures what a communicator of one rank costs its host, and nothing else") {
+  Small small;
+  GpuCampaignInputs inputs = small.inputs();
+  executor::ThreadWorld world{1};
+  inputs.lone_rank = queued_rank(world);
+  const GpuFindings found = campaign(std::move(inputs));
+  CHECK(found.failures.empty());
+  CHECK(found.launch.communication.value() > Time{});
+  CHECK(found.launch.communication_ranks == 1);
+  CHECK(found.collectives.empty());
+  CHECK(found.raw.back()["name"] == "launch of all_reduce 1 GPUs 4096 B");
+}
+
+TEST_CASE("A page-locked copy whose bytes are lost is not timed") {
+  /// Copies nothing.
+  class Forgetful final : public executor::CpuDevice {
+   public:
+    void copy(const std::byte*, std::byte*, Bytes, models::Queue) override {}
+  };
+  Forgetful device;
+  const PinnedPair pair{device, 64_B};
+  CHECK_THROWS_WITH(pair.check(), "page-locked memory comes back with other numbers: not timed");
 }
 
 TEST_CASE("A product is compared before it is timed, in both layouts") {
@@ -270,6 +308,12 @@ TEST_CASE("A profile of a known GPU is the catalogue's with measured curves and 
     found.kernels["norm"].push_back({Bytes{m * 4096 * 4}, Time{m * 20'000} + 2_us});
   }
   found.launch.forward = 3_us;
+  found.launch.communication = 6_us;
+  found.launch.communication_ranks = 1;
+  for (const char* way : {"to the device, page-locked", "from the device, page-locked"}) {
+    found.copies.push_back({way, 1_MB, 20_us});
+    found.copies.push_back({way, 4000_B, 2_us});
+  }
   found.load = Load{.what = "gemm", .at_first = 9_us, .at_last = 10_us, .conditions = {}};
   found.missing = {"collectives: there is one GPU"};
   const Json software{{"name", "orrery-cuda"}, {"host", {{"backward_launch", "4 us"}}}};
@@ -282,7 +326,16 @@ TEST_CASE("A profile of a known GPU is the catalogue's with measured curves and 
         std::string::npos);
   CHECK(gpu.at("notes").get<std::string>().find("unknown") != std::string::npos);
   CHECK(profile.cluster.at("software").at("host").at("forward_launch") == "3000 ns");
-  CHECK(profile.cluster.at("software").at("host").at("backward_launch") == "4 us");
+  const Json& stack = profile.cluster.at("software");
+  CHECK(stack.at("host").at("backward_launch") == "4 us");
+  CHECK(stack.at("host").at("communication_launch") == "6000 ns");
+  CHECK(stack.at("source").get<std::string>().find(
+            "; communication_launch of a communicator of one rank, the least that one costs") !=
+        std::string::npos);
+  const Json points =
+      Json::array({Json::array({"4000 B", "2000 ns"}), Json::array({"1000000 B", "20000 ns"})});
+  CHECK(gpu.at("measured").at("host_link") == Json{{"to_device", points}, {"from_device", points}});
+  CHECK(gpu.at("host_link") == "63 GB/s");  // the datasheet's, of which the laws take shares
   CHECK(profile.cluster.at("notes") == "not measured: collectives: there is one GPU.");
 
   Json cluster = profile.cluster;
@@ -292,6 +345,7 @@ TEST_CASE("A profile of a known GPU is the catalogue's with measured curves and 
   const hardware::Cluster read = hardware::read_cluster(whole.root());
   CHECK(read.node.gpus == 1);
   CHECK(read.gpu().calibration.kernel("norm") != nullptr);
+  CHECK(read.gpu().calibration.host_link.value().from_device.at(1_MB) == 20_us);
   CHECK(read.gpu().gemm.at(models::DType::bf16).origin.borrowed.empty());
 }
 
@@ -338,12 +392,15 @@ TEST_CASE("A GPU that the catalogue lacks has what was measured as its peaks") {
   found.products[models::DType::fp16].push_back(
       {{64, 64, 64}, Flops{2'000'000'000}, Bytes{1 << 20}, 10_us});  // 200 TFLOP/s
   found.copies.push_back({"on the device", 1_MB, 4_us});             // 2 MB of traffic: 500 GB/s
+  found.copies.push_back({"to the device, page-locked", 1_MB, 20_us});
+  found.copies.push_back({"from the device, page-locked", 1_MB, 40_us});  // 25 GB/s, the slower way
   const Profile profile = make_profile(found, Json::object());
   const Json& gpu = profile.cluster.at("node").at("gpu");
   CHECK(gpu.at("name") == "nvidia-toy-1");
   CHECK(gpu.at("generation") == "ada");
   CHECK(gpu.at("dense_peak").at("fp16") == "200 TFLOP/s");
   CHECK(gpu.at("memory_bandwidth") == "500 GB/s");
+  CHECK(gpu.at("host_link") == "25 GB/s");
 }
 
 }  // namespace orrery::calibrate

@@ -21,6 +21,8 @@ class FarDevice final : public Device {
 
   std::byte* allocate(Bytes size) override { return turned(near_->allocate(size)); }
   void release(std::byte* memory) noexcept override { near_->release(turned(memory)); }
+  std::byte* allocate_host(Bytes size) override { return near_->allocate_host(size); }
+  void release_host(std::byte* memory) noexcept override { near_->release_host(memory); }
   void read(const std::byte* from, void* to, Bytes size) override {
     near_->read(turned(from), to, size);
   }
@@ -39,7 +41,7 @@ class FarDevice final : public Device {
     near_->run(near);
   }
   void copy(const std::byte* from, std::byte* to, Bytes size, models::Queue queue) override {
-    near_->copy(turned(from), turned(to), size, queue);
+    near_->copy(either(from), either(to), size, queue);
   }
 
   Mark mark(models::Queue queue) override { return near_->mark(queue); }
@@ -49,11 +51,17 @@ class FarDevice final : public Device {
   void forget_marks() override { near_->forget_marks(); }
 
  private:
+  static constexpr std::uintptr_t bit = std::uintptr_t{1} << 62;
+
   template <class Byte>
   static Byte* turned(Byte* memory) {
-    constexpr std::uintptr_t bit = std::uintptr_t{1} << 62;
     if (memory == nullptr) return nullptr;
     return reinterpret_cast<Byte*>(reinterpret_cast<std::uintptr_t>(memory) ^ bit);
+  }
+  /// Of either kind, the host's own too.
+  template <class Byte>
+  static Byte* either(Byte* memory) {
+    return (reinterpret_cast<std::uintptr_t>(memory) & bit) != 0 ? turned(memory) : memory;
   }
 
   std::unique_ptr<Device> near_;

@@ -62,7 +62,8 @@ TEST_CASE("A calibration reads its tables, shapes and slowdowns") {
     "gemm": {"fp32": [[64, 64, 64, 2.0]]},
     "batched": {"fp32": {"compute_share": 0.5, "memory_share": 1, "overhead": "1 us", "corner": 4}},
     "concurrency": [{"ranks": 2, "gemm": 1.2, "memory_bound": 1.5},
-                    {"ranks": 4, "gemm": 2.4, "memory_bound": 2.5}]})");
+                    {"ranks": 4, "gemm": 2.4, "memory_bound": 2.5}],
+    "host_link": {"to_device": [["1 MB", "20 us"]], "from_device": [["1 MB", "25 us"]]}})");
   const Calibration read = read_calibration(file.root());
   REQUIRE(read.kernel("norm") != nullptr);
   CHECK(seconds(read.kernel("norm")->at(2000_B)) == Approx(4e-6).epsilon(1e-9));
@@ -70,6 +71,8 @@ TEST_CASE("A calibration reads its tables, shapes and slowdowns") {
   CHECK(read.kernel("softmax") == nullptr);
   CHECK(read.gemm.at(DType::fp32).log_ratio({64, 64, 64}) == Approx(std::log(2.0)));
   CHECK(read.batched.at(DType::fp32).compute_share == 0.5);
+  CHECK(read.host_link.value().to_device.at(1_MB) == 20_us);
+  CHECK(read.host_link.value().from_device.at(1_MB) == 25_us);
 }
 
 TEST_CASE("Ranks at once slow each other down, on a line between what was measured") {
@@ -100,6 +103,8 @@ TEST_CASE("What is wrong in a calibration is told with its place") {
         "profile.json:/gemm/fp32/0: expected [m, n, k, measured over curve], found [1,2,3]");
   CHECK(refusal(R"({"concurrency": [{"ranks": 1, "gemm": 1, "memory_bound": 1}]})") ==
         "profile.json:/concurrency/0/ranks: expected an integer from 2 to 65536, found 1");
+  CHECK(refusal(R"({"host_link": {"to_device": [["1 MB", "20 us"]]}})") ==
+        "profile.json:/host_link/from_device: missing");
 }
 
 }  // namespace

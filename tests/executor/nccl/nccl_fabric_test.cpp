@@ -123,6 +123,27 @@ TEST_CASE("Over NCCL's fabric every cut gives the bits of one rank, and no wait 
   }
 }
 
+TEST_CASE("A world of one rank has a communicator of its own, whose sum is what it gave") {
+  Rendezvous meeting{1};
+  QueuedDevice device{{}};
+  StandIn gpu{device, 0};
+  Store& store = meeting.join(0);
+  const auto fabric = make_nccl_fabric(gpu.gpu(), store, 0, 1, patience);
+  const std::vector<int> own{0};
+  const GroupId group = fabric->make_group(own);
+  CHECK(store.get("nccl/group/0", milliseconds{10}).size() == 128);  // an id of NCCL
+  std::byte* const given = device.allocate(Bytes{4});
+  std::byte* const sum = device.allocate(Bytes{4});
+  const float number = 2.5F;
+  device.write(&number, given, Bytes{4});
+  fabric->wait(fabric->start({.group = group, .send = given, .receive = sum, .count = 1}));
+  float found = 0;
+  device.read(sum, &found, Bytes{4});
+  CHECK(found == 2.5F);
+  device.release(given);
+  device.release(sum);
+}
+
 /// What the rank of a pair says whose peer made the group and never called again, while its
 /// watchdog aborts.
 std::string said_when_aborted(Rendezvous& meeting) {
