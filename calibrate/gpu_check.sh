@@ -85,6 +85,11 @@ if [[ ! -x $orrery ]]; then
   exit 2
 fi
 [[ -d $build/lib ]] && export LD_LIBRARY_PATH=$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+# PyTorch brings a cuDNN along, which serves where the loader finds no other.
+if ! python3 -c 'import ctypes; ctypes.CDLL("libcudnn.so.9")' 2>/dev/null &&
+  cudnn=$(python3 -c 'import nvidia.cudnn as of; print(of.__path__[0] + "/lib")' 2>/dev/null); then
+  export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$cudnn
+fi
 # The first sentence of a calibration tells whether there is a GPU, before anything is measured.
 if ! why=$(timeout 60 "$orrery" calibrate --backend cuda --budget 1s --widest 128 2>&1 >/dev/null); then
   if [[ $why == --backend:* ]]; then
@@ -136,6 +141,15 @@ execute() {
 }
 plans=(gpt-1gpu llama-1b-1gpu gpt-dp2-1gpu)
 for plan in "${plans[@]}"; do execute "$plan" 8; done
+# Where cuDNN's attention ran, our own kernels in its place: measured alone, for the profile is of
+# what was calibrated.
+own=
+if grep -q '"device": ".*attention by cuDNN' "$out/llama-1b-1gpu.json" 2>/dev/null; then
+  own=llama-1b-1gpu-own-attention
+  step "execute-$own" 120 to "$out/$own.json" env ORRERY_ATTENTION=own "$orrery" execute \
+    "$here/scenarios/local/llama-1b-1gpu.json" --backend cuda --steps 8 \
+    ${profile:+--cluster "$profile"} --json
+fi
 
 torch="torch is not there"
 if python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
@@ -163,6 +177,13 @@ table() {
       else printf "| %s | not measured | %s | | | |\n", plan, (p > 0 ? sprintf("%.4g", p) : "none")
     }'
   done
+  measured=$(number "$out/$own.json" median_step_time_s)
+  [[ -z $own ]] || echo "| $own | ${measured:-not measured} | | | | |"
+}
+
+# attention FILE: whose kernels an execution's report names.
+attention() {
+  { sed -n 's/^  "device": ".*, \(.*attention.*\)",$/\1/p' "$1" 2>/dev/null || true; } | head -n 1
 }
 
 summary=$out/comparison.md
@@ -175,6 +196,9 @@ summary=$out/comparison.md
   table
   echo
   echo "Of gpt-dp2-1gpu two ranks share one GPU, and the prediction is for two of them."
+  echo
+  whose=$(attention "$out/llama-1b-1gpu.json")
+  echo "llama-1b-1gpu: ${whose:-no fused attention ran}."
   echo
   echo "PyTorch: $torch."
   [[ -s $out/torch.json ]] && cat "$out/torch.json"

@@ -16,8 +16,8 @@ class AttentionPlan {
   virtual ~AttentionPlan() = default;
 
   virtual Bytes workspace() const = 0;
-  /// Do equal calls give equal bits?
-  virtual bool ordered() const = 0;
+  /// Why its sums come in any order; empty: equal calls give equal bits.
+  virtual std::string disorder() const = 0;
   /// With the operands of `launch_attention`, behind what the stream has; `workspace` lies on 256
   /// bytes. Errors: RunFailure{local_failure} in the library's own words
   virtual void run(const Kernel& kernel, Stream stream, std::byte* workspace) = 0;

@@ -133,9 +133,11 @@ std::string Attentions::line_of(const Choice& of) const {
     if (library_ == nullptr) return fmt::format("{}: own kernel", of.words);
     return fmt::format("{}: own kernel ({}: {})", of.words, library_->name(), of.refusal);
   }
-  return fmt::format("{}: {}, workspace {} B{}", of.words, library_->name(),
-                     of.plan->workspace().count(),
-                     of.plan->ordered() ? "" : ", equal calls may differ in the last bits");
+  std::string line = fmt::format("{}: {}, workspace {} B", of.words, library_->name(),
+                                 of.plan->workspace().count());
+  const std::string disorder = in_one_line(of.plan->disorder());
+  if (disorder.empty()) return line;
+  return fmt::format("{}, equal calls may differ in the last bits ({})", line, disorder);
 }
 
 std::vector<std::string> Attentions::notes() const {

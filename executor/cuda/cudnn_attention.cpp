@@ -5,7 +5,6 @@
 
 #include <cstdlib>
 #include <mutex>
-#include <optional>
 #include <unordered_map>
 
 #include "executor/cuda/attention_tensors.hpp"
@@ -51,34 +50,38 @@ Places places_of(const Kernel& kernel) {
   return places;
 }
 
-/// Of a graph: everything up to the kernels. `handle` is null where `gpu` is only told of.
+/// Of a graph: everything up to the kernels. `handle` is null for a GPU that cuDNN is told of.
 error_t lower(graph::Graph& graph, cudnnHandle_t handle) {
   if (error_t status = graph.validate(); status.is_bad()) return status;
   return graph.build_operation_graph(handle);
 }
 
-/// What the heuristics think best and can be compiled, within `most` bytes of workspace.
-error_t compile(graph::Graph& graph, std::optional<Bytes> most) {
+/// What the heuristics think best and can be compiled, sums in one order as long as they need no
+/// more than `ordered_workspace`.
+error_t compile(graph::Graph& graph, Sums sums) {
   using cudnn_frontend::HeurMode_t;
   if (error_t status = graph.create_execution_plans({HeurMode_t::A, HeurMode_t::FALLBACK});
       status.is_bad()) {
     return status;
   }
-  if (most) graph.deselect_workspace_greater_than(most->count());
+  if (sums == Sums::in_one_order) {
+    graph.deselect_workspace_greater_than(ordered_workspace.count());
+  }
   if (error_t status = graph.check_support(); status.is_bad()) return status;
   return graph.build_plans();
 }
 
 class CudnnPlan final : public AttentionPlan {
  public:
-  CudnnPlan(cudnnHandle_t handle, graph::Graph graph, bool ordered)
+  /// graph  compiled: from then on it holds addresses of its own and stays where it is
+  CudnnPlan(cudnnHandle_t handle, std::unique_ptr<graph::Graph> graph, std::string disorder)
       : handle_{handle},
         graph_{std::move(graph)},
-        workspace_{graph_.get_workspace_size()},
-        ordered_{ordered} {}
+        workspace_{graph_->get_workspace_size()},
+        disorder_{std::move(disorder)} {}
 
   Bytes workspace() const override { return workspace_; }
-  bool ordered() const override { return ordered_; }
+  std::string disorder() const override { return disorder_; }
 
   void run(const Kernel& kernel, Stream stream, std::byte* workspace) override {
     const cudnnStatus_t status = cudnn_frontend::detail::set_stream(handle_, stream);
@@ -86,7 +89,7 @@ class CudnnPlan final : public AttentionPlan {
       fail(cudnn_frontend::detail::get_error_string(status));
     }
     Places places = places_of(kernel);
-    error_t error = graph_.execute(handle_, places, workspace);
+    error_t error = graph_->execute(handle_, places, workspace);
     if (error.is_bad()) fail(error.get_message());
   }
 
@@ -96,9 +99,9 @@ class CudnnPlan final : public AttentionPlan {
   }
 
   cudnnHandle_t handle_;
-  graph::Graph graph_;
+  std::unique_ptr<graph::Graph> graph_;
   Bytes workspace_;
-  bool ordered_;
+  std::string disorder_;
 };
 
 class Cudnn final : public AttentionLibrary {
@@ -113,23 +116,24 @@ class Cudnn final : public AttentionLibrary {
     return fmt::format("cuDNN {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
   }
 
+  /// Of backward alone cuDNN says that its sums depend on the run.
   PlannedAttention plan(const Operation& op) override {
     if (op.kind == OpKind::attention) return plan(op, Sums::in_any_order, {});
-    PlannedAttention ordered = plan(op, Sums::in_one_order, ordered_workspace);
+    PlannedAttention ordered = plan(op, Sums::in_one_order, {});
     if (ordered.plan != nullptr) return ordered;
-    return plan(op, Sums::in_any_order, {});
+    return plan(op, Sums::in_any_order,
+                fmt::format("in one order within {} B of workspace: {}", ordered_workspace.count(),
+                            ordered.refusal));
   }
 
  private:
-  PlannedAttention plan(const Operation& op, Sums sums, std::optional<Bytes> most) {
+  PlannedAttention plan(const Operation& op, Sums sums, std::string disorder) {
     try {
-      graph::Graph graph = attention_graph(op, sums, capability_);
-      error_t status = lower(graph, handle_);
-      if (status.is_good()) status = compile(graph, most);
+      auto graph = std::make_unique<graph::Graph>(attention_graph(op, sums, capability_));
+      error_t status = lower(*graph, handle_);
+      if (status.is_good()) status = compile(*graph, sums);
       if (status.is_bad()) return {nullptr, status.get_message()};
-      // Of backward alone cuDNN says that its sums depend on the run.
-      const bool ordered = op.kind == OpKind::attention || sums == Sums::in_one_order;
-      return {std::make_unique<CudnnPlan>(handle_, std::move(graph), ordered), {}};
+      return {std::make_unique<CudnnPlan>(handle_, std::move(graph), std::move(disorder)), {}};
     } catch (const std::exception& missing) {  // the front end's, of a library it cannot load
       return {nullptr, missing.what()};
     }

@@ -33,20 +33,21 @@ class Words final : public AttentionLibrary {
   PlannedAttention plan(const Operation& op) override {
     ++counts_.plans;
     if (op.attention.head_dim < 64) return {nullptr, "No plans.\n  Heads are\ttoo narrow.\n"};
-    return {std::make_unique<Plan>(counts_, op.kind == OpKind::attention), {}};
+    const bool forward = op.kind == OpKind::attention;
+    return {std::make_unique<Plan>(counts_, forward ? "" : "as they come"), {}};
   }
 
  private:
   class Plan final : public AttentionPlan {
    public:
-    Plan(Counts& counts, bool ordered) : counts_{counts}, ordered_{ordered} {}
+    Plan(Counts& counts, std::string disorder) : counts_{counts}, disorder_{std::move(disorder)} {}
     Bytes workspace() const override { return Bytes{48}; }
-    bool ordered() const override { return ordered_; }
+    std::string disorder() const override { return disorder_; }
     void run(const Kernel&, Stream, std::byte*) override { ++counts_.runs; }
 
    private:
     Counts& counts_;
-    bool ordered_;
+    std::string disorder_;
   };
   Counts& counts_;
 };
@@ -124,7 +125,7 @@ TEST_CASE("A plan without an order of sums says so") {
   run(attentions, backward);
   CHECK(attentions.notes().at(1) ==
         "attention backward fp16 2 x 16, heads 4/1 x 64, window 8: Words 1.2.3, workspace 48 B, "
-        "equal calls may differ in the last bits");
+        "equal calls may differ in the last bits (as they come)");
 }
 
 TEST_CASE("Without a library our own kernels run, and the notes say why") {
