@@ -118,11 +118,23 @@ int start_ranks(const ExecuteFlags& flags, int ranks, const std::string& reason)
        }});
 }
 
+/// Told by whoever is not told by another of these processes.
+void take_recordable(ExecuteFlags& flags, const models::Plan& plan, const Placement& placed) {
+  const executor::TraceDetail most = executor::recordable(flags.options.detail, plan);
+  const bool less = most != flags.options.detail;
+  flags.options.detail = most;
+  if (!less || placed.rank != 0 || placed.launcher == Launcher::orrery) return;
+  fmt::print(stderr,
+             "kernels launched as CUDA graphs have no times of their own: the step is recorded "
+             "instruction by instruction\n");
+}
+
 int execute(ExecuteFlags& flags) {
   check_options(flags);
   const Placement placed = executor::placement(executor::environment(), flags.placement);
   const models::Question question = question_of(flags, placed);
   const int ranks = static_cast<int>(question.plan.gpus());
+  take_recordable(flags, question.plan, placed);
   const executor::SignalWishes signals;
   try {
     if (flags.options.fabric == FabricKind::threads) {
@@ -167,7 +179,8 @@ void add_execute(CLI::App& application, int& exit_code) {
   command.add_option("--trace", options.trace, "Write the last step as a Chrome trace");
   command.add_option("--trace-detail", flags->trace_detail, "instructions (default) or operations");
   command.add_flag("--explain", options.explain,
-                   "The last step beside its prediction, operation by operation");
+                   "The last step beside its prediction, operation by operation (with CUDA graphs "
+                   "instruction by instruction)");
   command.add_option("--log", options.log, "Append a JSON line per step");
   command.add_option("--metrics-port", options.metrics_port, "Serve Prometheus metrics there");
   command.add_flag("--json", options.json, "One JSON document instead of the report");

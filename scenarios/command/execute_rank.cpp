@@ -201,7 +201,8 @@ class RankRun {
                   .resumed_from = first_,
                   .fabric = std::string{meeting_.fabric().name()},
                   .device = device_.description(),
-                  .steps = steps_};
+                  .steps = steps_,
+                  .graphs = runner_.graphs()};
     std::vector<std::string> traces;
     for (int rank = 0; rank < all.ranks; ++rank) {
       const Json theirs = Json::parse(meeting_.store().get(key("result", rank), for_results));

@@ -35,6 +35,12 @@ Bytes predicted_peak(const models::Prediction& prediction) {
   return peak;
 }
 
+Json json_of(const executor::GraphCounts& graphs) {
+  return {{"graphs", graphs.graphs},
+          {"nodes", graphs.nodes},
+          {"launches_in_last_step", graphs.launches}};
+}
+
 Json json_of(const Execution& execution, const models::Prediction& prediction) {
   Json steps = Json::array();
   for (const MeasuredStep& each : execution.steps) {
@@ -62,11 +68,13 @@ void print_execution(const models::Question& question, const models::Prediction&
                      const Execution& execution, const ExecuteOptions& options) {
   std::optional<Comparison> comparison;
   if (options.explain && !execution.steps.empty()) {
-    comparison = compare(trace_of(prediction, TraceDetail::operations), *execution.trace,
-                         "the measured step");
+    const bool by_operation = options.detail == executor::TraceDetail::operations;
+    const auto detail = by_operation ? TraceDetail::operations : TraceDetail::instructions;
+    comparison = compare(trace_of(prediction, detail), *execution.trace, "the measured step");
   }
   if (options.json) {
     Json json = json_of(execution, prediction);
+    if (question.plan.cuda_graphs) json["cuda_graphs"] = json_of(execution.graphs);
     if (comparison) json["comparison"] = to_json(*comparison);
     fmt::print("{}\n", json.dump(2));
     return;
@@ -90,6 +98,11 @@ void print_execution(const models::Question& question, const models::Prediction&
   fmt::print("  peak memory        {:>8.1f} MiB   predicted {:.1f} MiB\n",
              static_cast<double>(execution.peak.count()) / mib,
              static_cast<double>(predicted_peak(prediction).count()) / mib);
+  if (question.plan.cuda_graphs) {
+    const executor::GraphCounts& of = execution.graphs;
+    fmt::print("  CUDA graphs        {:>12}   of {} nodes, launched {} times in the last step\n",
+               of.graphs, of.nodes, of.launches);
+  }
   if (comparison) {
     fmt::print("\nThe last step\n{}", comparison_report(*comparison, terminal().colour));
   }

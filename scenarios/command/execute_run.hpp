@@ -52,8 +52,9 @@ struct Execution {
   std::int64_t resumed_from = 0;  // steps
   std::string fabric, device;
   std::vector<MeasuredStep> steps;
-  Bytes peak{}, resident{};      // of the fullest rank
-  std::optional<Trace> trace{};  // of the last step, all ranks
+  Bytes peak{}, resident{};        // of the fullest rank
+  executor::GraphCounts graphs{};  // of rank 0
+  std::optional<Trace> trace{};    // of the last step, all ranks
 };
 
 inline double in_seconds(Time time) {

@@ -93,6 +93,37 @@ TEST_CASE("A run on a device with queues is the CPU's run, predicted for the GPU
   CHECK(parsed(gpu.out).at("device") == "threads as queues");
 }
 
+// Forward and backward of 4 layers, embedding and head are 12 launches for each of 4 micro-batches.
+// These follow each other in the same memory and share the layers' 8 graphs; the ends' 4 they have
+// each, as tokens and labels lie elsewhere.
+TEST_CASE("Kernels launched as CUDA graphs compute the same and are counted") {
+  const Installed installed{Beside::stand_in};
+  const std::string run = "gpt-1rank --steps 3 --backend cuda ";
+  const std::string graphs = "--set /plan/cuda_graphs=true ";
+  const Ran with = installed.execute(run + graphs + "--json --explain");
+  CHECK(losses(with) == losses(installed.execute(run + "--json")));
+  const std::string told =
+      "kernels launched as CUDA graphs have no times of their own: the step is recorded "
+      "instruction by instruction\n";
+  CHECK(with.error.find(told) != std::string::npos);
+  const Json json = parsed(with.out);
+  INFO(json.at("cuda_graphs").dump());
+  CHECK(json.at("cuda_graphs").at("graphs") == 8 + 4 * 4);
+  CHECK(json.at("cuda_graphs").at("launches_in_last_step") == 4 * 12);
+  CHECK(json.at("comparison").at("unmatched") == 0);
+  const Ran text = installed.execute(run + graphs);
+  INFO(text.out);
+  CHECK(text.out.find("  CUDA graphs ") != std::string::npos);
+  CHECK(text.error.find(told) == std::string::npos);
+  CHECK(parsed(installed.execute(run + "--json").out).count("cuda_graphs") == 0);
+}
+
+TEST_CASE("CUDA graphs are refused where a launch returns with the operation's end") {
+  CHECK(refused_line("execute gpt-1rank --steps 1 --set /plan/cuda_graphs=true")
+            .find("cuda_graphs is for hosts that launch ahead; a launch of orrery-cpu returns when "
+                  "the operation has ended") != std::string::npos);
+}
+
 TEST_CASE("Ranks that share a GPU speak by way of the host's memory and say why") {
   const Installed installed{Beside::stand_in};
   const std::string run = "gpt-dp2 --steps 2 --json ";
