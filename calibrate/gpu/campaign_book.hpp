@@ -59,6 +59,8 @@ typename Owned::value_type::element_type* named(const Owned& subjects, const std
   return found == subjects.end() ? nullptr : found->get();
 }
 
+/// What a launch of a small layer costs as a CUDA graph, where the device has them.
+void measure_graphs(CampaignBook& book, QueueBench& bench);
 /// Copies on the device, and between it and the host, pageable and page-locked.
 void measure_copies(CampaignBook& book, QueueBench& bench);
 /// Work on two queues at once that one GPU has.

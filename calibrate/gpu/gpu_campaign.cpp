@@ -45,6 +45,7 @@ class GpuCampaign {
       found_.launch.mark = bench.mark_cost();
       ask_for_fp8(*device);
       measure_launches(bench);
+      measure_graphs(book_, bench);
       measure_points(bench);
       measure_copies(book_, bench);
       if (!book_.stopped() && inputs_.load) measure_load(bench);

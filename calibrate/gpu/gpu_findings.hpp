@@ -32,9 +32,12 @@ struct CopyPoint {
 struct LaunchCosts {
   std::optional<Time> forward, backward;      // of a small layer's operations, on the host
   std::optional<Time> small, small_on_queue;  // of one small kernel
-  Time mark{};                                // between two kernels
-  std::optional<Time> communication;          // of a small collective, on the slowest rank's host
-  int communication_ranks = 0;  // 1: a communicator of one rank, the least that one costs
+  /// Of a small layer captured as one CUDA graph, the slower of forward and backward: a launch on
+  /// the host, and a kernel of it on the queue.
+  std::optional<Time> graph, graph_kernel;
+  Time mark{};                        // between two kernels
+  std::optional<Time> communication;  // of a small collective, on the slowest rank's host
+  int communication_ranks = 0;        // 1: a communicator of one rank, the least that one costs
 };
 
 struct GpuFindings {

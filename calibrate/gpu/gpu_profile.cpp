@@ -263,6 +263,7 @@ Json measured_stack(Json software, const GpuFindings& findings, const std::strin
   const LaunchCosts& costs = findings.launch;
   if (costs.forward) software["host"]["forward_launch"] = spelled(*costs.forward);
   if (costs.backward) software["host"]["backward_launch"] = spelled(*costs.backward);
+  if (costs.graph) software["host"]["graph_launch"] = spelled(*costs.graph);
   if (costs.communication) {
     software["host"]["communication_launch"] = spelled(*costs.communication);
     if (costs.communication_ranks == 1) {

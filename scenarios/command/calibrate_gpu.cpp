@@ -89,6 +89,11 @@ void print_gpu_findings(const calibrate::GpuFindings& found, const calibrate::Pr
   };
   fmt::print("  host, one launch: forward {}, backward {}, a small kernel {}\n",
              told(launch.forward), told(launch.backward), told(launch.small));
+  if (launch.graph) {
+    fmt::print(
+        "  host, a small layer as one CUDA graph: {}, on the queue a kernel of it every {}\n",
+        format(*launch.graph), told(launch.graph_kernel));
+  }
   if (launch.communication) {
     fmt::print("  host, one collective of {} rank{}: {}\n", launch.communication_ranks,
                launch.communication_ranks > 1 ? "s" : "", format(*launch.communication));

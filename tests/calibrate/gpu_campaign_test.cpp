@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "calibrate/gpu/graph_launch.hpp"
 #include "calibrate/gpu/pinned_copy.hpp"
 #include "executor/errors.hpp"
 #include "hardware/catalogue.hpp"
@@ -92,6 +93,8 @@ TEST_CASE("A campaign on one GPU finds products, kernels, copies, launches and a
   CHECK(found.launch.forward.has_value());
   CHECK_FALSE(found.launch.backward.has_value());  // no such block was given
   CHECK(found.launch.small_on_queue.value() > Time{});
+  CHECK(found.launch.graph.value() > Time{});
+  CHECK(found.launch.graph_kernel.value() > Time{});
   CHECK_FALSE(found.launch.communication.has_value());  // there is no NCCL
   REQUIRE(found.beside.size() == 4);
   CHECK(found.beside[0].kernel == "copy from page-locked memory 65536 B");
@@ -153,6 +156,32 @@ TEST_CASE("A kernel that fails is named, and the rest is measured") {
   CHECK(found.failures[0] == "load: no such product");
   CHECK(found.failures[1] == "compute beside page-locked copies: no such product");
   CHECK(found.failures[3] == "product: no such product");
+}
+
+TEST_CASE("A captured block is launched as a whole, and told by its kernels") {
+  Small small;
+  executor::QueuedDevice device{{}};
+  const auto clock = machine_clock();
+  Overseer nobody{nullptr};
+  QueueBench bench{device, *clock, nobody, tiny_bench()};
+  GraphLaunch graph{{"small", &small.block, &small.model}, bench};
+  graph.prepare();
+  CHECK(graph.name() == "graph of small");
+  CHECK(graph.nodes() == 2);
+  std::vector<Time> times;
+  CHECK(graph.run(times));
+  CHECK(times.size() == graph.parts());
+  graph.finish();
+}
+
+TEST_CASE("A device without CUDA graphs is told, not timed") {
+  Small small;
+  GpuCampaignInputs inputs = small.inputs();
+  inputs.device = [] { return std::make_unique<executor::CpuDevice>(); };
+  const GpuFindings found = campaign(std::move(inputs));
+  CHECK_FALSE(found.launch.graph.has_value());
+  CHECK(std::count(found.missing.begin(), found.missing.end(),
+                   "CUDA graphs: the device has none") == 1);
 }
 
 /// Ranks that are threads, each with queues of its own.
@@ -308,6 +337,7 @@ TEST_CASE("A profile of a known GPU is the catalogue's with measured curves and 
     found.kernels["norm"].push_back({Bytes{m * 4096 * 4}, Time{m * 20'000} + 2_us});
   }
   found.launch.forward = 3_us;
+  found.launch.graph = 2_us;
   found.launch.communication = 6_us;
   found.launch.communication_ranks = 1;
   for (const char* way : {"to the device, page-locked", "from the device, page-locked"}) {
@@ -328,6 +358,7 @@ TEST_CASE("A profile of a known GPU is the catalogue's with measured curves and 
   CHECK(profile.cluster.at("software").at("host").at("forward_launch") == "3000 ns");
   const Json& stack = profile.cluster.at("software");
   CHECK(stack.at("host").at("backward_launch") == "4 us");
+  CHECK(stack.at("host").at("graph_launch") == "2000 ns");
   CHECK(stack.at("host").at("communication_launch") == "6000 ns");
   CHECK(stack.at("source").get<std::string>().find(
             "; communication_launch of a communicator of one rank, the least that one costs") !=
