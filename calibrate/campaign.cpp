@@ -167,6 +167,8 @@ class Campaign {
       findings_.batched.push_back({shape, Flops{op.flops.count() / batch},
                                    Bytes{op.bytes.count() / batch},
                                    std::max(Time{time.count() / batch}, Time{1})});
+    } else if (op.kind == OpKind::grouped_gemm) {
+      findings_.grouped.push_back({op, time});
     } else if (op.bytes > Bytes{0}) {
       findings_.kernels[models::kernel_key(op)].push_back({op.bytes, time});
       findings_.kernels[std::string{models::name(op.kind)}].push_back({op.bytes, time});
@@ -185,7 +187,7 @@ class Campaign {
       const BlockSubject& subject = named(blocks, found.name);
       for (std::size_t p = 0; p < found.parts.size(); ++p) {
         const OpKind kind = subject.operations()[p]->kind;
-        const int which = kind == OpKind::gemm || kind == OpKind::batched_gemm ? 0 : 1;
+        const int which = models::is_product(kind) ? 0 : 1;
         together[which] += seconds(found.median(p));
         alone[which] += seconds(alone_.at(found.name).median(p));
       }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "calibrate/fit/curves.hpp"
+#include "calibrate/fit/experts.hpp"
 #include "calibrate/machine.hpp"
 #include "calibrate/sample.hpp"
 #include "hardware/cluster.hpp"
@@ -17,6 +18,7 @@ struct Findings {
   Machine machine;
   std::vector<ProductPoint> products;  // fp32
   std::vector<ProductPoint> batched;   // one of a batch
+  std::vector<GroupedPoint> grouped;
   /// By kind, "add", and by models::kernel_key, "add 3>1".
   std::map<std::string, std::vector<KernelPoint>> kernels;
   std::optional<Bandwidth> copy_rate;  // memory to memory, read and written

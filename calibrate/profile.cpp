@@ -7,6 +7,7 @@
 #include "calibrate/findings.hpp"
 #include "calibrate/fit/minimise.hpp"
 #include "calibrate/spelled.hpp"
+#include "hardware/catalogue.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::calibrate {
@@ -106,6 +107,18 @@ Json kernels_json(const Findings& findings, std::vector<CurveCard>& cards) {
   return json;
 }
 
+/// Products of experts, against the curves that the file has by now.
+void put_grouped(Json& gpu, const Findings& findings, std::vector<CurveCard>& cards) {
+  if (findings.grouped.empty()) return;
+  const Document so_far = Document::from(gpu, "this machine's processor");
+  for (const auto& [format, fit] :
+       fit_grouped(findings.grouped, hardware::read_gpu(so_far.root()))) {
+    const std::string word{hardware::name(format)};
+    gpu["measured"]["grouped_gemm"][word] = ratios_json(fit.residuals);
+    cards.push_back({"grouped_gemm " + word, fit.residuals.size(), {}});
+  }
+}
+
 Json gpu_json(const Findings& findings, int ranks, std::vector<CurveCard>& cards) {
   const Roof roof{.peak = best_rate(findings), .memory = best_bandwidth(findings)};
   const ProductFit gemm = fit_products(findings.products, roof);
@@ -143,6 +156,7 @@ Json gpu_json(const Findings& findings, int ranks, std::vector<CurveCard>& cards
                     {"/dense_peak/fp64", "half of fp32: vectors of half as many elements"},
                     {"/dense_peak/bf16", "computed in fp32, rounded when stored"},
                     {"/dense_peak/fp16", "computed in fp32, rounded when stored"}};
+  put_grouped(gpu, findings, cards);
   return gpu;
 }
 

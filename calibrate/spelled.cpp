@@ -62,7 +62,7 @@ Json described(const models::Operation& op) {
             {"format", std::string{hardware::name(op.dtype)}},
             {"bytes", op.bytes.count()},
             {"flops", op.flops.count()}};
-  if (op.kind == models::OpKind::gemm || op.kind == models::OpKind::batched_gemm) {
+  if (models::is_product(op.kind)) {
     json["m"] = op.gemm.m;
     json["n"] = op.gemm.n;
     json["k"] = op.gemm.k;
@@ -71,6 +71,7 @@ Json described(const models::Operation& op) {
     json["layout"] =
         fmt::format("{}{}", op.gemm.transpose_a ? "t" : "n", op.gemm.transpose_b ? "t" : "n");
   }
+  if (!op.group_rows.empty()) json["rows"] = op.group_rows;
   if (op.attention.seq > 0) {
     const models::AttentionShape& of = op.attention;
     json["attention"] = {{"batch", of.batch},       {"seq", of.seq},

@@ -101,7 +101,8 @@ SizeTable read_size_table(const Node& points) {
 }
 
 Calibration read_calibration(const Node& measured) {
-  measured.only({"kernels", "gemm", "batched", "batched_gemm", "concurrency", "host_link"});
+  measured.only({"kernels", "gemm", "batched", "batched_gemm", "grouped_gemm", "concurrency",
+                 "beside_communication", "host_link"});
   Calibration read;
   if (const auto kernels = measured.find("kernels")) {
     for (const auto& [kind, curve] : kernels->members()) read.kernels[kind] = read_kernel(curve);
@@ -121,8 +122,18 @@ Calibration read_calibration(const Node& measured) {
       read.batched_gemm[read_format(format, each)] = read_shapes(each);
     }
   }
+  if (const auto shapes = measured.find("grouped_gemm")) {
+    for (const auto& [format, each] : shapes->members()) {
+      read.grouped_gemm[read_format(format, each)] = read_shapes(each);
+    }
+  }
   if (const auto at_once = measured.find("concurrency")) {
     read.concurrency = read_concurrency(*at_once);
+  }
+  if (const auto beside = measured.find("beside_communication")) {
+    beside->only({"compute", "communication"});
+    read.beside_communication = {.compute = within((*beside)["compute"], 1, 100),
+                                 .communication = within((*beside)["communication"], 1, 100)};
   }
   if (const auto link = measured.find("host_link")) read.host_link = read_host_link(*link);
   return read;

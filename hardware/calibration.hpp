@@ -45,6 +45,13 @@ struct HostLink {
   SizeTable to_device, from_device;
 };
 
+/// Times over those alone, 1 or more: of compute while a collective of the same rank runs, and of
+/// the collective while compute does.
+struct BesideCommunication {
+  double compute = 1;
+  double communication = 1;
+};
+
 enum class KernelClass : std::uint8_t { gemm, memory_bound };
 
 struct Calibration {
@@ -53,8 +60,10 @@ struct Calibration {
   std::map<DType, ShapeResidual> gemm;          // measured over GemmCurve, by shape
   std::map<DType, GemmCurve> batched;           // one of many products in a call
   std::map<DType, ShapeResidual> batched_gemm;  // ... and what that misses
+  std::map<DType, ShapeResidual> grouped_gemm;  // measured over models/pricing/grouped.hpp
   std::vector<Concurrency> concurrency;         // by increasing ranks, from 2
-  std::optional<HostLink> host_link;            // no operation of a Program asks for it yet
+  std::optional<BesideCommunication> beside_communication;  // told as an assumption, not priced yet
+  std::optional<HostLink> host_link;  // no operation of a Program asks for it yet
 
   const KernelCurve* kernel(std::string_view kind) const;
   /// How much longer a kernel takes beside `ranks` - 1 others: on a line between measured ranks, in

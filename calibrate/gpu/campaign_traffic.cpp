@@ -133,7 +133,9 @@ void measure_communication(CampaignBook& book) {
       measure_collectives(book, crew);
       if (!inputs.load || book.stopped()) return;
       const Bytes size = std::min(message_beside, inputs.messages.back());
-      take(book, beside_all_reduce(*inputs.load, crew, size), crew.team.ranks());
+      const NamedBeside found = beside_all_reduce(*inputs.load, crew, size);
+      book.found().beside_communication = found.times;
+      take(book, found, crew.team.ranks());
     });
   } else if (inputs.lone_rank) {
     book.attempt("a communicator of one rank", [&] {

@@ -130,6 +130,8 @@ class GpuCampaign {
       found_.batched[op.dtype].push_back({shape, Flops{op.flops.count() / batch},
                                           Bytes{op.bytes.count() / batch},
                                           std::max(Time{time.count() / batch}, Time{1})});
+    } else if (op.kind == OpKind::grouped_gemm) {
+      found_.grouped.push_back({op, time});
     } else if (op.kind == OpKind::attention || op.kind == OpKind::attention_backward) {
       const bool forward = op.kind == OpKind::attention;
       found_.attention.push_back(

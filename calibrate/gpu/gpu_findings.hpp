@@ -44,12 +44,14 @@ struct GpuFindings {
   Machine machine;
   GpuIdentity gpu;
   std::map<models::DType, std::vector<ProductPoint>> products, batched;
+  std::vector<GroupedPoint> grouped;
   std::vector<AttentionPoint> attention;
   executor::FusedAttention fused;                           // whose kernels those calls ran
   std::map<std::string, std::vector<KernelPoint>> kernels;  // as in Findings
   std::vector<CopyPoint> copies;
   LaunchCosts launch;
   std::vector<NamedBeside> beside;
+  std::optional<Beside> beside_communication;  // a product and an all-reduce of several GPUs
   std::optional<Load> load;
   std::vector<hardware::CollectiveTable> collectives;
   Json raw = Json::array();           // every run of every point, as measured

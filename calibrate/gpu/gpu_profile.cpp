@@ -99,15 +99,18 @@ class GpuFile {
   Json write() {
     for (const auto& [format, points] : findings_.products) put_products(format, points);
     for (const auto& [format, points] : findings_.batched) put_batched(format, points);
+    put_grouped();
     put_attention();
     put_kernels();
     put_host_link();
+    put_beside_communication();
     put_load();
     gpu_["notes"] = notes();
     return std::move(gpu_);
   }
 
  private:
+  /// As it stands by now.
   hardware::Gpu read_back() const {
     const Document document = Document::from(gpu_, "the catalogue's GPU");
     return hardware::read_gpu(document.root());
@@ -134,6 +137,24 @@ class GpuFile {
     gpu_["measured"]["batched"][word] = curve_json(fit.curve);
     gpu_["measured"]["batched_gemm"][word] = ratios_json(fit.residuals);
     cards_.push_back({"batched_gemm " + word, points.size(), fit.leave_out_error_pct});
+  }
+
+  /// Against the curves that plain products have by now.
+  void put_grouped() {
+    for (const auto& [format, fit] : fit_grouped(findings_.grouped, read_back())) {
+      const std::string word{hardware::name(format)};
+      gpu_["measured"]["grouped_gemm"][word] = ratios_json(fit.residuals);
+      cards_.push_back({"grouped_gemm " + word, fit.residuals.size(), {}});
+      if (fit.even > 0) grouped_notes_ += grouped_note(word, "even rows", fit.even);
+      if (fit.skewed > 0) grouped_notes_ += grouped_note(word, "rows by Zipf's law", fit.skewed);
+    }
+  }
+
+  static std::string grouped_note(const std::string& format, const char* rows, double ratio) {
+    return fmt::format(
+        "{} products of experts with {} take {:.2f} times as long as one product of as many "
+        "FLOPs. ",
+        format, rows, ratio);
   }
 
   void put_attention() {
@@ -195,6 +216,20 @@ class GpuFile {
     gpu_["sources"]["/host_link"] = source_ + ", the slower way of the largest page-locked copies";
   }
 
+  /// Only of GPUs that talk to each other: a copy that stands for it says nothing of NCCL's
+  /// kernels.
+  void put_beside_communication() {
+    if (!findings_.beside_communication) return;
+    const Beside& of = *findings_.beside_communication;
+    const auto longer = [](Time beside, Time alone) {
+      return digits(std::clamp(ratio(beside, alone), 1.0, 100.0));
+    };
+    gpu_["measured"]["beside_communication"] = {
+        {"compute", longer(of.kernel_beside, of.kernel)},
+        {"communication", longer(of.other_beside, of.other)}};
+    gpu_["sources"]["/measured"] = source_;
+  }
+
   /// Bytes a second of the best size, one way; 0: none was measured.
   double best_copy(std::string_view way) const {
     double best = 0;
@@ -227,6 +262,7 @@ class GpuFile {
     } else {
       text += "clocks and power under load: unknown. ";
     }
+    text += grouped_notes_;
     for (const NamedBeside& each : findings_.beside) {
       text += fmt::format("{} takes {:.2f} times as long beside {}, which takes {:.2f} times. ",
                           each.kernel, ratio(each.times.kernel_beside, each.times.kernel),
@@ -248,6 +284,7 @@ class GpuFile {
   std::vector<CurveCard>& cards_;
   std::string source_;
   hardware::Gpu read_;  // before anything is replaced
+  std::string grouped_notes_;
 };
 
 /// How the GPUs of this machine reach each other: as in the catalogue's node, else over PCIe.

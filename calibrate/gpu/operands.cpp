@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "executor/errors.hpp"
+#include "executor/grouped.hpp"
 #include "executor/half.hpp"
 #include "sim/errors.hpp"
 
@@ -207,13 +208,30 @@ double element_of(executor::Device& device, const View& view, std::int64_t index
   return value_at(view.dtype, bytes);
 }
 
+namespace {
+
+/// The product that is looked at: the only one, or the last expert's that has rows.
+executor::ExpertProduct looked_at(const Operation& op) {
+  if (op.kind != models::OpKind::grouped_gemm) return {.shape = op.gemm};
+  const std::vector<executor::ExpertProduct> all = executor::expert_products(op);
+  const auto has_rows = [](const executor::ExpertProduct& each) {
+    return each.shape.m > 0 && each.shape.k > 0;
+  };
+  const auto last = std::find_if(all.rbegin(), all.rend(), has_rows);
+  ensure(last != all.rend(), "a product of experts has rows");
+  return *last;
+}
+
+}  // namespace
+
 /// Terms of a sum of k products are of either sign, 0.1^2 / 3 in the mean square: the sum is some
 /// sqrt(k) of that, and so is what another row or column would give. What rounding the operands
 /// (tf32) and the result (16 bits) may miss is a hundredth of it.
 void check_product(executor::Device& device, const models::Block& block, const Operands& operands,
                    const models::Model& model) {
   const Operation& op = block.operations.front();
-  const auto& [m, n, k, batch, transpose_a, transpose_b, accumulate] = op.gemm;
+  const executor::ExpertProduct of = looked_at(op);
+  const auto& [m, n, k, batch, transpose_a, transpose_b, accumulate] = of.shape;
   const View& a = operands.view(0, op.reads[0]);
   const View& b = operands.view(0, op.reads[1]);
   const View& out = operands.view(0, op.writes[0]);
@@ -224,16 +242,16 @@ void check_product(executor::Device& device, const models::Block& block, const O
   const double usual = std::sqrt(static_cast<double>(k)) * largest * largest / 3;
   for (const std::int64_t part : {std::int64_t{3}, std::int64_t{1}}) {
     const std::int64_t row = (m - 1) / part, column = (n - 1) / (part + 1);
-    double expected = accumulate ? before.at(row * n + column) : 0;
+    double expected = accumulate ? before.at(of.c + row * n + column) : 0;
     if (op.reads.size() > 2) {
       const Pattern bias{operands.view(0, op.reads[2]).dtype, Numbers::both_signs, 1};
       expected += bias.at(column);
     }
     for (std::int64_t i = 0; i < k; ++i) {
-      expected += in_a.at(transpose_a ? i * m + row : row * k + i) *
-                  in_b.at(transpose_b ? column * k + i : i * n + column);
+      expected += in_a.at(of.a + (transpose_a ? i * m + row : row * k + i)) *
+                  in_b.at(of.b + (transpose_b ? column * k + i : i * n + column));
     }
-    const double found = element_of(device, out, row * n + column);
+    const double found = element_of(device, out, of.c + row * n + column);
     if (!(std::abs(found - expected) <= 0.01 * (usual + std::abs(expected)) + 1e-6)) {
       throw executor::RunFailure{
           executor::Exit::local_failure,

@@ -55,7 +55,8 @@ void BlockOnQueue::enqueue(std::vector<Mark>& marks) {
 }
 
 void OperationOnQueue::set_up() {
-  const bool product = operation().kind == OpKind::gemm;
+  const OpKind kind = operation().kind;
+  const bool product = kind == OpKind::gemm || kind == OpKind::grouped_gemm;
   operands_ = std::make_unique<Operands>(
       bench().device(), *of_.block, bench().copies_of(footprint(*of_.block)),
       product ? Numbers::both_signs : Numbers::positive, of_.model->vocab);

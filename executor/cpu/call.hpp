@@ -39,6 +39,8 @@ void gemm(const Call<T>& call);
 template <class T>
 void batched_gemm(const Call<T>& call);
 template <class T>
+void grouped_gemm(const Call<T>& call);
+template <class T>
 void softmax(const Call<T>& call);
 template <class T>
 void softmax_backward(const Call<T>& call);

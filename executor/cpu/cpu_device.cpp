@@ -91,6 +91,8 @@ void dispatch(const cpu::Call<T>& call) {
       return cpu::gemm(call);
     case OpKind::batched_gemm:
       return cpu::batched_gemm(call);
+    case OpKind::grouped_gemm:
+      return cpu::grouped_gemm(call);
     case OpKind::softmax:
       return cpu::softmax(call);
     case OpKind::softmax_backward:
@@ -160,6 +162,9 @@ std::string CpuDevice::refusal(const models::Operation& op) const {
       return "the CPU has no fused attention";
     case OpKind::copy:
       return "the CPU has no memory to copy from or to";
+    case OpKind::grouped_gemm:
+      if (op.dtype == DType::fp8) return "the CPU has no fp8 products of experts";
+      break;
     case OpKind::gemm:
     case OpKind::quantise:
       break;

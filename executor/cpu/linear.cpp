@@ -1,4 +1,4 @@
-// Matrix products: of linear layers, and per head of an unfused attention.
+// Matrix products: of linear layers, of experts, and per head of an unfused attention.
 
 #ifdef ORRERY_OPENBLAS
 #include <cblas.h>
@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "executor/cpu/call.hpp"
+#include "executor/grouped.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor::cpu {
@@ -174,11 +175,25 @@ void batched_gemm(const Call<T>& call) {
   PerHead<T>{call}.run();
 }
 
+/// c_e = op(a_e) op(b_e), or c_e += ..., expert by expert.
+template <class T>
+void grouped_gemm(const Call<T>& call) {
+  const GemmShape& s = call.operation().gemm;
+  for (const ExpertProduct& each : expert_products(call.operation())) {
+    multiply<T>(each.shape,
+                {call.reads[0] + each.a, call.reads[1] + each.b, call.writes[0] + each.c,
+                 s.transpose_a ? s.m : s.k, s.transpose_b ? s.k : s.n, s.n});
+  }
+}
+
 template void gemm(const Call<float>&);
 template void gemm(const Call<double>&);
 template void gemm(const Call<Ring>&);
 template void batched_gemm(const Call<float>&);
 template void batched_gemm(const Call<double>&);
 template void batched_gemm(const Call<Ring>&);
+template void grouped_gemm(const Call<float>&);
+template void grouped_gemm(const Call<double>&);
+template void grouped_gemm(const Call<Ring>&);
 
 }  // namespace orrery::executor::cpu

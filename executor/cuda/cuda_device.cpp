@@ -106,6 +106,8 @@ std::string CudaDevice::refusal(const Operation& op) const {
     case OpKind::gemm:
     case OpKind::batched_gemm:
       return op.dtype == DType::fp8 ? fp8_product_refusal(op) : std::string{};
+    case OpKind::grouped_gemm:
+      return op.dtype == DType::fp8 ? "the CUDA backend has no fp8 products of experts" : "";
     case OpKind::collective:
       return {};
     case OpKind::attention:
@@ -208,6 +210,8 @@ void CudaDevice::start(const Kernel& kernel, Stream stream) {
       return product(kernel, stream);
     case OpKind::batched_gemm:
       return products_->per_head(kernel, stream);
+    case OpKind::grouped_gemm:
+      return products_->grouped(kernel, stream);
     case OpKind::collective:
     case OpKind::copy:
       throw ContractError{"a device runs no such operation"};

@@ -88,6 +88,7 @@ class LoadedCuda final : public CudaModule {
     const auto& gpu = static_cast<const cuda::CudaDevice&>(device);
     std::vector<std::string> lines = gpu.attentions().notes();
     for (const auto& each : gpu.products().choices()) lines.push_back(line_of(each));
+    for (std::string& each : gpu.products().grouped_choices()) lines.push_back(std::move(each));
     return lines;
   }
 

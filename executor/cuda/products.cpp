@@ -116,6 +116,8 @@ Products::Products(std::byte* workspace) : workspace_{workspace} {
 
 Products::~Products() {
   plans_.clear();
+  experts_.clear();
+  if (blas_ != nullptr) cublasDestroy(blas_);
   cublasLtDestroy(handle_);
 }
 

@@ -4,16 +4,14 @@
 
 #include <cmath>
 
+#include "models/pricing/grouped.hpp"
+
 namespace orrery::models {
 
 namespace {
 
 using hardware::Calibration;
 using hardware::KernelClass;
-
-bool is_product(const Operation& op) {
-  return op.kind == OpKind::gemm || op.kind == OpKind::batched_gemm;
-}
 
 double ratio_at(const std::map<DType, hardware::ShapeResidual>& ratios, const Operation& op) {
   const auto found = ratios.find(op.dtype);
@@ -37,11 +35,19 @@ std::optional<Time> batched_time(const Operation& op, const hardware::Gpu& gpu) 
   return scaled(one * batch, ratio_at(gpu.calibration.batched_gemm, op));
 }
 
+std::optional<Time> experts_time(const Operation& op, const hardware::Gpu& gpu) {
+  const auto& ratios = gpu.calibration.grouped_gemm;
+  const auto found = ratios.find(op.dtype);
+  if (found == ratios.end() || gpu.gemm.count(op.dtype) == 0) return std::nullopt;
+  return scaled(grouped_time(op, gpu), std::exp(found->second.log_ratio(mean_product(op))));
+}
+
 }  // namespace
 
 std::optional<Time> calibrated_time(const Operation& op, const hardware::Gpu& gpu) {
   if (op.kind == OpKind::gemm) return product_time(op, gpu);
   if (op.kind == OpKind::batched_gemm) return batched_time(op, gpu);
+  if (op.kind == OpKind::grouped_gemm) return experts_time(op, gpu);
   if (gpu.calibration.kernels.empty()) return std::nullopt;
   const hardware::KernelCurve* curve = gpu.calibration.kernel(kernel_key(op));
   if (!curve) curve = gpu.calibration.kernel(name(op.kind));
@@ -56,8 +62,8 @@ std::string kernel_key(const Operation& op) {
 }
 
 double slowdown_of(const Operation& op, const hardware::Gpu& gpu, int at_once) {
-  return gpu.calibration.slowdown(is_product(op) ? KernelClass::gemm : KernelClass::memory_bound,
-                                  at_once);
+  return gpu.calibration.slowdown(
+      is_product(op.kind) ? KernelClass::gemm : KernelClass::memory_bound, at_once);
 }
 
 }  // namespace orrery::models

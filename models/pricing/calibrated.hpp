@@ -13,6 +13,7 @@ namespace orrery::models {
 /// Time of an operation alone on the device; nothing where its kind was not measured.
 ///   gemm          curve(2mnk, bytes) * ratio(m, n, k)
 ///   batched_gemm  batch * curve(2mnk, bytes / batch) * ratio(m, n, k): one product after another
+///   grouped_gemm  its rule (grouped.hpp) * ratio(mean rows of an expert, n, k)
 ///   others        the kind's table at the operation's bytes, of as many operands where there is
 ///   one
 std::optional<Time> calibrated_time(const Operation& op, const hardware::Gpu& gpu);

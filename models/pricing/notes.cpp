@@ -54,6 +54,16 @@ int note_borrowed(const hardware::Gpu& gpu, const Program& program, const Softwa
   return borrowed;
 }
 
+void note_beside(const hardware::Gpu& gpu, const Program& program,
+                 std::vector<std::string>& assumptions) {
+  const auto& beside = gpu.calibration.beside_communication;
+  if (!beside || program.mesh.ranks() < 2) return;
+  note_once(fmt::format("compute beside communication and communication beside compute are priced "
+                        "as if alone; measured on {}: {:.3g} and {:.3g} times as long",
+                        gpu.name, beside->compute, beside->communication),
+            assumptions);
+}
+
 void note_shapes(const hardware::Gpu& gpu, const Program& program, const Software& software,
                  std::vector<std::string>& assumptions) {
   std::map<DType, Reach> formats;

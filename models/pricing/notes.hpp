@@ -20,4 +20,9 @@ int note_borrowed(const hardware::Gpu& gpu, const Program& program, const Softwa
 void note_shapes(const hardware::Gpu& gpu, const Program& program, const Software& software,
                  std::vector<std::string>& assumptions);
 
+/// What compute and communication were measured to lose beside each other, where a Program of
+/// several ranks is priced without it.
+void note_beside(const hardware::Gpu& gpu, const Program& program,
+                 std::vector<std::string>& assumptions);
+
 }  // namespace orrery::models

@@ -6,6 +6,7 @@
 #include "models/collectives/measured.hpp"
 #include "models/lowering/lower.hpp"
 #include "models/pricing/calibrated.hpp"
+#include "models/pricing/grouped.hpp"
 #include "models/pricing/notes.hpp"
 #include "models/program/stretches.hpp"
 
@@ -74,8 +75,7 @@ double memory_derate(const Operation& op, const Software& software) {
 
 /// What a stack makes of a kernel that was measured alone.
 double measured_derate(const Operation& op, const hardware::Gpu& gpu, const Software& software) {
-  const bool product = op.kind == OpKind::gemm || op.kind == OpKind::batched_gemm;
-  return product ? software.gemm_derate(gpu.generation) : memory_derate(op, software);
+  return is_product(op.kind) ? software.gemm_derate(gpu.generation) : memory_derate(op, software);
 }
 
 hardware::AttentionCall call_of(const Operation& op) {
@@ -222,6 +222,10 @@ Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& 
                                          gpu.gemm.at(op.dtype).overhead),
                     software.gemm_derate(generation) * alignment_derate(op) / gpu.sustained_share) +
              accumulation_time(op, gpu, software);
+    case OpKind::grouped_gemm:
+      return scaled(without_hidden_start(grouped_time(op, gpu), gpu.gemm.at(op.dtype).overhead),
+                    software.gemm_derate(generation) / gpu.sustained_share) +
+             accumulation_time(op, gpu, software);
     case OpKind::attention:
     case OpKind::attention_backward:
       return scaled(gpu.attention_time(software.attention(generation), op.dtype, call_of(op)),
@@ -257,6 +261,7 @@ PricedProgram price_program(const Program& program, const hardware::Cluster& clu
   priced.borrowed_curves = note_borrowed(cluster.gpu(), program, software, assumptions);
   note_shapes(cluster.gpu(), program, software, assumptions);
   note_tables(program, cluster, assumptions);
+  note_beside(cluster.gpu(), program, assumptions);
   if (program.plan.cuda_graphs && !software.host.graph_launch) {
     assumptions.push_back(
         "/software/host/graph_launch: 2.5 us and 1 ns an operation taken, NVIDIA's figures for "

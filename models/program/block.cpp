@@ -23,7 +23,7 @@ std::string_view name(OpKind kind) {
                                      "squared_norm",  "adam",
                                      "cast",          "collective",
                                      "copy",          "top_k",
-                                     "scatter_add"};
+                                     "scatter_add",   "grouped_gemm"};
   return of[static_cast<int>(kind)];
 }
 

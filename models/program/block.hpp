@@ -50,11 +50,16 @@ enum class OpKind : std::uint8_t {
   cast,
   collective,
   copy,
-  top_k,        // gradients += residual; the k largest and their places; residual = the rest
-  scatter_add,  // gradients = 0, then += every rank's values at their places
+  top_k,         // gradients += residual; the k largest and their places; residual = the rest
+  scatter_add,   // gradients = 0, then += every rank's values at their places
+  grouped_gemm,  // as gemm for each expert, which has rows and a weight of its own
 };
-inline constexpr int op_kind_count = 27;
+inline constexpr int op_kind_count = 28;
 std::string_view name(OpKind kind);
+/// Is it one matrix product or several?
+constexpr bool is_product(OpKind kind) {
+  return kind == OpKind::gemm || kind == OpKind::batched_gemm || kind == OpKind::grouped_gemm;
+}
 
 /// What a step's time is spent on: the parts of a report.
 enum class TimeClass : std::uint8_t {
@@ -106,7 +111,7 @@ inline constexpr OpId block_input = 0xffff;  // as a dependency: the bound input
 /// Does a GEMM read its operands transposed, and does it add to what is there?
 struct GemmShape {
   std::int64_t m = 0, n = 0, k = 0;  // [m, k] x [k, n], 2mnk FLOPs
-  std::int64_t batch = 1;            // products, for batched_gemm
+  std::int64_t batch = 1;            // products, for batched_gemm and grouped_gemm
   bool transpose_a = false, transpose_b = false;
   bool accumulate = false;  // fp32 accumulators: writes[0] += product
 };
@@ -145,6 +150,10 @@ struct Operation {
   std::vector<OpId> after;    // ends to wait for besides queue order; filled by `link`
   DType dtype = DType::bf16;  // format of the arithmetic
   GemmShape gemm{};
+  /// Of a grouped_gemm, each expert's rows: of reads[0] and writes[0], where its weight is
+  /// reads[1], one matrix for each expert; with transpose_a, of both reads, and each expert's
+  /// product is a matrix of writes[0]. They add up to m, to k with transpose_a.
+  std::vector<std::int64_t> group_rows;
   AttentionShape attention{};
   Product product = Product::none;           // of a batched_gemm
   Activation activation = Activation::gelu;  // of activations

@@ -35,6 +35,9 @@ void put_shape(TextBuffer& text, const Operation& op, const Program& program) {
     if (shape.transpose_b) put(text, " transpose_b");
     if (shape.accumulate) put(text, " accumulate");
   }
+  for (std::size_t e = 0; e < op.group_rows.size(); ++e) {
+    put(text, "{}{}", e > 0 ? "," : " rows=", op.group_rows[e]);
+  }
   if (op.product != Product::none) put(text, " product={}", name(op.product));
   if (op.kind == OpKind::activation || op.kind == OpKind::activation_backward) {
     put(text, " function={}", name(op.activation));

@@ -4,8 +4,10 @@
 
 #include <set>
 
+#include "calibrate/fit/experts.hpp"
 #include "models/lowering/lower.hpp"
 #include "models/model.hpp"
+#include "models/operations/grouped.hpp"
 
 namespace orrery::scenarios {
 
@@ -56,6 +58,33 @@ std::unique_ptr<models::Program> lowered(const Case& of, const models::Software&
       models::lower({model, plan, software, hardware::Generation::cpu}));
 }
 
+/// Layers of experts, of tokens whose counts are alike or follow Zipf's law.
+constexpr struct {
+  std::int64_t experts, k, n, rows;
+} expert_cases[] = {{4, 128, 256, 128}, {8, 256, 512, 512}};
+
+void add_experts(CalibrationBlocks& made) {
+  using models::ExpertsProduct;
+  for (const auto& of : expert_cases) {
+    for (const bool skewed : {false, true}) {
+      const models::ExpertsShape shape{.rows = skewed ? calibrate::zipf_rows(of.rows, of.experts)
+                                                      : calibrate::even_rows(of.rows, of.experts),
+                                       .k = of.k,
+                                       .n = of.n,
+                                       .dtype = models::DType::fp32};
+      for (const auto which : {ExpertsProduct::forward, ExpertsProduct::input_gradient,
+                               ExpertsProduct::weight_gradient}) {
+        made.experts.push_back(std::make_unique<models::Block>(experts_block(shape, which)));
+        const models::Block& block = *made.experts.back();
+        made.blocks.push_back({fmt::format("{} x {} x {}, {} rows{}", of.experts, of.k, of.n,
+                                           of.rows, skewed ? " skewed" : "") +
+                                   " " + block.name,
+                               &block, &made.programs.front()->model, false});
+      }
+    }
+  }
+}
+
 }  // namespace
 
 CalibrationBlocks calibration_blocks(const models::Software& software) {
@@ -71,6 +100,7 @@ CalibrationBlocks calibration_blocks(const models::Software& software) {
       made.blocks.push_back({std::move(name), &block, &program.model, of.with_others});
     }
   }
+  add_experts(made);
   return made;
 }
 

@@ -14,6 +14,7 @@ namespace orrery::scenarios {
 /// Programs own the blocks; they stay while the campaign runs.
 struct CalibrationBlocks {
   std::vector<std::unique_ptr<models::Program>> programs;
+  std::vector<std::unique_ptr<models::Block>> experts;
   std::vector<calibrate::NamedBlock> blocks;
 };
 

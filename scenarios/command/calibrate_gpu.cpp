@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "calibrate/gpu/gpu_campaign.hpp"
+#include "executor/errors.hpp"
 #include "executor/launch/store.hpp"
 #include "hardware/catalogue.hpp"
 #include "hardware/recognise.hpp"
@@ -15,6 +16,7 @@
 #include "scenarios/command/execute_backend.hpp"
 #include "scenarios/command/progress.hpp"
 #include "sim/input/text.hpp"
+#include "sim/input/units.hpp"
 
 namespace orrery::scenarios {
 

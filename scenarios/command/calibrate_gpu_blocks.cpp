@@ -6,8 +6,10 @@
 #include <set>
 #include <tuple>
 
+#include "calibrate/fit/experts.hpp"
 #include "models/lowering/lower.hpp"
 #include "models/model.hpp"
+#include "models/operations/grouped.hpp"
 
 namespace orrery::scenarios {
 
@@ -85,6 +87,14 @@ constexpr GpuCase attentions[] = {
     {"llama", 4096, 32, 8, 14336, 16384, 1, 1, 512},
 };
 
+/// Layers of experts: few wide ones, many narrow ones; of so many tokens in all.
+constexpr struct {
+  std::int64_t experts, k, n, rows;
+} expert_layers[] = {
+    {4, 128, 256, 96},       {8, 4096, 14336, 4096}, {8, 14336, 4096, 4096},
+    {64, 2048, 1408, 16384}, {64, 2048, 1408, 4096}, {16, 4096, 4096, 8192},
+};
+
 Json gpu_model_json(const GpuCase& of) {
   Json json{{"format", "orrery-model"}, {"name", of.family},
             {"family", of.family},      {"layers", 2},
@@ -121,6 +131,7 @@ class GpuBlockMaker {
     for (const GpuCase& of : attentions) {
       if (of.hidden <= widest_) add_attentions(of);
     }
+    add_experts();
     add_launches();
     add_load();
     return std::move(made_);
@@ -195,6 +206,29 @@ class GpuBlockMaker {
           made_.operations.push_back(alone(std::move(name), block, *each, program.model));
         }
       }
+    }
+  }
+
+  /// Each with rows that are alike and with rows by Zipf's law.
+  void add_experts() {
+    for (const auto& of : expert_layers) {
+      if (std::max(of.k, of.n) > widest_ && of.experts != expert_layers[0].experts) continue;
+      add_experts({.rows = calibrate::even_rows(of.rows, of.experts), .k = of.k, .n = of.n}, "");
+      add_experts({.rows = calibrate::zipf_rows(of.rows, of.experts), .k = of.k, .n = of.n},
+                  " skewed");
+    }
+  }
+
+  void add_experts(const models::ExpertsShape& shape, const char* how) {
+    using models::ExpertsProduct;
+    for (const auto which : {ExpertsProduct::forward, ExpertsProduct::input_gradient,
+                             ExpertsProduct::weight_gradient}) {
+      made_.single.push_back(std::make_unique<models::Block>(experts_block(shape, which)));
+      const models::Block& block = *made_.single.back();
+      made_.operations.push_back(
+          {fmt::format("{} {} {} x {} x {}, {} rows{}", block.name, hardware::name(shape.dtype),
+                       shape.rows.size(), shape.k, shape.n, shape.all_rows(), how),
+           &block, &made_.programs.front()->model});
     }
   }
 

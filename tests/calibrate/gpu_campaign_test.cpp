@@ -7,6 +7,7 @@
 #include "calibrate/gpu/pinned_copy.hpp"
 #include "executor/errors.hpp"
 #include "hardware/catalogue.hpp"
+#include "models/operations/grouped.hpp"
 #include "tests/calibrate/small_block.hpp"
 #include "tests/executor/queued_fabric.hpp"
 
@@ -43,6 +44,9 @@ struct Small {
   Block block = small_block();
   Block product = single(block, block.operations[0]);
   Block add = single(block, block.operations[1]);
+  Block experts =
+      models::experts_block({.rows = {3, 0, 2}, .k = 4, .n = 6, .dtype = models::DType::fp32},
+                            models::ExpertsProduct::forward);
   models::Model model;
 
   GpuCampaignInputs inputs(std::uint64_t reasons = 0) {
@@ -53,7 +57,7 @@ struct Small {
                 .count = 1,
                 .versions = "CUDA 13.0"};
     made.blocks = {{"small", &block, &model}};
-    made.operations = {{"product", &product, &model}};
+    made.operations = {{"product", &product, &model}, {"experts", &experts, &model}};
     made.launches = {{"a layer.forward", &block, &model}, {"one kernel", &add, &model}};
     made.load = TimedBlock{"gemm 8 x 4 x 6", &product, &model};
     made.copies = {4_KiB, 64_KiB};
@@ -87,6 +91,8 @@ TEST_CASE("A campaign on one GPU finds products, kernels, copies, launches and a
   const auto& products = found.products.at(models::DType::fp32);
   REQUIRE(products.size() == 2);  // in its block, and alone
   CHECK(products[0].shape.k == 6);
+  REQUIRE(found.grouped.size() == 1);
+  CHECK(found.grouped[0].op.group_rows == std::vector<std::int64_t>{3, 0, 2});
   CHECK(found.kernels.at("add 2>1").front().traffic == 384_B);
   CHECK(found.kernels.count("gemm") == 0);
   CHECK(found.copies.size() == 2 * 5);  // inside, there and back, and page-locked there and back
@@ -102,6 +108,7 @@ TEST_CASE("A campaign on one GPU finds products, kernels, copies, launches and a
   CHECK(found.beside[1].other == "copy from page-locked memory 65536 B");
   CHECK(found.beside[2].other == "copy to page-locked memory 65536 B");
   CHECK(found.beside[3].other == "copy on the device 65536 B");
+  CHECK_FALSE(found.beside_communication.has_value());  // a copy only stands for one
   for (const NamedBeside& each : found.beside) CHECK(each.times.kernel_beside > Time{});
   REQUIRE(found.load.has_value());
   CHECK(found.load->conditions.processor == Frequency{1.5e9});
@@ -120,7 +127,8 @@ TEST_CASE("Points of a throttled GPU are discarded and counted") {
   const GpuFindings found = campaign(small.inputs(hardware_thermal));
   CHECK(found.products.empty());
   CHECK(found.kernels.empty());
-  CHECK(found.discarded_points == 6);  // the block, the product, two copies inside, two page-locked
+  CHECK(found.discarded_points ==
+        7);  // the block, two products, two copies inside, two page-locked
   CHECK(found.launch.forward.has_value());
 }
 
@@ -211,6 +219,7 @@ TEST_CASE("Several GPUs measure their collectives, and compute beside one") {
   CHECK(found.collectives[0].times.points().size() == 2);
   REQUIRE(found.beside.size() == 4);  // three of page-locked copies
   CHECK(found.beside[3].other == "all_reduce 2 GPUs 4096 B");
+  CHECK(found.beside_communication.value().kernel == found.beside[3].times.kernel);
   CHECK(found.launch.communication.value() > Time{});
   CHECK(found.launch.communication_ranks == 2);
 }
@@ -336,6 +345,11 @@ TEST_CASE("A profile of a known GPU is the catalogue's with measured curves and 
         {{m, 4096, 4096}, work, Bytes{2 * (2 * m * 4096 + 4096 * 4096)}, time});
     found.kernels["norm"].push_back({Bytes{m * 4096 * 4}, Time{m * 20'000} + 2_us});
   }
+  const models::ExpertsShape experts{.rows = {2100, 1996}, .k = 4096, .n = 4096};
+  found.grouped.push_back(
+      {experts_block(experts, models::ExpertsProduct::forward).operations.front(), 1_ms});
+  found.beside_communication =
+      Beside{.kernel = 100_us, .other = 50_us, .kernel_beside = 107_us, .other_beside = 49_us};
   found.launch.forward = 3_us;
   found.launch.graph = 2_us;
   found.launch.communication = 6_us;
@@ -351,6 +365,10 @@ TEST_CASE("A profile of a known GPU is the catalogue's with measured curves and 
   const Json& gpu = profile.cluster.at("node").at("gpu");
   CHECK(gpu.at("name") == "h200-sxm-141gb");
   CHECK(gpu.at("measured").at("gemm").at("bf16").size() == 5);
+  CHECK(gpu.at("measured").at("grouped_gemm").at("bf16").at(0).at(0) == 2048);  // the mean's rows
+  // 275 us at 500 TFLOP/s and 5 us to begin: 1 ms is 3.57 times that.
+  CHECK(gpu.at("notes").get<std::string>().find(
+            "bf16 products of experts with even rows take 3.5") != std::string::npos);
   CHECK(gpu.at("sustained_share") == 0.9);
   CHECK(gpu.at("sources").at("/gemm/bf16").get<std::string>().find("NVIDIA H200; CUDA 13.0") !=
         std::string::npos);
@@ -366,6 +384,9 @@ TEST_CASE("A profile of a known GPU is the catalogue's with measured curves and 
   const Json points =
       Json::array({Json::array({"4000 B", "2000 ns"}), Json::array({"1000000 B", "20000 ns"})});
   CHECK(gpu.at("measured").at("host_link") == Json{{"to_device", points}, {"from_device", points}});
+  // Quicker beside the other than alone is noise.
+  CHECK(gpu.at("measured").at("beside_communication") ==
+        Json{{"compute", 1.07}, {"communication", 1.0}});
   CHECK(gpu.at("host_link") == "63 GB/s");  // the datasheet's, of which the laws take shares
   CHECK(profile.cluster.at("notes") == "not measured: collectives: there is one GPU.");
 

@@ -60,9 +60,11 @@ TEST_CASE("A calibration reads its tables, shapes and slowdowns") {
     "kernels": {"norm": {"points": [["1 kB", "2 us"], ["4 kB", "8 us"]]},
                 "add": {"overhead": "1 us", "rate": "1 GB/s"}},
     "gemm": {"fp32": [[64, 64, 64, 2.0]]},
+    "grouped_gemm": {"bf16": [[32, 64, 64, 1.5]]},
     "batched": {"fp32": {"compute_share": 0.5, "memory_share": 1, "overhead": "1 us", "corner": 4}},
     "concurrency": [{"ranks": 2, "gemm": 1.2, "memory_bound": 1.5},
                     {"ranks": 4, "gemm": 2.4, "memory_bound": 2.5}],
+    "beside_communication": {"compute": 1.07, "communication": 1.2},
     "host_link": {"to_device": [["1 MB", "20 us"]], "from_device": [["1 MB", "25 us"]]}})");
   const Calibration read = read_calibration(file.root());
   REQUIRE(read.kernel("norm") != nullptr);
@@ -70,7 +72,10 @@ TEST_CASE("A calibration reads its tables, shapes and slowdowns") {
   CHECK(read.kernel("add")->at(3000_B) == 4_us);  // 1 us + 3 kB at 1 GB/s
   CHECK(read.kernel("softmax") == nullptr);
   CHECK(read.gemm.at(DType::fp32).log_ratio({64, 64, 64}) == Approx(std::log(2.0)));
+  CHECK(read.grouped_gemm.at(DType::bf16).log_ratio({32, 64, 64}) == Approx(std::log(1.5)));
   CHECK(read.batched.at(DType::fp32).compute_share == 0.5);
+  CHECK(read.beside_communication.value().compute == 1.07);
+  CHECK(read.beside_communication.value().communication == 1.2);
   CHECK(read.host_link.value().to_device.at(1_MB) == 20_us);
   CHECK(read.host_link.value().from_device.at(1_MB) == 25_us);
 }
@@ -103,6 +108,8 @@ TEST_CASE("What is wrong in a calibration is told with its place") {
         "profile.json:/gemm/fp32/0: expected [m, n, k, measured over curve], found [1,2,3]");
   CHECK(refusal(R"({"concurrency": [{"ranks": 1, "gemm": 1, "memory_bound": 1}]})") ==
         "profile.json:/concurrency/0/ranks: expected an integer from 2 to 65536, found 1");
+  CHECK(refusal(R"({"beside_communication": {"compute": 0.9, "communication": 1}})") ==
+        "profile.json:/beside_communication/compute: expected a number from 1 to 100, found 0.9");
   CHECK(refusal(R"({"host_link": {"to_device": [["1 MB", "20 us"]]}})") ==
         "profile.json:/host_link/from_device: missing");
 }

@@ -90,9 +90,7 @@ class EmulatedDevice final : public CpuDevice {
   static bool is_fp8_product(const models::Operation& op) {
     return is_product(op) && op.dtype == models::DType::fp8;
   }
-  static bool is_product(const models::Operation& op) {
-    return op.kind == models::OpKind::gemm || op.kind == models::OpKind::batched_gemm;
-  }
+  static bool is_product(const models::Operation& op) { return models::is_product(op.kind); }
   static bool is_attention(const models::Operation& op) {
     return op.kind == models::OpKind::attention || op.kind == models::OpKind::attention_backward;
   }

@@ -58,5 +58,23 @@ TEST_CASE("Borrowed curves are counted and each is named once") {
                      "memory-bound curve of a800-sxm-80gb borrowed from a100-sxm-80gb"});
 }
 
+TEST_CASE("What ranks lose by computing and communicating at once is told where it was measured") {
+  hardware::Gpu gpu = hardware::named_gpu("h100-sxm-80gb");
+  Program program = program_of(1024, 4096, 4096, 2048);
+  program.mesh.data = 2;
+  std::vector<std::string> notes;
+  note_beside(gpu, program, notes);
+  CHECK(notes.empty());
+  gpu.calibration.beside_communication = {.compute = 1.07, .communication = 1.2};
+  note_beside(gpu, program, notes);
+  CHECK(notes == std::vector<std::string>{
+                     "compute beside communication and communication beside compute are priced as "
+                     "if alone; measured on h100-sxm-80gb: 1.07 and 1.2 times as long"});
+  notes.clear();
+  program.mesh.data = 1;  // it talks to nobody
+  note_beside(gpu, program, notes);
+  CHECK(notes.empty());
+}
+
 }  // namespace
 }  // namespace orrery::models

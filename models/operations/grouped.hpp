@@ -1,0 +1,33 @@
+#pragma once
+// Products of experts: each has a weight of its own and as many rows as were sent to it. One
+// operation (OpKind::grouped_gemm) holds all of them. Calibration times it and pricing knows it;
+// no lowering emits it yet, as mixtures of experts are not lowered.
+
+#include <cstdint>
+#include <vector>
+
+#include "models/program/block.hpp"
+
+namespace orrery::models {
+
+/// A layer of experts on one rank.
+struct ExpertsShape {
+  std::vector<std::int64_t> rows;  // of each expert, which may have none
+  std::int64_t k = 0, n = 0;       // a weight is [k, n]
+  DType dtype = DType::bf16;
+  DType gradient = DType::fp32;  // of the weights' gradients, which are added to
+
+  std::int64_t all_rows() const;
+};
+
+enum class ExpertsProduct : std::uint8_t { forward, input_gradient, weight_gradient };
+
+/// A block of that one operation, with its operands.
+///   forward          y [rows, n] = x [rows, k] x w [experts, k, n]
+///   input_gradient   dx [rows, k] = dy [rows, n] x w'
+///   weight_gradient  dw [experts, k, n] += x' x dy
+/// Each expert's rows of x and y follow those of the expert before. FLOPs are 2 rows k n.
+/// Errors  no expert: ContractError
+Block experts_block(const ExpertsShape& shape, ExpertsProduct which);
+
+}  // namespace orrery::models

@@ -1,0 +1,54 @@
+#include "models/pricing/grouped.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace orrery::models {
+
+namespace {
+
+constexpr std::int64_t tile_rows = 128;  // of a result
+constexpr std::int64_t tile_depth = 64;  // that a tile sums over at a time
+
+std::int64_t filled_up(std::int64_t rows, std::int64_t tile) {
+  return (rows + tile - 1) / tile * tile;
+}
+
+/// FLOPs of one row of an expert.
+std::int64_t row_flops(const GemmShape& shape) {
+  return 2 * shape.n * (shape.transpose_a ? shape.m : shape.k);
+}
+
+Time one_after_another(const Operation& op, const hardware::Gpu& gpu) {
+  const std::int64_t all = op.gemm.transpose_a ? op.gemm.k : op.gemm.m;
+  Time sum{};
+  for (const std::int64_t rows : op.group_rows) {
+    if (rows == 0) continue;
+    const double share = static_cast<double>(rows) / static_cast<double>(all);
+    const Bytes bytes{std::llround(share * static_cast<double>(op.bytes.count()))};
+    sum += gpu.gemm_time(op.dtype, Flops{row_flops(op.gemm) * rows}, bytes);
+  }
+  return sum;
+}
+
+}  // namespace
+
+Time grouped_time(const Operation& op, const hardware::Gpu& gpu) {
+  if (gpu.generation == hardware::Generation::cpu) return one_after_another(op, gpu);
+  const std::int64_t tile = op.gemm.transpose_a ? tile_depth : tile_rows;
+  std::int64_t rows = 0;
+  for (const std::int64_t each : op.group_rows) rows += filled_up(each, tile);
+  return gpu.gemm_time(op.dtype, Flops{row_flops(op.gemm) * rows}, op.bytes);
+}
+
+hardware::GemmShape mean_product(const Operation& op) {
+  const auto experts = static_cast<std::int64_t>(op.group_rows.size());
+  const auto mean = [&](std::int64_t rows) {
+    return std::max<std::int64_t>(1, (rows + experts / 2) / std::max<std::int64_t>(1, experts));
+  };
+  const GemmShape& s = op.gemm;
+  if (s.transpose_a) return {s.m, s.n, mean(s.k)};
+  return {mean(s.m), s.n, s.k};
+}
+
+}  // namespace orrery::models
