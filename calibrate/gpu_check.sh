@@ -101,10 +101,11 @@ if ! why=$(timeout 60 "$orrery" calibrate --backend cuda --budget 1s --widest 12
   fi
 fi
 
-gpu=unknown driver=unknown
+gpu=unknown driver=unknown capability=0
 if command -v nvidia-smi >/dev/null; then
   gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1) || gpu=unknown
   driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -n 1) || true
+  capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1) || true
 fi
 profile=$out/gpu.json
 for word in ${gpu,,}; do
@@ -142,6 +143,10 @@ execute() {
     "$out/$plan.measured.trace.json"
 }
 plans=(gpt-1gpu llama-1b-1gpu gpt-dp2-1gpu gpt-graphs-1gpu)
+# From compute capability 8.9 on GPUs multiply in fp8.
+if [[ $(awk -v of="${capability:-0}" 'BEGIN { print of >= 8.9 }') == 1 ]]; then
+  plans+=(llama-1b-fp8-1gpu)
+fi
 for plan in "${plans[@]}"; do execute "$plan" 8; done
 # Where cuDNN's attention ran, our own kernels in its place: measured alone, for the profile is of
 # what was calibrated.

@@ -144,7 +144,8 @@ Json gpu_json(const Findings& findings, int ranks, std::vector<CurveCard>& cards
   gpu["dense_peak"] = {{"fp32", spelled(roof.peak)},
                        {"fp64", spelled(FlopRate{roof.peak.count() / 2})},
                        {"bf16", spelled(roof.peak)},
-                       {"fp16", spelled(roof.peak)}};
+                       {"fp16", spelled(roof.peak)},
+                       {"fp8", spelled(roof.peak)}};
   gpu["memory"] = fmt::format("{} B", findings.machine.memory.count() / ranks);
   gpu["memory_bandwidth"] = spelled(roof.memory);
   gpu["gemm"] = {{"fp32", curve_json(gemm.curve)}};
@@ -155,7 +156,8 @@ Json gpu_json(const Findings& findings, int ranks, std::vector<CurveCard>& cards
   gpu["sources"] = {{"", source_line(findings.machine)},
                     {"/dense_peak/fp64", "half of fp32: vectors of half as many elements"},
                     {"/dense_peak/bf16", "computed in fp32, rounded when stored"},
-                    {"/dense_peak/fp16", "computed in fp32, rounded when stored"}};
+                    {"/dense_peak/fp16", "computed in fp32, rounded when stored"},
+                    {"/dense_peak/fp8", "computed in fp32, rounded when stored"}};
   put_grouped(gpu, findings, cards);
   return gpu;
 }

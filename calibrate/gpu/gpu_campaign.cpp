@@ -62,7 +62,7 @@ class GpuCampaign {
     product.kind = OpKind::gemm;
     product.dtype = models::DType::fp8;
     const std::string why = device.refusal(product);
-    if (!why.empty()) found_.missing.push_back("fp8: " + why);
+    if (!why.empty()) found_.missing.push_back(why);
   }
 
   void measure_launches(QueueBench& bench) {

@@ -127,7 +127,10 @@ class GpuFile {
     if (!read_.peak(format)) gpu_["dense_peak"][word] = spelled(under.peak);
     gpu_["gemm"][word] = curve_json(fit.curve);
     gpu_["measured"]["gemm"][word] = ratios_json(fit.residuals);
-    gpu_["sources"]["/gemm/" + word] = source_;
+    const bool narrow = format == hardware::DType::fp8;
+    gpu_["sources"]["/gemm/" + word] =
+        narrow ? source_ + "; with what quantises weights and turns operands in each product"
+               : source_;
     cards_.push_back({"gemm " + word, points.size(), fit.leave_out_error_pct});
   }
 

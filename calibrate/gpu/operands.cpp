@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "executor/cpu/fp8.hpp"
 #include "executor/errors.hpp"
 #include "executor/grouped.hpp"
 #include "executor/half.hpp"
@@ -59,6 +60,10 @@ double value_at(DType dtype, const std::byte* bytes) {
   }
 }
 
+// Of 8 bits: codes of e4m3 from 0.5 to 1.375, of e5m2 from 0.125 to 0.875, under this scale.
+constexpr unsigned first_code = 0x30, fp8_codes = 12;
+constexpr float fp8_inverse = 0x1p-4F;
+
 /// The same numbers in every run and on every machine.
 class Draw {
  public:
@@ -69,6 +74,45 @@ class Draw {
 
  private:
   std::uint64_t state_ = 1;
+};
+
+Bytes room_on_device(const Operand& operand) {
+  return std::max(Bytes{executor::room_of(operand)}, Bytes{64});
+}
+
+/// A period of an operand as the product sees it; in fp8 its format follows from the product, and
+/// what is stored in another is rounded on the way.
+class Multiplied {
+ public:
+  Multiplied(const View& view, const Operation& product, std::size_t read)
+      : numbers_(static_cast<std::size_t>(std::min(Pattern::period, view.elements()))) {
+    const Pattern stored{view.dtype, Numbers::both_signs, 1};
+    const auto count = static_cast<std::int64_t>(numbers_.size());
+    if (view.dtype == DType::fp8) {
+      decode(stored, executor::fp8_read(product, read));
+      return;
+    }
+    for (std::size_t i = 0; i < numbers_.size(); ++i) {
+      numbers_[i] = static_cast<float>(stored.at(static_cast<std::int64_t>(i)));
+    }
+    if (product.dtype != DType::fp8) return;
+    executor::cpu::round_to_fp8(numbers_.data(), count, executor::fp8_read(product, read));
+  }
+
+  double at(std::int64_t index) const {
+    return numbers_[static_cast<std::size_t>(index % Pattern::period)];
+  }
+
+ private:
+  void decode(const Pattern& stored, executor::Fp8 format) {
+    std::vector<std::byte> bytes = stored.bytes();
+    const auto count = static_cast<std::int64_t>(numbers_.size());
+    bytes.resize(static_cast<std::size_t>(executor::fp8_scale_offset(count)));
+    append(bytes, fp8_inverse);
+    executor::cpu::decode({bytes.data(), DType::fp8, {1, 1, count}}, format, numbers_.data());
+  }
+
+  std::vector<float> numbers_;
 };
 
 /// From one copy of the pattern to as many as fit, each copy as long as all before it.
@@ -112,6 +156,13 @@ Pattern::Pattern(DType dtype, Numbers numbers, std::int64_t tokens) : dtype_{dty
       case DType::int32:
         append(bytes_, static_cast<std::int32_t>(token));
         break;
+      case DType::fp8: {
+        const double magnitude = std::abs(2 * share - 1);
+        const bool negative = numbers == Numbers::both_signs && share < 0.5;
+        const unsigned code = first_code + static_cast<unsigned>(magnitude * fp8_codes) % fp8_codes;
+        append(bytes_, static_cast<std::uint8_t>(negative ? code | 0x80U : code));
+        break;
+      }
       default:
         append(bytes_, std::uint8_t{0});
     }
@@ -137,10 +188,13 @@ Operands::Operands(executor::Device& device, const models::Block& block, int cop
   try {
     for (auto& copy : views_) {
       for (const Operand& operand : block.operands) {
-        const Bytes size = std::max(operand.bytes(), Bytes{64});
+        const Bytes size = room_on_device(operand);
         copy.push_back(
             {.data = device.allocate(size), .dtype = operand.dtype, .shape = operand.shape});
         fill(device, copy.back().data, size, pattern_of(operand.dtype));
+        if (operand.dtype != DType::fp8) continue;
+        auto* inverse = reinterpret_cast<std::byte*>(executor::fp8_inverse_scale(copy.back()));
+        device.write(&fp8_inverse, inverse, Bytes{sizeof fp8_inverse});
       }
     }
   } catch (...) {
@@ -174,7 +228,7 @@ void Operands::run(const Operation& op, int copy, const models::Model& model) co
 
 Bytes footprint(const models::Block& block) {
   Bytes sum{};
-  for (const Operand& each : block.operands) sum += std::max(each.bytes(), Bytes{64});
+  for (const Operand& each : block.operands) sum += room_on_device(each);
   return sum;
 }
 
@@ -235,7 +289,7 @@ void check_product(executor::Device& device, const models::Block& block, const O
   const View& a = operands.view(0, op.reads[0]);
   const View& b = operands.view(0, op.reads[1]);
   const View& out = operands.view(0, op.writes[0]);
-  const Pattern in_a{a.dtype, Numbers::both_signs, 1}, in_b{b.dtype, Numbers::both_signs, 1};
+  const Multiplied in_a{a, op, 0}, in_b{b, op, 1};
   const Pattern before{out.dtype, Numbers::both_signs, 1};
   operands.run(op, 0, model);
   device.finish();

@@ -47,6 +47,8 @@ constexpr GpuCase whole[] = {
     {"gpt", 2048, 16, 16, 0, 2048, 1, 1, 8192, "bf16", Attention::unfused},
     {"gpt", 1024, 16, 16, 0, 512, 2, 1, 8192, "fp32", Attention::unfused},
     {"gpt", 1024, 16, 16, 0, 1024, 4, 1, 8192, "fp16"},
+    {"llama", 1024, 16, 4, 2816, 1024, 1, 1, 8192, "fp8"},
+    {"llama", 4096, 32, 8, 14336, 4096, 1, 1, 8192, "fp8"},
 };
 
 /// Their products alone are timed, forward, input gradient and weight gradient; many are one
@@ -73,6 +75,11 @@ constexpr GpuCase products[] = {
     {"llama", 2048, 16, 16, 5632, 4096, 1, 1, 32768, "tf32"},
     {"llama", 4096, 32, 8, 14336, 4096, 1, 1, 32768, "tf32"},
     {"llama", 2048, 16, 16, 5632, 2048, 1, 1, 32768, "fp32"},
+    {"llama", 128, 2, 2, 384, 64, 1, 1, 512, "fp8"},
+    {"llama", 2048, 16, 16, 5632, 2048, 1, 1, 32768, "fp8"},
+    {"llama", 4096, 32, 8, 14336, 8192, 1, 1, 32768, "fp8"},
+    {"llama", 8192, 64, 8, 28672, 4096, 1, 8, 32768, "fp8"},
+    {"llama", 8192, 64, 8, 28672, 8192, 1, 4, 32768, "fp8"},
 };
 
 /// Their attention alone: lengths 512 to 16384, heads of 64 and 128, groups of queries.

@@ -272,6 +272,46 @@ TEST_CASE("A product is compared before it is timed, in both layouts") {
   }
 }
 
+// Of a rank: out = a w, da = dout w' and dw += a' dout, a in e4m3 and dout in e5m2.
+TEST_CASE("A product in fp8 is compared with what its bytes mean, whichever format they are in") {
+  using models::DType;
+  Small small;
+  for (const int which : {0, 1, 2}) {
+    Block block = small.product;
+    Operation& op = block.operations[0];
+    op.dtype = DType::fp8;
+    op.pass = which == 0 ? models::Pass::forward : models::Pass::backward;
+    op.gemm.transpose_b = which == 1;
+    op.gemm.transpose_a = op.gemm.accumulate = which == 2;
+    block.operands[0].dtype = DType::fp8;
+    block.operands[1].dtype = which == 2 ? DType::fp8 : DType::bf16;
+    if (which == 1) block.operands[1].shape = {1, 4, 6};
+    if (which == 2) block.operands[0].shape = {1, 6, 8};
+    CHECK(footprint(block) == Bytes{which == 2 ? 128 + 128 + 128 : 128 + 64 + 128});
+    executor::CpuDevice device;
+    const Operands operands{device, block, 1, Numbers::both_signs, 1};
+    CHECK_NOTHROW(check_product(device, block, operands, small.model));
+    op.pass = which == 0 ? models::Pass::backward : models::Pass::forward;
+    const Block other = block;  // multiplied in other formats than it is compared in
+    op.pass = which == 0 ? models::Pass::forward : models::Pass::backward;
+    class Other final : public executor::CpuDevice {
+     public:
+      explicit Other(const Operation& op) : op_{op} {}
+      void run(const executor::Kernel& kernel) override {
+        executor::Kernel changed = kernel;
+        changed.operation = &op_;
+        CpuDevice::run(changed);
+      }
+
+     private:
+      const Operation& op_;
+    } wrong{other.operations[0]};
+    const Operands others{wrong, block, 1, Numbers::both_signs, 1};
+    CHECK_THROWS_WITH(check_product(wrong, block, others, small.model),
+                      Catch::Matchers::Contains("is right: not timed"));
+  }
+}
+
 TEST_CASE("Operands repeat one known sequence, whatever their length") {
   executor::CpuDevice device;
   Block block;
@@ -343,6 +383,8 @@ TEST_CASE("A profile of a known GPU is the catalogue's with measured curves and 
     const Time time = from_seconds(static_cast<double>(work.count()) / 500e12) + 5_us;
     found.products[models::DType::bf16].push_back(
         {{m, 4096, 4096}, work, Bytes{2 * (2 * m * 4096 + 4096 * 4096)}, time});
+    found.products[models::DType::fp8].push_back(
+        {{m, 4096, 4096}, work, Bytes{m * (4096 + 2 * 4096) + 2 * 4096 * 4096}, time});
     found.kernels["norm"].push_back({Bytes{m * 4096 * 4}, Time{m * 20'000} + 2_us});
   }
   const models::ExpertsShape experts{.rows = {2100, 1996}, .k = 4096, .n = 4096};
@@ -369,6 +411,10 @@ TEST_CASE("A profile of a known GPU is the catalogue's with measured curves and 
   // 275 us at 500 TFLOP/s and 5 us to begin: 1 ms is 3.57 times that.
   CHECK(gpu.at("notes").get<std::string>().find(
             "bf16 products of experts with even rows take 3.5") != std::string::npos);
+  CHECK(gpu.at("measured").at("gemm").at("fp8").size() == 5);
+  CHECK_THAT(gpu.at("sources").at("/gemm/fp8").get<std::string>(),
+             Catch::Matchers::EndsWith("; with what quantises weights and turns operands in each "
+                                       "product"));
   CHECK(gpu.at("sustained_share") == 0.9);
   CHECK(gpu.at("sources").at("/gemm/bf16").get<std::string>().find("NVIDIA H200; CUDA 13.0") !=
         std::string::npos);
@@ -399,6 +445,7 @@ TEST_CASE("A profile of a known GPU is the catalogue's with measured curves and 
   CHECK(read.gpu().calibration.kernel("norm") != nullptr);
   CHECK(read.gpu().calibration.host_link.value().from_device.at(1_MB) == 20_us);
   CHECK(read.gpu().gemm.at(models::DType::bf16).origin.borrowed.empty());
+  CHECK(read.gpu().gemm.at(models::DType::fp8).origin.borrowed.empty());
 }
 
 TEST_CASE("A profile names the attention that ran") {
