@@ -112,6 +112,20 @@ def test_the_cut_does_not_change_the_losses(model):
     assert threads["fabric"] == "threads"
 
 
+def test_fp8_is_trained_and_predicted_on_the_processor(model):
+    bf16 = PLAN.replace("fp32", "bf16")
+    fp8 = PLAN.replace("fp32", "fp8")
+    wide, narrow = (execute(model, "--steps", "5", plan=plan) for plan in (bf16, fp8))
+    # Steps of 2^-3 and 2^-2 in the products of two layers; the losses of five steps feel less.
+    assert losses(narrow) == pytest.approx(losses(wide), rel=1e-2)
+    assert losses(narrow) != losses(wide)
+    # A core computes fp8 at fp32's peak and quantises beside it: no faster than bf16.
+    assert narrow["predicted_step_time_s"] > wide["predicted_step_time_s"]
+    cut = outcome(line(model, plan=fp8.replace("tensor=1", "tensor=2,sequence=true")))
+    assert cut.returncode == 70
+    assert "cannot execute fp8 under sequence parallelism" in cut.stderr
+
+
 def test_a_resumed_run_gives_the_losses_of_one_that_was_not_interrupted(model, tmp_path):
     whole = losses(execute(model, "--steps", "6", "--ranks", "2"))
     folder = str(tmp_path / "checkpoint")
