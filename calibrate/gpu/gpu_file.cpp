@@ -1,0 +1,254 @@
+#include "calibrate/gpu/gpu_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+#include "calibrate/fit/minimise.hpp"
+#include "calibrate/spelled.hpp"
+#include "hardware/catalogue.hpp"
+
+namespace orrery::calibrate {
+
+namespace {
+
+double rate_of(const ProductPoint& point) {
+  return static_cast<double>(point.work.count()) / seconds(point.time);
+}
+
+/// Behind a source: whose kernels the curve is of.
+std::string attention_words(const executor::FusedAttention& of) {
+  if (of.by_library == 0) return "the executor's own kernels";
+  if (of.by_own == 0) return of.library;
+  return fmt::format("{} in {} of {} shapes, the executor's own kernels in the others", of.library,
+                     of.by_library, of.by_library + of.by_own);
+}
+
+/// Its curves replaced by measured ones.
+class GpuFile {
+ public:
+  GpuFile(const GpuFindings& findings, Json base, std::vector<CurveCard>& cards)
+      : findings_{findings},
+        gpu_(std::move(base)),
+        cards_{cards},
+        source_{gpu_source(findings)},
+        read_{read_back()} {}
+
+  Json write() {
+    for (const auto& [format, points] : findings_.products) put_products(format, points);
+    for (const auto& [format, points] : findings_.batched) put_batched(format, points);
+    put_grouped();
+    put_attention();
+    put_kernels();
+    put_host_link();
+    put_beside_communication();
+    put_load();
+    gpu_["notes"] = notes();
+    return std::move(gpu_);
+  }
+
+ private:
+  /// As it stands by now.
+  hardware::Gpu read_back() const {
+    const Document document = Document::from(gpu_, "the catalogue's GPU");
+    return hardware::read_gpu(document.root());
+  }
+
+  Roof roof(hardware::DType format, const std::vector<ProductPoint>& points) const {
+    return {.peak = read_.peak(format).value_or(fastest(points)), .memory = read_.memory_bandwidth};
+  }
+
+  void put_products(hardware::DType format, const std::vector<ProductPoint>& points) {
+    const std::string word{hardware::name(format)};
+    const Roof under = roof(format, points);
+    const ProductFit fit = fit_products(points, under);
+    if (!read_.peak(format)) gpu_["dense_peak"][word] = spelled(under.peak);
+    gpu_["gemm"][word] = curve_json(fit.curve);
+    gpu_["measured"]["gemm"][word] = ratios_json(fit.residuals);
+    const bool narrow = format == hardware::DType::fp8;
+    gpu_["sources"]["/gemm/" + word] =
+        narrow ? source_ + "; with what quantises weights and turns operands in each product"
+               : source_;
+    cards_.push_back({"gemm " + word, points.size(), fit.leave_out_error_pct});
+  }
+
+  void put_batched(hardware::DType format, const std::vector<ProductPoint>& points) {
+    const std::string word{hardware::name(format)};
+    const ProductFit fit = fit_products(points, roof(format, points));
+    gpu_["measured"]["batched"][word] = curve_json(fit.curve);
+    gpu_["measured"]["batched_gemm"][word] = ratios_json(fit.residuals);
+    cards_.push_back({"batched_gemm " + word, points.size(), fit.leave_out_error_pct});
+  }
+
+  /// Against the curves that plain products have by now.
+  void put_grouped() {
+    for (const auto& [format, fit] : fit_grouped(findings_.grouped, read_back())) {
+      const std::string word{hardware::name(format)};
+      gpu_["measured"]["grouped_gemm"][word] = ratios_json(fit.residuals);
+      cards_.push_back({"grouped_gemm " + word, fit.residuals.size(), {}});
+      if (fit.even > 0) grouped_notes_ += grouped_note(word, "even rows", fit.even);
+      if (fit.skewed > 0) grouped_notes_ += grouped_note(word, "rows by Zipf's law", fit.skewed);
+    }
+  }
+
+  static std::string grouped_note(const std::string& format, const char* rows, double ratio) {
+    return fmt::format(
+        "{} products of experts with {} take {:.2f} times as long as one product of as many "
+        "FLOPs. ",
+        format, rows, ratio);
+  }
+
+  void put_attention() {
+    if (findings_.attention.empty()) return;
+    const auto peak = read_.peak(hardware::DType::bf16);
+    if (!peak) return;
+    const AttentionFit fit = fit_attention(findings_.attention, *peak);
+    const std::string name = attention_name(findings_.fused);
+    gpu_["attention"][name] = {{"share_64", digits(fit.curve.share_64)},
+                               {"share_128", digits(fit.curve.share_128)},
+                               {"half_length", digits(fit.curve.half_length)},
+                               {"causal_penalty", digits(fit.curve.causal_penalty)},
+                               {"backward_ratio", digits(fit.curve.backward_ratio)}};
+    gpu_["sources"]["/attention/" + name] = source_ + "; " + attention_words(findings_.fused);
+    cards_.push_back({"attention, fused", findings_.attention.size(), fit.leave_out_error_pct});
+  }
+
+  /// The kinds, each with its better form, and a line through all of them for what has none.
+  void put_kernels() {
+    std::vector<KernelPoint> all;
+    for (const auto& [kind, points] : findings_.kernels) {
+      const KernelFit fit = fit_kernel(points);
+      gpu_["measured"]["kernels"][kind] = kernel_json(fit.curve);
+      cards_.push_back({kind, fit.sizes, fit.leave_out_error_pct});
+      if (kind.find('>') == std::string::npos) all.insert(all.end(), points.begin(), points.end());
+    }
+    if (all.empty()) return;
+    gpu_["sources"]["/measured"] = source_;
+    const KernelFit usual = fit_kernel(all);
+    constexpr Bytes large{256 << 20};
+    const Time small = usual.curve.at(Bytes{1});
+    const double rate = static_cast<double>(large.count()) /
+                        std::max(1e-12, seconds(usual.curve.at(large) - small));
+    const double share = std::clamp(rate / read_.memory_bandwidth.count(), 1e-6, 1.0);
+    gpu_["memory_bound"] = {{"memory_share", digits(share)}, {"overhead", spelled(small)}};
+    gpu_["sources"]["/memory_bound"] = source_;
+  }
+
+  /// Page-locked copies by size. The datasheet's link stays where the catalogue has one, as the
+  /// laws of collectives over PCIe are shares of it.
+  void put_host_link() {
+    double slower = 0;
+    for (const char* word : {"to_device", "from_device"}) {
+      const bool to = std::string_view{word} == "to_device";
+      const char* way = to ? "to the device, page-locked" : "from the device, page-locked";
+      std::map<Bytes, Time> points;
+      for (const CopyPoint& each : findings_.copies) {
+        if (each.way == way) points[each.size] = each.time;
+      }
+      if (points.empty()) return;
+      gpu_["measured"]["host_link"][word] =
+          points_of(hardware::SizeTable{{points.begin(), points.end()}});
+      const double rate = best_copy(way);
+      slower = slower > 0 ? std::min(slower, rate) : rate;
+    }
+    gpu_["sources"]["/measured"] = source_;
+    if (read_.host_link.count() > 0) return;
+    gpu_["host_link"] = spelled(Bandwidth{slower});
+    gpu_["sources"]["/host_link"] = source_ + ", the slower way of the largest page-locked copies";
+  }
+
+  /// Only of GPUs that talk to each other: a copy that stands for it says nothing of NCCL's
+  /// kernels.
+  void put_beside_communication() {
+    if (!findings_.beside_communication) return;
+    const Beside& of = *findings_.beside_communication;
+    const auto longer = [](Time beside, Time alone) {
+      return digits(std::clamp(ratio(beside, alone), 1.0, 100.0));
+    };
+    gpu_["measured"]["beside_communication"] = {
+        {"compute", longer(of.kernel_beside, of.kernel)},
+        {"communication", longer(of.other_beside, of.other)}};
+    gpu_["sources"]["/measured"] = source_;
+  }
+
+  /// Bytes a second of the best size, one way; 0: none was measured.
+  double best_copy(std::string_view way) const {
+    double best = 0;
+    for (const CopyPoint& each : findings_.copies) {
+      if (each.way != way) continue;
+      best = std::max(best, static_cast<double>(each.size.count()) / seconds(each.time));
+    }
+    return best;
+  }
+
+  /// Formats without a product measured are priced with what a load of seconds kept of the rate.
+  void put_load() {
+    if (!findings_.load) return;
+    const double kept = ratio(findings_.load->at_first, findings_.load->at_last);
+    gpu_["sustained_share"] = digits(std::clamp(kept, 0.1, 1.0));
+    gpu_["sources"]["/sustained_share"] =
+        fmt::format("{}: {} for seconds, {} at first, {} at last", source_, findings_.load->what,
+                    format(findings_.load->at_first), format(findings_.load->at_last));
+  }
+
+  std::string notes() const {
+    std::string text;
+    if (findings_.load && findings_.load->conditions.readings > 0) {
+      const Conditions& of = findings_.load->conditions;
+      text += fmt::format(
+          "under load {:.0f} MHz (at the least {:.0f}), {:.0f} W (at the most "
+          "{:.0f}), capped by power in {:.0f} % of looks. ",
+          of.processor.count() / 1e6, of.slowest_processor.count() / 1e6, of.power.count(),
+          of.most_power.count(), 100 * of.power_capped);
+    } else {
+      text += "clocks and power under load: unknown. ";
+    }
+    text += grouped_notes_;
+    for (const NamedBeside& each : findings_.beside) {
+      text += fmt::format("{} takes {:.2f} times as long beside {}, which takes {:.2f} times. ",
+                          each.kernel, ratio(each.times.kernel_beside, each.times.kernel),
+                          each.other, ratio(each.times.other_beside, each.times.other));
+    }
+    for (const char* way : {"to the device", "from the device"}) {
+      const double pageable = best_copy(way);
+      const double locked = best_copy(fmt::format("{}, page-locked", way));
+      if (pageable > 0) text += fmt::format("pageable memory {}: {:.3g} GB/s", way, pageable / 1e9);
+      if (locked > 0) text += fmt::format(", page-locked: {:.3g} GB/s", locked / 1e9);
+      if (pageable > 0) text += ". ";
+    }
+    text.pop_back();
+    return text;
+  }
+
+  const GpuFindings& findings_;
+  Json gpu_;
+  std::vector<CurveCard>& cards_;
+  std::string source_;
+  hardware::Gpu read_;  // before anything is replaced
+  std::string grouped_notes_;
+};
+
+}  // namespace
+
+Json measured_gpu(const GpuFindings& findings, Json base, std::vector<CurveCard>& cards) {
+  return GpuFile{findings, std::move(base), cards}.write();
+}
+
+std::string gpu_source(const GpuFindings& findings) {
+  return fmt::format("calibrated {} on {}; {}; {}; {}", findings.machine.date, findings.gpu.name,
+                     findings.gpu.versions, findings.machine.processor, findings.machine.system);
+}
+
+const char* attention_name(const executor::FusedAttention& of) {
+  return of.by_library > 0 && of.by_own == 0 ? "cudnn" : "orrery";
+}
+
+FlopRate fastest(const std::vector<ProductPoint>& points) {
+  double best = 0;
+  for (const ProductPoint& each : points) best = std::max(best, rate_of(each));
+  return FlopRate{best};
+}
+
+}  // namespace orrery::calibrate
