@@ -64,6 +64,17 @@ void note_beside(const hardware::Gpu& gpu, const Program& program,
             assumptions);
 }
 
+void note_stored_fp8(const hardware::Gpu& gpu, const Program& program,
+                     std::vector<std::string>& assumptions) {
+  const bool stored = gpu.generation == hardware::Generation::cpu;
+  if (!stored || program.plan.precision != Precision::fp8) return;
+  note_once(
+      fmt::format("fp8 products of {} priced as fp32's: it computes in fp32, and quantising a "
+                  "weight in each product, which may take longer, has no price",
+                  gpu.name),
+      assumptions);
+}
+
 void note_shapes(const hardware::Gpu& gpu, const Program& program, const Software& software,
                  std::vector<std::string>& assumptions) {
   std::map<DType, Reach> formats;

@@ -25,4 +25,8 @@ void note_shapes(const hardware::Gpu& gpu, const Program& program, const Softwar
 void note_beside(const hardware::Gpu& gpu, const Program& program,
                  std::vector<std::string>& assumptions);
 
+/// A processor stores fp8 and computes in fp32.
+void note_stored_fp8(const hardware::Gpu& gpu, const Program& program,
+                     std::vector<std::string>& assumptions);
+
 }  // namespace orrery::models

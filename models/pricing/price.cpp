@@ -262,6 +262,7 @@ PricedProgram price_program(const Program& program, const hardware::Cluster& clu
   note_shapes(cluster.gpu(), program, software, assumptions);
   note_tables(program, cluster, assumptions);
   note_beside(cluster.gpu(), program, assumptions);
+  note_stored_fp8(cluster.gpu(), program, assumptions);
   if (program.plan.cuda_graphs && !software.host.graph_launch) {
     assumptions.push_back(
         "/software/host/graph_launch: 2.5 us and 1 ns an operation taken, NVIDIA's figures for "

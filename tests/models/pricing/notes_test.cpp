@@ -76,5 +76,22 @@ TEST_CASE("What ranks lose by computing and communicating at once is told where 
   CHECK(notes.empty());
 }
 
+TEST_CASE("A processor's fp8 is told to be priced as fp32, a GPU's is not") {
+  Program program = program_of(1024, 4096, 4096, 2048);
+  program.plan.precision = Precision::fp8;
+  std::vector<std::string> notes;
+  note_stored_fp8(hardware::named_gpu("h100-sxm-80gb"), program, notes);
+  CHECK(notes.empty());
+  const hardware::Gpu processor = hardware::named_gpu("cpu-core");
+  note_stored_fp8(processor, program, notes);
+  CHECK(notes == std::vector<std::string>{
+                     "fp8 products of cpu-core priced as fp32's: it computes in fp32, and "
+                     "quantising a weight in each product, which may take longer, has no price"});
+  notes.clear();
+  program.plan.precision = Precision::bf16;
+  note_stored_fp8(processor, program, notes);
+  CHECK(notes.empty());
+}
+
 }  // namespace
 }  // namespace orrery::models
