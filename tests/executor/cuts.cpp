@@ -1,5 +1,7 @@
 #include "tests/executor/cuts.hpp"
 
+#include <catch2/catch.hpp>
+
 namespace orrery::executor {
 
 using models::Model;
@@ -111,6 +113,16 @@ std::vector<Cut> cuts() {
     p.zero = Zero::one;
   });
   return all;
+}
+
+void check_bits(const Outcome& many, const Outcome& reference) {
+  CHECK(same_bits(many.parameters, reference.parameters));
+  CHECK(same_bits(many.first, reference.first));
+  CHECK(same_bits(many.second, reference.second));
+  for (std::size_t step = 0; step < 3; ++step) {
+    CHECK(many.steps[step].ring_loss == reference.steps[step].ring_loss);
+    CHECK(many.steps[step].ring_norm == reference.steps[step].ring_norm);
+  }
 }
 
 }  // namespace orrery::executor

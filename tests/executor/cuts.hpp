@@ -25,5 +25,7 @@ Cut cut(std::string name, models::Model model, Change change) {
 std::vector<Cut> cuts();
 /// Three steps of the same model, batch and arithmetic on one rank, in one micro-batch.
 const Outcome& reference(const Cut& cut, Arithmetic arithmetic);
+/// State, losses and norms of three steps in the ring are the reference's, bit by bit.
+void check_bits(const Outcome& many, const Outcome& reference);
 
 }  // namespace orrery::executor
