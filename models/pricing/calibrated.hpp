@@ -14,8 +14,7 @@ namespace orrery::models {
 ///   gemm          curve(2mnk, bytes) * ratio(m, n, k)
 ///   batched_gemm  batch * curve(2mnk, bytes / batch) * ratio(m, n, k): one product after another
 ///   grouped_gemm  its rule (grouped.hpp) * ratio(mean rows of an expert, n, k)
-///   others        the kind's table at the operation's bytes, of as many operands where there is
-///   one
+///   others        the kind's table at the operation's bytes, of as many operands if there is one
 std::optional<Time> calibrated_time(const Operation& op, const hardware::Gpu& gpu);
 
 /// "add 3>1", "activation gelu 1>1": a kind with the operands that it reads and writes. Another
