@@ -1,6 +1,7 @@
 #pragma once
 // Libraries of this project that are loaded when a run wants them, so that a machine without MPI or
-// CUDA runs everything else.
+// CUDA runs everything else. What is loaded runs with our rights: only files that lie with the
+// program and belong to its owner or to root, never what the loader's own search finds.
 
 #include <cstdint>
 #include <string>
@@ -9,8 +10,7 @@
 
 namespace orrery::executor {
 
-/// Where a module is looked for: beside the program, above it, in the lib folder beside its own,
-/// then by the system's rules.
+/// Where a module is looked for: in the program's folder, then in ../lib/orrery of that.
 std::vector<std::string> module_paths(std::string_view file);
 
 /// Who sees a module's symbols: itself, or also what is loaded after it.
@@ -19,7 +19,7 @@ enum class Symbols : std::uint8_t { own, global };
 struct Module {
   void* handle = nullptr;  // nothing: it cannot be used
   bool there = false;      // a file of its name is
-  std::string why;         // it does not load, in the loader's words
+  std::string why;         // it does not load, in the loader's words or ours
 };
 
 /// Never unloaded: such libraries leave threads and handlers behind.

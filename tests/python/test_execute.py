@@ -288,7 +288,7 @@ GROUPS = {
 @pytest.mark.parametrize("plan", GROUPS.values(), ids=GROUPS.keys())
 def test_mpirun_chooses_mpi(model, plan):
     beside = Path(COMMAND).resolve().parent
-    modules = [beside / "liborrery_mpi.so", beside.parent / "lib" / "liborrery_mpi.so"]
+    modules = [beside / "liborrery_mpi.so", beside.parent / "lib" / "orrery" / "liborrery_mpi.so"]
     if shutil.which("mpirun") is None or not any(each.exists() for each in modules):
         pytest.skip("there is no mpirun, or no liborrery_mpi.so")
     mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2"]
