@@ -25,6 +25,7 @@ class FrameWriter {
     frame_.append(value);
     return *this;
   }
+  const std::string& bytes() const { return frame_; }
   /// With its length before it.
   std::string framed() const { return FrameWriter{}.number(frame_.size(), 4).frame_ + frame_; }
 
@@ -54,6 +55,8 @@ class FrameReader {
     return value;
   }
   bool whole() const { return whole_; }
+  /// Whole, and nothing is left.
+  bool at_end() const { return whole_ && rest_.empty(); }
 
  private:
   std::uint64_t fail() {

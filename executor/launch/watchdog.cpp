@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "executor/launch/frame.hpp"
-
 namespace orrery::executor {
 
 namespace {
@@ -15,28 +13,11 @@ constexpr std::string_view abort_key = "abort";
 constexpr std::chrono::milliseconds look_every{100};
 constexpr std::chrono::seconds to_join{30};
 
-std::string text_of_verdict(const Verdict& verdict) {
-  return FrameWriter{}
-      .number(static_cast<std::uint64_t>(verdict.code), 4)
-      .number(static_cast<std::uint64_t>(verdict.teller), 4)
-      .text(verdict.why)
-      .framed();
-}
-
-Verdict verdict_of(std::string_view text) {
-  FrameReader reader{text.substr(std::min<std::size_t>(4, text.size()))};
-  Verdict verdict;
-  verdict.code = static_cast<Exit>(reader.number(4));
-  verdict.teller = static_cast<int>(reader.number(4));
-  verdict.why = reader.text();
-  return verdict;
-}
-
 /// Who is killed cannot tell it.
 LastWill will_of(int rank) {
   return {std::string{abort_key},
-          text_of_verdict({Exit::peer_failed, 0,
-                           fmt::format("rank {} vanished: killed, or its machine is lost", rank)})};
+          text_of(Verdict{Exit::peer_failed, 0,
+                          fmt::format("rank {} vanished: killed, or its machine is lost", rank)})};
 }
 
 std::string beat_key(int rank) {
@@ -83,11 +64,15 @@ Verdict Watchdog::fail(Exit code, const std::string& why) {
   return *verdict();
 }
 
+Verdict Watchdog::read(const std::string& written) const {
+  return parse_verdict(written, ranks_).value_or(unreadable_verdict());
+}
+
 /// The first verdict that was written is everybody's.
 Verdict Watchdog::agree(const Verdict& verdict) {
   const std::lock_guard guard{store_lock_};
   try {
-    return verdict_of(store_.first(abort_key, text_of_verdict(verdict)));
+    return read(store_.first(abort_key, text_of(verdict)));
   } catch (const RunFailure&) {  // rank 0 is lost: rank 1 speaks for those who are left
     return {verdict.code, rank_ == 0 ? 0 : 1, verdict.why};
   }
@@ -143,7 +128,7 @@ void Watchdog::look() {
       store_.set(beat_key(rank_), own_beat());
       found = store_.find(abort_key);
     }
-    if (found) return pronounce(verdict_of(*found));
+    if (found) return pronounce(read(*found));
     if (rank_ == 0) look_at_others();
   } catch (const RunFailure& failure) {
     pronounce(
@@ -151,15 +136,13 @@ void Watchdog::look() {
   }
 }
 
-/// The number of the beat, where the rank is, what it waits for, and all of it in words.
 std::string Watchdog::own_beat() {
   const Progress progress = settings_.progress ? settings_.progress() : Progress{};
-  return FrameWriter{}
-      .number(++beats_, 8)
-      .text(fmt::format("{} {} {}", progress.step, progress.instruction, signs_of_life_.load()))
-      .text(progress.waits_for)
-      .text(progress.text)
-      .framed();
+  return text_of(Beat{
+      .number = ++beats_,
+      .place = fmt::format("{} {} {}", progress.step, progress.instruction, signs_of_life_.load()),
+      .waits = progress.waits_for,
+      .text = progress.text});
 }
 
 void Watchdog::look_at_others() {
@@ -171,18 +154,16 @@ void Watchdog::look_at_others() {
       const std::lock_guard guard{store_lock_};
       beat = store_.find(beat_key(rank));
     }
-    if (beat && *beat != seen.beat) {
-      seen.beat = *beat;
+    if (beat && *beat != seen.bytes) {
+      seen.bytes = *beat;
       seen.beat_at = now;
-      FrameReader reader{std::string_view{seen.beat}.substr(4)};
-      reader.number(8);
-      std::string place = reader.text();
-      if (place != seen.place) {
-        seen.place = std::move(place);
-        seen.place_at = now;
+      auto known = parse_beat(seen.bytes);
+      if (!known) {
+        return pronounce(agree(
+            {Exit::peer_failed, 0, fmt::format("rank {} wrote a beat that cannot be read", rank)}));
       }
-      seen.waits = reader.text();
-      seen.text = reader.text();
+      if (known->place != seen.beat.place) seen.place_at = now;
+      seen.beat = *std::move(known);
     }
     if (beat && now - seen.beat_at > settings_.silence) {
       const auto seconds = std::chrono::round<std::chrono::seconds>(now - seen.beat_at).count();
@@ -202,9 +183,9 @@ void Watchdog::judge_stall(Clock::time_point now) {
   for (const Seen& each : seen_) {
     const auto still = now - each.place_at;
     longest = std::max(longest, still);
-    if (each.beat.empty() || still <= settings_.stall - 2 * settings_.beat) continue;
+    if (each.bytes.empty() || still <= settings_.stall - 2 * settings_.beat) continue;
     const bool silent = now - each.beat_at > 3 * settings_.beat;
-    const int suspicion = (silent ? 2 : 0) + (each.waits.empty() ? 1 : 0);
+    const int suspicion = (silent ? 2 : 0) + (each.beat.waits.empty() ? 1 : 0);
     if (suspicion > weight) {
       stuck = &each;
       weight = suspicion;
@@ -213,9 +194,9 @@ void Watchdog::judge_stall(Clock::time_point now) {
   if (longest <= settings_.stall) return;
   if (stuck == nullptr) return;
   const auto seconds = std::chrono::round<std::chrono::seconds>(now - stuck->place_at).count();
-  pronounce(agree(
-      {Exit::peer_failed, 0,
-       fmt::format("rank {} is stuck: {} s at {}", stuck - seen_.data(), seconds, stuck->text)}));
+  pronounce(agree({Exit::peer_failed, 0,
+                   fmt::format("rank {} is stuck: {} s at {}", stuck - seen_.data(), seconds,
+                               stuck->beat.text)}));
 }
 
 }  // namespace orrery::executor

@@ -19,18 +19,11 @@
 #include <thread>
 #include <vector>
 
-#include "executor/errors.hpp"
 #include "executor/launch/store.hpp"
+#include "executor/launch/vital_signs.hpp"
 #include "executor/settings.hpp"
 
 namespace orrery::executor {
-
-/// Why the run ends: the first failure of all.
-struct Verdict {
-  Exit code = Exit::done;
-  int teller = 0;  // the rank that tells the user
-  std::string why{};
-};
 
 /// What the other ranks exit with: a failure of another machine is a lost peer to them.
 Exit exit_of(const Verdict& verdict, int rank);
@@ -66,7 +59,8 @@ class Watchdog {
  private:
   /// What is known of a rank, by rank 0.
   struct Seen {
-    std::string beat, place, waits, text;
+    std::string bytes;  // of the last beat
+    Beat beat;
     Deadline beat_at, place_at;
   };
 
@@ -77,6 +71,7 @@ class Watchdog {
   void judge_stall(Clock::time_point now);
   void pronounce(const Verdict& verdict);
   Verdict agree(const Verdict& verdict);
+  Verdict read(const std::string& written) const;
 
   WatchdogSettings settings_;
   int rank_, ranks_;

@@ -146,10 +146,36 @@ TEST_CASE("Work between steps is no standing still") {
 TEST_CASE("A rank that falls silent is lost, though its connection stands") {
   Pack pack{2};
   Store frozen{pack.server().address(), {.job = "test", .ranks = 2}, 1, 1s};
-  frozen.set("beat/1", std::string("\0\0\0\0", 4));
+  frozen.set("beat/1", text_of(Beat{.number = 1}));
   pack.start(0, {.silence = 300ms});
   CHECK_THAT(pack.aborted(0), Catch::Matchers::Matches("rank 1 has been silent for [01] s"));
   frozen.leave();
+}
+
+TEST_CASE("What a rank writes of itself may be anything, and ends the run in order") {
+  Pack pack{2};
+  Store one{pack.server().address(), {.job = "test", .ranks = 2}, 1, 1s};
+  one.set("beat/1", "x");  // shorter than a beat's number
+  pack.start(0);
+  CHECK(pack.aborted(0) == "rank 1 wrote a beat that cannot be read");
+  CHECK(pack.dog(0).verdict()->code == Exit::peer_failed);
+  one.leave();
+}
+
+TEST_CASE("A verdict of `done`, of no rank or with another code is none: no run ends well by it") {
+  const auto written =
+      GENERATE(as<std::string>{}, "", "x", text_of(Verdict{Exit::done, 1, "ended"}),
+               text_of(Verdict{static_cast<Exit>(99), 1, "ended"}),
+               text_of(Verdict{Exit::peer_failed, 2, "of rank 2 of 2"}),
+               text_of(Verdict{Exit::peer_failed, 1, "longer"}) + "x");
+  CHECK_FALSE(parse_verdict(written, 2).has_value());
+  Pack pack{2};
+  Store one{pack.server().address(), {.job = "test", .ranks = 2}, 1, 1s};
+  one.set("abort", written);
+  pack.start(0);
+  CHECK(pack.aborted(0) == "a rank ended the run with a reason that cannot be read");
+  CHECK(exit_of(*pack.dog(0).verdict(), 0) == Exit::peer_failed);
+  one.leave();
 }
 
 TEST_CASE("A deadline ends a run with where it was, and Ctrl-C with who pressed it") {

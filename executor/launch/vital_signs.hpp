@@ -1,0 +1,38 @@
+#pragma once
+// What watchdogs write to each other in the store, and how it is read: a rank's beat, and why the
+// run ends. What another process wrote may be anything at all: what cannot be read is nothing.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "executor/errors.hpp"
+
+namespace orrery::executor {
+
+/// Why the run ends: the first failure of all.
+struct Verdict {
+  Exit code = Exit::done;
+  int teller = 0;  // the rank that tells the user
+  std::string why{};
+};
+
+std::string text_of(const Verdict& verdict);
+/// Nothing: not whole, of no rank, or with a code that ends no run, such as `done`.
+std::optional<Verdict> parse_verdict(std::string_view text, int ranks);
+/// What ends a run whose verdict cannot be read.
+Verdict unreadable_verdict();
+
+/// That a rank lives, and where it is.
+struct Beat {
+  std::uint64_t number = 0;
+  std::string place{};  // another one: it has moved
+  std::string waits{};  // for whom; empty: for nobody
+  std::string text{};   // all of it in words
+};
+
+std::string text_of(const Beat& beat);
+std::optional<Beat> parse_beat(std::string_view text);
+
+}  // namespace orrery::executor
