@@ -77,6 +77,7 @@ MeasuredRun read_run(const Row& row, bool by_id) {
   run.step_time = positive(row, "step_time_s");
   run.peak_memory = positive(row, "peak_memory_gb");
   run.set_aside = text(row, "set_aside");
+  run.reported_apart = text(row, "reported_apart");
   return run;
 }
 
@@ -86,6 +87,7 @@ MeasuredRun MeasuredRun::question() const {
   MeasuredRun asked = *this;
   asked.run.clear();
   asked.set_aside.clear();
+  asked.reported_apart.clear();
   asked.step_time.reset();
   asked.peak_memory.reset();
   return asked;

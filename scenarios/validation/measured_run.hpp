@@ -15,6 +15,7 @@ namespace orrery::scenarios {
 struct MeasuredRun {
   std::string run, source, software, task, family, model, gpu, intra_node, network;
   std::string schedule, zero, sequence_parallel, recompute, precision, set_aside;
+  std::string reported_apart;  // the group that it is scored in by itself; empty: with the others
   std::optional<std::int64_t> year;
   std::optional<std::int64_t> layers, hidden, heads, seq_len, gpus;
   std::optional<std::int64_t> kv_heads, ffn_hidden, vocab, experts, gpus_per_node;

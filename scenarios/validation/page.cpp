@@ -6,14 +6,16 @@
 #include <cmath>
 #include <map>
 
+#include "scenarios/validation/reasons.hpp"
+
 namespace orrery::scenarios {
 
 namespace {
 
 constexpr std::size_t worst_rows = 20;
 
-std::string figures(const Scores& scores) {
-  std::string text = fmt::format("{} runs in the file, {} simulated, {} scored.\n\n", scores.rows,
+std::string figures(const Scores& scores, const char* of) {
+  std::string text = fmt::format("{} runs in the {}, {} simulated, {} scored.\n\n", scores.rows, of,
                                  scores.simulated, scores.scored);
   if (!scores.errors) return text;
   text += "| figure | value |\n|---|--:|\n";
@@ -45,11 +47,11 @@ std::string figures(const Scores& scores) {
   return text;
 }
 
-std::string facet_table(const std::string& name,
+std::string facet_table(const char* heading, const std::string& name,
                         const std::map<std::string, ErrorSummary>& summaries) {
   std::string text = fmt::format(
-      "\n## By {}\n\n| {} | runs | median | 90th percentile | bias |\n|---|--:|--:|--:|--:|\n",
-      name, name);
+      "\n{} By {}\n\n| {} | runs | median | 90th percentile | bias |\n|---|--:|--:|--:|--:|\n",
+      heading, name, name);
   for (const auto& [value, errors] : summaries) {
     text += fmt::format("| {} | {} | {:.1f} % | {:.1f} % | {:+.1f} % |\n",
                         value.empty() ? "not stated" : value, errors.rows, errors.median,
@@ -103,14 +105,32 @@ std::string limits(const std::vector<RunResult>& results) {
   return text.empty() ? text : "\n## What the profiles do not describe\n\n" + text;
 }
 
-std::string skipped(const std::vector<RunResult>& results) {
-  std::map<std::string, std::size_t> reasons;
-  for (const RunResult& each : results) {
-    if (!each.simulated()) ++reasons[each.skipped_because];
+std::string reasons_table(const char* title, const Reasons& reasons) {
+  if (reasons.runs().empty()) return {};
+  std::string text = fmt::format("\n## {}\n\n| why | runs |\n|---|--:|\n", title);
+  for (const auto& [reason, runs] : reasons.runs()) {
+    text += fmt::format("| {} | {} |\n", reason, runs.size());
   }
+  return text;
+}
+
+std::string unscored(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results) {
+  Reasons unscored, skipped;
+  for (const RunResult& each : results) {
+    Reasons& reasons = each.simulated() ? unscored : skipped;
+    reasons.add(each.left_out_because(), runs[each.row].run);
+  }
+  return reasons_table("Simulated, not scored", unscored) + reasons_table("Not simulated", skipped);
+}
+
+std::string apart(const Scores& scores) {
   std::string text;
-  for (const auto& [reason, count] : reasons) text += fmt::format("| {} | {} |\n", reason, count);
-  return text.empty() ? text : "\n## Not simulated\n\n| why | runs |\n|---|--:|\n" + text;
+  for (const auto& [group, own] : scores.apart) {
+    text += fmt::format("\n## Reported apart: {}\n\n{}", group, figures(own, "group"));
+    const auto& [name, summaries] = own.by.front();
+    text += facet_table("###", name, summaries);
+  }
+  return text;
 }
 
 }  // namespace
@@ -121,10 +141,11 @@ std::string page_of(const std::vector<MeasuredRun>& runs, const std::vector<RunR
       "# Predicted against measured\n\nMade by `orrery validate {} --page FOLDER`; nothing on this "
       "page is written by hand. An error is 100 (predicted / measured - 1).\n\n{}\n"
       "![Predicted against measured step times, and the errors of each facet]({})\n",
-      file, figures(scores), picture);
+      file, figures(scores, "file"), picture);
   const Scores by_facet = scores_of(runs, results, facets_of(runs));
-  for (const auto& [name, summaries] : by_facet.by) text += facet_table(name, summaries);
-  return text + worst_table(runs, results) + limits(results) + skipped(results);
+  for (const auto& [name, summaries] : by_facet.by) text += facet_table("##", name, summaries);
+  return text + apart(by_facet) + worst_table(runs, results) + limits(results) +
+         unscored(runs, results);
 }
 
 }  // namespace orrery::scenarios

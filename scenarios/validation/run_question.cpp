@@ -6,6 +6,7 @@
 #include <array>
 #include <string_view>
 
+#include "hardware/catalogue.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::scenarios {
@@ -221,6 +222,7 @@ Plan plan_of(const MeasuredRun& run, const Model& model, const RunDefaults& defa
 
 models::Question Questions::question_of(const MeasuredRun& run) {
   std::vector<std::string> assumptions;
+  hardware::Catalogue::gpu(run.gpu);  // says which are known
   hardware::Cluster cluster = clusters_.of(run, assumptions);
   models::Software software = models::software_for_run(
       run.software, static_cast<int>(run.year.value_or(0)), cluster.nodes, profiles_, assumptions);

@@ -1,5 +1,7 @@
 #include "scenarios/validation/validation.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -76,14 +78,40 @@ class Workers {
   std::exception_ptr failure_;
 };
 
+constexpr double far_off = 10;  // times, either way
+
 std::string not_scored_because(const MeasuredRun& run) {
   if (!run.set_aside.empty()) return run.set_aside;
-  // Simulated and listed; a stack's numbers stand for plans that hold whole gradients.
-  if (run.zero == "2" || run.zero == "3") return "no stack is fitted to ZeRO " + run.zero + " yet";
   return run.step_time ? "" : "no step_time_s is stated";
 }
 
+std::string group_apart(const MeasuredRun& run) {
+  if (!run.reported_apart.empty()) return run.reported_apart;
+  return run.zero == "2" || run.zero == "3" ? sharded_runs : "";
+}
+
 }  // namespace
+
+std::string RunResult::left_out_because() const {
+  if (!simulated()) return skipped_because;
+  if (!not_scored_because.empty() || apart.empty()) return not_scored_because;
+  return "reported apart: " + apart;
+}
+
+std::string doubt_of(const MeasuredRun& run, double predicted) {
+  if (!run.step_time) return {};
+  const double factor = *run.step_time / predicted;
+  if (factor >= far_off) {
+    return fmt::format(
+        "{:.6g} s measured are {:.0f} times the {:.3g} s predicted: is step_time_s in ms?",
+        *run.step_time, factor, predicted);
+  }
+  if (factor > 1 / far_off) return {};
+  return fmt::format(
+      "{:.6g} s measured, {:.3g} s predicted, {:.0f} times as long: is step_time_s in "
+      "seconds, of a whole step?",
+      *run.step_time, predicted, 1 / factor);
+}
 
 std::vector<RunResult> validate(const std::vector<MeasuredRun>& runs,
                                 const ValidationOptions& options) {
@@ -93,6 +121,7 @@ std::vector<RunResult> validate(const std::vector<MeasuredRun>& runs,
   for (std::size_t i = 0; i < runs.size(); ++i) {
     results[i].row = i;
     results[i].not_scored_because = not_scored_because(runs[i]);
+    results[i].apart = group_apart(runs[i]);
     if (runs[i].peak_memory) results[i].measured_memory = from_gibibytes(*runs[i].peak_memory);
     auto question = questions.of(runs[i]);
     if (const Skip* skip = std::get_if<Skip>(&question)) {
@@ -182,12 +211,11 @@ std::optional<IntervalScore> interval_of(const std::vector<MeasuredRun>& runs,
   return IntervalScore{rows, 100 * static_cast<double>(inside) / static_cast<double>(rows)};
 }
 
-}  // namespace
-
-Scores scores_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
-                 const std::vector<Grouping>& groupings) {
+/// Of runs that are scored together.
+Scores figures_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
+                  const std::vector<Grouping>& groupings) {
   Scores scores;
-  scores.rows = runs.size();
+  scores.rows = results.size();
   std::vector<double> errors;
   std::vector<Contender> contenders;
   Plans plans;
@@ -208,6 +236,38 @@ Scores scores_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResu
   scores.ranking = ranking_of(contenders);
   scores.memory = memory_of(results);
   scores.interval = interval_of(runs, results);
+  return scores;
+}
+
+/// The groups reported apart, in the order of their first runs.
+std::vector<std::string> groups_apart(const std::vector<RunResult>& results) {
+  std::vector<std::string> groups;
+  for (const RunResult& each : results) {
+    const bool fresh = std::find(groups.begin(), groups.end(), each.apart) == groups.end();
+    if (!each.apart.empty() && fresh) groups.push_back(each.apart);
+  }
+  return groups;
+}
+
+/// A group's results, scored as if they were a file of their own.
+std::vector<RunResult> results_of(const std::string& group, const std::vector<RunResult>& results) {
+  std::vector<RunResult> own;
+  for (const RunResult& each : results) {
+    if (each.apart != group) continue;
+    own.push_back(each);
+    own.back().apart.clear();
+  }
+  return own;
+}
+
+}  // namespace
+
+Scores scores_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
+                 const std::vector<Grouping>& groupings) {
+  Scores scores = figures_of(runs, results, groupings);
+  for (const std::string& group : groups_apart(results)) {
+    scores.apart.push_back({group, figures_of(runs, results_of(group, results), groupings)});
+  }
   return scores;
 }
 

@@ -15,11 +15,15 @@
 
 namespace orrery::scenarios {
 
+/// Group of the runs that no stack is fitted to: its numbers stand for whole gradients.
+inline constexpr const char* sharded_runs = "ZeRO-2, ZeRO-3 and FSDP";
+
 /// What became of one run.
 struct RunResult {
   std::size_t row = 0;              // in the list of runs
   std::string skipped_because;      // empty: simulated
   std::string not_scored_because;   // empty: scored
+  std::string apart;                // the group that it is scored in by itself; empty: the others
   std::optional<double> predicted;  // step time, seconds
   std::optional<double> error_pct;  // 100 (predicted / measured - 1)
   std::optional<double> p10, p90;   // of the step time, seconds
@@ -31,8 +35,19 @@ struct RunResult {
   std::string profile, profile_limits;  // the stack's, and what it says that it leaves out
 
   bool simulated() const { return skipped_because.empty(); }
-  bool scored() const { return simulated() && not_scored_because.empty(); }
+  /// Counts in the figures of the whole file.
+  bool scored() const { return counts() && apart.empty(); }
+  /// Counts in the figures of its group.
+  bool scored_apart() const { return counts() && !apart.empty(); }
+  /// Counts in either.
+  bool counts() const { return simulated() && not_scored_because.empty(); }
+  /// Why it counts in no figure of the whole file; empty if it does.
+  std::string left_out_because() const;
 };
+
+/// What a time ten times off the predicted one, or more, makes a reader ask; empty if it is not.
+///   3697 s measured are 1000 times the 3.7 s predicted: is step_time_s in ms?
+std::string doubt_of(const MeasuredRun& run, double predicted);
 
 struct ValidationOptions {
   std::vector<models::Software> profiles;                          // before the shipped ones
@@ -61,7 +76,9 @@ struct IntervalScore {
   double inside = 0;  // percent
 };
 
-/// The figures of a whole file.
+struct GroupScores;
+
+/// The figures of a whole file, or of a group of its runs.
 struct Scores {
   std::size_t rows = 0, simulated = 0, scored = 0;
   std::optional<ErrorSummary> errors;
@@ -71,14 +88,25 @@ struct Scores {
   std::optional<MemoryScore> memory;
   std::optional<IntervalScore> interval;
   std::size_t said_not_to_fit = 0;  // of those scored, all of which ran
+  std::vector<GroupScores> apart;   // in the order of their first runs
 };
+
+/// A group of runs that is reported apart from the others.
+struct GroupScores {
+  std::string group;
+  Scores scores;
+};
+
+/// Runs that are reported apart count in no figure but their own group's, and in `rows` and
+/// `simulated` of the whole file.
 Scores scores_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
                  const std::vector<Grouping>& groupings);
 
 /// `validate --json`.
 Json to_json(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
              const Scores& scores);
-/// For people: totals, a table for each grouping, the `worst` runs, what was skipped and why.
+/// For people: totals, a table for each grouping and for each group reported apart, the `worst`
+/// runs, which were not scored or skipped and why, and which times are hard to believe.
 std::string table_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
                      const Scores& scores, std::size_t worst);
 

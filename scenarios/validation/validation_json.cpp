@@ -11,6 +11,10 @@ Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
+
 Json count_or_null(const std::optional<Bytes>& bytes) {
   return bytes ? Json(bytes->count()) : Json(nullptr);
 }
@@ -41,8 +45,8 @@ Json by_json(const Scores& scores) {
 Json run_json(const MeasuredRun& run, const RunResult& result) {
   return {{"run", run.run},
           {"scored", result.scored()},
-          {"not_scored_because",
-           result.not_scored_because.empty() ? Json(nullptr) : Json(result.not_scored_because)},
+          {"not_scored_because", text_or_null(result.left_out_because())},
+          {"apart", text_or_null(result.apart)},
           {"measured_step_time_s", or_null(run.step_time)},
           {"predicted_step_time_s", or_null(result.predicted)},
           {"error_pct", or_null(result.error_pct)},
@@ -50,22 +54,15 @@ Json run_json(const MeasuredRun& run, const RunResult& result) {
           {"measured_peak_memory_bytes", count_or_null(result.measured_memory)},
           {"predicted_peak_memory_bytes", count_or_null(result.predicted_memory)},
           {"fits", result.fits},
+          {"doubt", result.predicted ? text_or_null(doubt_of(run, *result.predicted)) : nullptr},
           {"assumptions", result.assumptions}};
 }
 
-}  // namespace
-
-Json to_json(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
-             const Scores& scores) {
+void add_figures(Json& json, const Scores& scores) {
   const auto error = [&](double ErrorSummary::*figure) {
     return scores.errors ? Json((*scores.errors).*figure) : Json(nullptr);
   };
   const bool ranked = scores.ranking.groups > 0;
-  Json json;
-  json["kind"] = "training runs";
-  json["rows"] = scores.rows;
-  json["simulated"] = scores.simulated;
-  json["skipped"] = skipped_json(runs, results);
   json["scored"] = scores.scored;
   json["median_abs_error_pct"] = error(&ErrorSummary::median);
   json["mean_abs_error_pct"] = error(&ErrorSummary::mean);
@@ -84,6 +81,28 @@ Json to_json(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>&
   json["interval"] = {
       {"rows", scores.interval ? scores.interval->rows : 0},
       {"inside_pct", scores.interval ? Json(scores.interval->inside) : Json(nullptr)}};
+}
+
+Json apart_json(const Scores& scores) {
+  Json apart = Json::object();
+  for (const auto& [group, own] : scores.apart) {
+    apart[group] = {{"rows", own.rows}, {"simulated", own.simulated}};
+    add_figures(apart[group], own);
+  }
+  return apart;
+}
+
+}  // namespace
+
+Json to_json(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
+             const Scores& scores) {
+  Json json;
+  json["kind"] = "training runs";
+  json["rows"] = scores.rows;
+  json["simulated"] = scores.simulated;
+  json["skipped"] = skipped_json(runs, results);
+  add_figures(json, scores);
+  json["apart"] = apart_json(scores);
   json["runs"] = Json::array();
   for (const RunResult& each : results) {
     if (each.simulated()) json["runs"].push_back(run_json(runs[each.row], each));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "scenarios/validation/reasons.hpp"
 #include "scenarios/validation/validation.hpp"
 
 namespace orrery::scenarios {
@@ -74,14 +75,36 @@ std::string worst_table(const std::vector<MeasuredRun>& runs, const std::vector<
   return text;
 }
 
-std::string skipped_table(const std::vector<RunResult>& results) {
-  std::map<std::string, std::size_t> reasons;
-  for (const RunResult& each : results) {
-    if (!each.simulated()) ++reasons[each.skipped_because];
-  }
+std::string apart_text(const Scores& scores) {
   std::string text;
-  for (const auto& [reason, count] : reasons) text += fmt::format("{:>6}  {}\n", count, reason);
-  return text.empty() ? text : "\nskipped\n" + text;
+  for (const auto& [group, own] : scores.apart) {
+    text += fmt::format("\nreported apart: {}\n{}", group, totals(own));
+    for (const auto& [column, summaries] : own.by) text += grouping_table(column, summaries);
+  }
+  return text;
+}
+
+std::string titled(const char* title, const Reasons& reasons) {
+  return reasons.runs().empty() ? std::string{} : fmt::format("\n{}\n{}", title, reasons.lines());
+}
+
+std::string unscored_tables(const std::vector<MeasuredRun>& runs,
+                            const std::vector<RunResult>& results) {
+  Reasons unscored, skipped;
+  for (const RunResult& each : results) {
+    Reasons& reasons = each.simulated() ? unscored : skipped;
+    reasons.add(each.left_out_because(), runs[each.row].run);
+  }
+  return titled("simulated, not scored", unscored) + titled("skipped", skipped);
+}
+
+std::string doubts(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results) {
+  std::string text;
+  for (const RunResult& each : results) {
+    const std::string doubt = each.counts() ? doubt_of(runs[each.row], *each.predicted) : "";
+    if (!doubt.empty()) text += fmt::format("  {}: {}\n", runs[each.row].run, doubt);
+  }
+  return text.empty() ? text : "\nten times off the prediction\n" + text;
 }
 
 }  // namespace
@@ -90,7 +113,8 @@ std::string table_of(const std::vector<MeasuredRun>& runs, const std::vector<Run
                      const Scores& scores, std::size_t worst) {
   std::string text = totals(scores);
   for (const auto& [column, summaries] : scores.by) text += grouping_table(column, summaries);
-  return text + worst_table(runs, results, worst) + skipped_table(results);
+  return text + apart_text(scores) + worst_table(runs, results, worst) +
+         unscored_tables(runs, results) + doubts(runs, results);
 }
 
 }  // namespace orrery::scenarios

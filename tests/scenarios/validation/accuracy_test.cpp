@@ -1,5 +1,6 @@
 // How right the simulator is on published runs.
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -23,6 +24,8 @@ constexpr double regret = 1.6;                         // 1.4
 constexpr double pairs_in_order = 90.2;                // 90.5
 constexpr double memory_median = 6.6;                  // 6.0
 constexpr std::size_t said_not_to_fit = 7;             // 7 of 743
+constexpr std::size_t unseen = 38;                     // 38
+constexpr double unseen_median = 23.0;                 // 21.8
 constexpr double least_inside = 75, most_inside = 85;  // 84.0, and 80 if it is right
 }  // namespace bounds
 
@@ -44,6 +47,16 @@ TEST_CASE("Step times of published runs are predicted within these errors", "[he
   CHECK(errors.p90 < bounds::p90);
   CHECK(std::abs(errors.bias) < bounds::bias);
   CHECK(published().mean_over_stacks.value() < bounds::mean_over_stacks);
+}
+
+TEST_CASE("Runs that no fit has seen are predicted within this error, apart", "[heavy]") {
+  const auto& apart = published().apart;
+  const auto unseen = std::find_if(apart.begin(), apart.end(), [](const GroupScores& each) {
+    return each.group == "runs that no fit has seen";
+  });
+  REQUIRE(unseen != apart.end());
+  CHECK(unseen->scores.scored == bounds::unseen);
+  CHECK(unseen->scores.errors.value().median < bounds::unseen_median);
 }
 
 TEST_CASE("No stack of ten runs or more is off by much more than the others", "[heavy]") {

@@ -72,6 +72,24 @@ TEST_CASE("A page without a scored run says so") {
             .find("0 runs in the file, 0 simulated, 0 scored.") != std::string::npos);
 }
 
+TEST_CASE("A page gives a group that is reported apart figures of its own, and reasons") {
+  const std::vector<MeasuredRun> runs{run_of(8, 8, 1, 1.0), run_of(16, 8, 1, 1.0),
+                                      run_of(64, 8, 1, 1.0)};
+  std::vector<RunResult> results{result_of(0, runs[0], 1.1), result_of(1, runs[1], 1.5),
+                                 result_of(2, runs[2], 2.0)};
+  for (RunResult& each : results) each.p10 = each.p90 = each.predicted;
+  results[1].apart = "later ones";
+  results[2].not_scored_because = "a guess";
+  const std::string page =
+      page_of(runs, results, scores_of(runs, results, {}), "mine.csv", "p.svg");
+  CHECK(page.find("3 runs in the file, 3 simulated, 1 scored.") != std::string::npos);
+  CHECK(page.find("## Reported apart: later ones\n\n1 runs in the group, 1 simulated, 1 scored.\n\n"
+                  "| figure | value |\n|---|--:|\n| step time, median error | 50.0 % |") !=
+        std::string::npos);
+  CHECK(page.find("## Simulated, not scored\n\n| why | runs |\n|---|--:|\n| a guess | 1 |\n"
+                  "| reported apart: later ones | 1 |\n") != std::string::npos);
+}
+
 TEST_CASE("validate writes its page into a folder of the name given") {
   const Scratch scratch;
   const std::string file = scratch.write(

@@ -96,7 +96,57 @@ TEST_CASE("Errors are told apart by the cells of a column") {
   CHECK(scores.memory->median == Approx(10));
 }
 
-TEST_CASE("Runs that shard gradients or parameters are simulated and shown, not scored") {
+TEST_CASE("Runs of a group that is reported apart count in its figures and in no others") {
+  // Errors of 10 and 30 % in the file, of 50 and 70 % in the group: medians 20 and 60.
+  std::vector<MeasuredRun> runs(5, first_run());
+  std::vector<RunResult> results(5);
+  const double errors[] = {10, 50, 30, 70, 90};
+  for (std::size_t i = 0; i < 5; ++i) {
+    results[i].row = i;
+    results[i].predicted = 1;
+    results[i].error_pct = errors[i];
+    if (errors[i] >= 50) results[i].apart = "later ones";
+  }
+  results[4].not_scored_because = "clock not as stated";
+  const Scores scores = scores_of(runs, results, {{"software", {"a", "b", "a", "b", "b"}}});
+  CHECK(scores.rows == 5);
+  CHECK(scores.scored == 2);
+  CHECK(scores.errors->median == Approx(20));
+  CHECK(scores.by.front().second.count("b") == 0);
+  REQUIRE(scores.apart.size() == 1);
+  CHECK(scores.apart[0].group == "later ones");
+  CHECK(scores.apart[0].scores.rows == 3);
+  CHECK(scores.apart[0].scores.scored == 2);
+  CHECK(scores.apart[0].scores.errors->median == Approx(60));
+  CHECK(scores.apart[0].scores.by.front().second.at("b").rows == 2);
+
+  const Json json = to_json(runs, results, scores);
+  CHECK(json["median_abs_error_pct"] == Approx(20));
+  CHECK(json["apart"]["later ones"]["median_abs_error_pct"] == Approx(60));
+  CHECK(json["runs"][1]["apart"] == "later ones");
+  CHECK(json["runs"][1]["not_scored_because"] == "reported apart: later ones");
+  CHECK(json["runs"][4]["not_scored_because"] == "clock not as stated");
+  const std::string text = table_of(runs, results, scores, 10);
+  CHECK(text.find("\nreported apart: later ones\n3 runs, 3 simulated, 2 scored\nstep time: median "
+                  "error 60.0 %") != std::string::npos);
+  CHECK(text.find("\nsimulated, not scored\n     1  clock not as stated (full-175b)\n     2  "
+                  "reported apart: later ones (full-175b, full-175b)\n") != std::string::npos);
+}
+
+TEST_CASE("A time ten times off the prediction is asked about") {
+  MeasuredRun run = first_run();
+  run.step_time = 99.9;
+  CHECK(doubt_of(run, 10).empty());
+  run.step_time = 3700;
+  CHECK(doubt_of(run, 3.7) ==
+        "3700 s measured are 1000 times the 3.7 s predicted: is step_time_s in ms?");
+  run.step_time = 0.03;
+  CHECK(doubt_of(run, 3) ==
+        "0.03 s measured, 3 s predicted, 100 times as long: is step_time_s in seconds, of a whole "
+        "step?");
+}
+
+TEST_CASE("Runs that shard gradients or parameters are scored apart from the others") {
   for (const char* zero : {"2", "3"}) {
     MeasuredRun run = first_run();
     run.zero = zero;
@@ -105,9 +155,10 @@ TEST_CASE("Runs that shard gradients or parameters are simulated and shown, not 
     run.virtual_stages = 1;
     run.data = 8;
     const RunResult result = validate({run}, {}).front();
-    CHECK(result.simulated());
+    CHECK(result.counts());
     CHECK_FALSE(result.scored());
-    CHECK(result.not_scored_because == std::string{"no stack is fitted to ZeRO "} + zero + " yet");
+    CHECK(result.apart == "ZeRO-2, ZeRO-3 and FSDP");
+    CHECK(result.left_out_because() == "reported apart: ZeRO-2, ZeRO-3 and FSDP");
   }
 }
 
