@@ -1,15 +1,14 @@
 #include "scenarios/fitting/software_fit.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <map>
 #include <optional>
 #include <utility>
 
 #include "scenarios/fitting/leave_out_groups.hpp"
-#include "scenarios/fitting/pattern_search.hpp"
-#include "scenarios/validation/run_question.hpp"
+#include "scenarios/fitting/software_fitter.hpp"
 #include "scenarios/validation/validation.hpp"
 #include "sim/errors.hpp"
 
@@ -17,132 +16,20 @@ namespace orrery::scenarios {
 
 namespace {
 
-constexpr double robust_from = 0.1;
-constexpr double moved = 1.3;          // how far a number is moved to see whether it matters
-constexpr double worth_moving = 0.05;  // points of percent: for less a number keeps its start
-constexpr double least_growth = 0.1;   // points of percent: below it, it does not
-
-/// Of one logarithmic error.
-double loss_of(double error) {
-  const double scaled = error / robust_from;
-  return robust_from * robust_from * (std::sqrt(1 + scaled * scaled) - 1);
-}
-
-/// The error whose square is twice the loss: what the rows typically miss by, in percent.
-double typical(double loss) {
-  return 100 * std::sqrt(2 * loss);
-}
-
-/// Whether a loss holds what the way from the start costs.
-enum class Pull : std::uint8_t { counts, is_left };
-
-/// Fits a bench's numbers to some of its rows.
-class Fitter {
- public:
-  Fitter(SoftwareBench& bench, std::vector<double> start)
-      : bench_{bench}, start_{std::move(start)} {}
-
-  const std::vector<double>& start() const { return start_; }
-
-  /// Nothing if told to stop before the first evaluation.
-  std::optional<std::vector<double>> fit(const std::vector<bool>& seen, bool& complete) {
-    const auto loss = [&](const GridPoint& point) -> std::optional<double> {
-      const std::vector<double> numbers = at(point);
-      return numbers.empty() ? std::numeric_limits<double>::infinity() : loss_at(numbers, seen);
-    };
-    const GridMinimum minimum = minimum_on_grid(start_.size(), loss);
-    complete = complete && minimum.complete;
-    return with_kept(minimum.point, seen);
-  }
-
-  /// Mean loss of the rows seen, and what the numbers' way from the start costs where it counts.
-  std::optional<double> loss_at(const std::vector<double>& numbers, const std::vector<bool>& seen,
-                                Pull pull = Pull::counts) {
-    const auto errors = bench_.errors(numbers);
-    if (!errors) return std::nullopt;
-    double sum = 0, count = 0;
-    for (std::size_t i = 0; i < seen.size(); ++i) {
-      if (!seen[i]) continue;
-      sum += loss_of((*errors)[i]);
-      ++count;
-    }
-    for (std::size_t i = 0; i < numbers.size() && pull == Pull::counts; ++i) {
-      const double octaves = std::log2(numbers[i] / start_[i]);
-      sum += loss_of(0.05) * octaves * octaves;
-    }
-    return sum / count;
-  }
-
-  double growth_of(std::size_t number, const std::vector<double>& numbers, bool& complete) {
-    const std::vector<bool> all(bench_.size(), true);
-    const auto here = loss_at(numbers, all, Pull::is_left);
-    double least = std::numeric_limits<double>::infinity();
-    for (const double factor : {moved, 1 / moved}) {
-      std::vector<double> away = numbers;
-      away[number] *= factor;
-      const auto there = loss_at(away, all, Pull::is_left);
-      if (!here || !there) {
-        complete = false;
-        return 0;
-      }
-      least = std::min(least, typical(*there) - typical(*here));
-    }
-    return least;
-  }
-
- private:
-  /// The numbers at a point, but for those that are as good at their start.
-  std::optional<std::vector<double>> with_kept(const GridPoint& point,
-                                               const std::vector<bool>& seen) {
-    std::vector<double> numbers = at(point);
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      std::vector<double> kept = numbers;
-      kept[i] = start_[i];
-      const auto here = loss_at(numbers, seen);
-      const auto there = loss_at(kept, seen);
-      if (here && there && typical(*there) - typical(*here) < worth_moving) numbers = kept;
-    }
-    return numbers;
-  }
-
-  /// The numbers at a point; empty beyond what is conceivable.
-  std::vector<double> at(const GridPoint& point) const {
-    std::vector<double> numbers;
-    for (std::size_t i = 0; i < point.size(); ++i) {
-      const SoftwareNumber& number = software_numbers()[i];
-      const double value = start_[i] * std::pow(number.stride, point[i]);
-      if (point[i] != 0 && (value < number.low || value > number.high)) return {};
-      numbers.push_back(point[i] == 0 ? start_[i] : number.rounded(value));
-    }
-    return numbers;
-  }
-
-  SoftwareBench& bench_;
-  std::vector<double> start_;
-};
-
-std::vector<double> numbers_of(const models::Software& software) {
-  std::vector<double> numbers;
-  for (const SoftwareNumber& each : software_numbers()) {
-    numbers.push_back(std::clamp(each.get(software), each.low, each.high));
-  }
-  return numbers;
-}
-
 models::Software generic() {
   const Document document = Document::from(models::software_profile("generic"), "generic");
   return models::read_software(document.root());
 }
 
 /// Each row by numbers fitted without its fold; nothing if told to stop.
-std::vector<double> left_out_errors(SoftwareBench& bench, Fitter& fitter,
+std::vector<double> left_out_errors(SoftwareBench& bench, SoftwareFitter& fitter,
                                     const LeaveOutGroups& groups, bool& complete) {
   std::vector<double> errors(bench.size());
   for (std::size_t fold = 0; fold < groups.folds; ++fold) {
     std::vector<bool> seen(bench.size());
     for (std::size_t i = 0; i < seen.size(); ++i) seen[i] = groups.fold[i] != fold;
-    const auto numbers = fitter.fit(seen, complete);
-    const auto all = complete ? bench.errors(*numbers) : std::nullopt;
+    const std::vector<double> numbers = fitter.fit(seen, complete);
+    const auto all = complete ? bench.errors(numbers) : std::nullopt;
     if (!all) return {};
     for (std::size_t i = 0; i < seen.size(); ++i) {
       if (!seen[i]) errors[i] = (*all)[i];
@@ -182,7 +69,7 @@ class FitOfOne {
     for (const BenchRow& each : rows) fit.rows.push_back(each.row);
     SoftwareBench bench{std::move(rows), options_.trials};
     for (std::size_t i = 0; i < bench.size(); ++i) fit.borrowed.push_back(bench.borrowed(i));
-    Fitter fitter{bench, numbers_of(options_.from_generic ? generic() : bench.start())};
+    SoftwareFitter fitter{bench, options_.from_generic ? generic() : bench.start()};
     const auto at_start = bench.errors(fitter.start());
     if (!at_start) {
       complete = false;
@@ -195,18 +82,20 @@ class FitOfOne {
   }
 
  private:
-  void add_numbers(SoftwareBench& bench, Fitter& fitter, SoftwareFit& fit, bool& complete) const {
-    const std::vector<double> numbers =
-        *fitter.fit(std::vector<bool>(bench.size(), true), complete);
+  void add_numbers(SoftwareBench& bench, SoftwareFitter& fitter, SoftwareFit& fit,
+                   bool& complete) const {
+    const std::vector<bool> all(bench.size(), true);
+    const std::vector<double> numbers = fitter.fit(all, complete);
     if (const auto errors = bench.errors(numbers)) fit.in_sample = *errors;
     for (std::size_t i = 0; i < numbers.size(); ++i) {
-      const double growth = complete ? fitter.growth_of(i, numbers, complete) : 0;
+      const double growth = complete ? fitter.growth_of(i, numbers, all, complete) : 0;
       fit.numbers.push_back({fitter.start()[i], numbers[i], growth});
     }
     fit.profile = with_numbers(fit.profile, bench.with(numbers));
   }
 
-  void add_left_out(SoftwareBench& bench, Fitter& fitter, SoftwareFit& fit, bool& complete) const {
+  void add_left_out(SoftwareBench& bench, SoftwareFitter& fitter, SoftwareFit& fit,
+                    bool& complete) const {
     const LeaveOutGroups groups = leave_out_groups(table_, fit.rows, options_.leave_out);
     fit.left_out_by = groups.columns;
     fit.groups = groups.groups;
@@ -224,43 +113,44 @@ class FitOfOne {
   Json profile_;
 };
 
-bool is_asked(const SoftwareFitOptions& options, const std::string& stack,
-              const std::string& profile) {
-  const auto& asked = options.stacks;
-  return asked.empty() || std::find(asked.begin(), asked.end(), stack) != asked.end() ||
-         std::find(asked.begin(), asked.end(), profile) != asked.end();
-}
-
-/// Rows by the profile that they run; a stack without one has its own, that starts as `generic`.
-std::map<std::string, std::vector<BenchRow>> rows_by_profile(
-    const std::vector<MeasuredRun>& runs, const SoftwareFitOptions& options,
-    const std::vector<models::Software>& profiles) {
-  Questions questions{profiles};
-  std::map<std::string, std::vector<BenchRow>> rows;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const MeasuredRun& run = runs[i];
-    if (!run.set_aside.empty() || !run.step_time) continue;
-    auto asked = questions.of(run);
-    auto* question = std::get_if<models::Question>(&asked);
-    if (question == nullptr) continue;
-    const std::string& own = question->software.name;
-    const std::string name = own == "generic" && !run.software.empty() ? run.software : own;
-    if (!is_asked(options, run.software, name)) continue;
-    rows[name].push_back({i, std::move(*question), *run.step_time});
-  }
-  return rows;
-}
-
-/// The document of a profile: one's own, the shipped one, or generic under the stack's name.
-Json document_of(const std::string& name, const SoftwareFitOptions& options) {
+/// The document that a fit starts from: one's own, the shipped one, or generic.
+Json parent_of(const std::string& name, const SoftwareFitOptions& options) {
   for (const Json& each : options.profiles) {
     if (each.at("name") == name) return each;
   }
   const std::vector<std::string> shipped = models::software_names();
   const bool known = std::find(shipped.begin(), shipped.end(), name) != shipped.end();
-  Json json = models::software_profile(known ? name : "generic");
+  return models::software_profile(known ? name : "generic");
+}
+
+/// A profile's document under its own name, with these runs as its source and their latest year.
+Json document_of(const std::string& name, const std::vector<MeasuredRun>& runs,
+                 const std::vector<BenchRow>& rows, const orrery::Table& table,
+                 const SoftwareFitOptions& options) {
+  Json json = parent_of(name, options);
+  const auto parent = json.at("name").get<std::string>();
+  json["source"] = fmt::format(
+      "orrery fit software: {} runs of {}; numbers that they do not determine as in the profile "
+      "{}, "
+      "what is no number as in {}",
+      rows.size(), table.name(), options.from_generic ? "generic" : parent, parent);
+  std::optional<std::int64_t> year;
+  for (const BenchRow& each : rows) year = std::max(year, runs[each.row].year);
+  json.erase("year");
+  if (year) json["year"] = *year;
   json["name"] = name;
   return json;
+}
+
+/// One line, as errors are: the first few runs with why they are not used.
+InputError nothing_to_fit(const orrery::Table& table, const std::vector<MeasuredRun>& runs,
+                          const std::vector<UnusedRow>& unused) {
+  constexpr std::size_t few = 3;
+  std::string text = fmt::format("no run to fit: {} rows, 0 used", runs.size());
+  for (std::size_t i = 0; i < std::min(few, unused.size()); ++i) {
+    text += fmt::format("; {}: {}", runs[unused[i].row].run, unused[i].reason);
+  }
+  return {table.name(), text + (unused.size() > few ? "; ..." : "")};
 }
 
 }  // namespace
@@ -276,12 +166,12 @@ SoftwareFits fit_software(const orrery::Table& table, const SoftwareFitOptions& 
     const Document document = Document::from(each, "--software");
     profiles.push_back(models::read_software(document.root()));
   }
-  auto rows = rows_by_profile(runs, options, profiles);
-  if (rows.empty())
-    throw InputError{table.name(), "no run to fit: none can be simulated and scored"};
+  SoftwareRows rows = software_rows(runs, options.stacks, profiles);
+  if (rows.by_profile.empty()) throw nothing_to_fit(table, runs, rows.unused);
   SoftwareFits fits;
-  for (auto& [name, of_profile] : rows) {
-    const FitOfOne fit{table, options, document_of(name, options)};
+  fits.unused = std::move(rows.unused);
+  for (auto& [name, of_profile] : rows.by_profile) {
+    const FitOfOne fit{table, options, document_of(name, runs, of_profile, table, options)};
     fits.fits.push_back(fit.run(name, std::move(of_profile), fits.complete));
     if (!fits.complete) break;
   }

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/fitting/software_bench.hpp"
+#include "scenarios/fitting/software_rows.hpp"
 #include "scenarios/validation/measured_run.hpp"
 #include "scenarios/validation/statistics.hpp"
 
@@ -24,6 +24,7 @@ struct SoftwareFitOptions {
   Trials trials;
 };
 
+/// A number that the rows do not determine keeps its start.
 struct FittedNumber {
   double start = 0, value = 0;
   /// The least that the typical error grows by when it alone moves by 30 %, in points of percent.
@@ -47,10 +48,11 @@ struct SoftwareFit {
 
 struct SoftwareFits {
   std::vector<SoftwareFit> fits;  // by name
+  std::vector<UnusedRow> unused;  // every row of the table that is in none of them
   bool complete = true;           // false: stopped; what is there is there
 };
 
-/// Fits each profile that scored rows run. Rows that cannot be simulated or are set aside are left.
+/// Fits each profile that the rows of `software_rows` run.
 /// Errors  a column of `leave_out` that the table lacks; no rows to fit: InputError
 SoftwareFits fit_software(const orrery::Table& table, const SoftwareFitOptions& options);
 

@@ -111,6 +111,14 @@ Json fit_json(const SoftwareFit& fit) {
           {"profile", fit.profile}};
 }
 
+Json unused_json(const std::vector<MeasuredRun>& runs, const std::vector<UnusedRow>& unused) {
+  Json json = Json::array();
+  for (const UnusedRow& each : unused) {
+    json.push_back({{"run", runs[each.row].run}, {"reason", each.reason}});
+  }
+  return json;
+}
+
 void add_runs(Json& json, const std::vector<MeasuredRun>& runs, const SoftwareFit& fit) {
   const auto time = [](const std::vector<double>& logs, std::size_t i, double measured) {
     return i < logs.size() ? Json(measured * std::exp(logs[i])) : Json(nullptr);
@@ -140,7 +148,8 @@ std::string fit_text(const SoftwareFit& fit) {
     const FittedNumber& fitted = fit.numbers[i];
     text += fmt::format("  {:<30} {:>9} {:>9}   {:.2f} points{}\n", number.pointer,
                         plain(number.written(fitted.start)), plain(number.written(fitted.value)),
-                        fitted.growth, fitted.determined() ? "" : ": not determined by these runs");
+                        fitted.growth,
+                        fitted.determined() ? "" : ": not determined by these runs, kept");
   }
   text += fmt::format(
       "  error, median / 90th percentile / bias in %\n"
@@ -191,6 +200,8 @@ Json to_json(const orrery::Table& table, const SoftwareFits& fits) {
   Json json{{"kind", "training runs"},
             {"complete", fits.complete},
             {"rows", runs.size()},
+            {"used", runs.size() - fits.unused.size()},
+            {"unused", unused_json(runs, fits.unused)},
             {"scored", all.left_out.size()}};
   const bool unseen = !all.left_out.empty();
   const ErrorSummary errors = unseen ? summary_of(percents(all.left_out)) : ErrorSummary{};
@@ -217,12 +228,13 @@ Json to_json(const orrery::Table& table, const SoftwareFits& fits) {
 }
 
 std::string table_of(const orrery::Table& table, const SoftwareFits& fits) {
-  std::string text;
+  std::string text = fmt::format("{}: {}", table.name(), account_of(read_runs(table), fits.unused));
+  if (text.back() != '\n') text += "\n";
   for (const SoftwareFit& fit : fits.fits) text += fit_text(fit);
   if (fits.fits.size() > 1) text += overall_text(table, fits);
   if (!fits.complete)
     text += "\nstopped: the numbers are the best so far, what is missing was not reached\n";
-  return text.empty() ? text : text.substr(1);
+  return text;
 }
 
 }  // namespace orrery::scenarios

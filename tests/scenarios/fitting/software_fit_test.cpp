@@ -100,6 +100,65 @@ TEST_CASE("A stack that nobody knows gets a profile of its own, that can be read
   const models::Software read = models::read_software(document.root());
   CHECK(read.name == "our-stack");
   CHECK(read.kernels.gemm_derate.at("default") == Approx(1.2).epsilon(0.03));
+  // Of these runs and their year, not of the profile that it started from.
+  CHECK(read.year == 2021);
+  CHECK(read.source ==
+        "orrery fit software: 6 runs of runs.csv; numbers that they do not determine as in the "
+        "profile generic, what is no number as in generic");
+}
+
+TEST_CASE("A number that is called undetermined keeps the profile's own") {
+  // So noisy that a search takes memory traffic to 3.45 times ideal, where moving it by 30 %
+  // changes nothing. The profile's step of 0 ms lies below what a search tries.
+  const std::vector<double> noise{1.29, 1.41, 0.78, 0.73, 1.45, 1.09};
+  const auto ones = orrery::Table::parse(runs_of("our-stack", {}), "runs.csv");
+  std::vector<double> times;
+  for (const RunResult& each : validate(read_runs(ones), {})) {
+    times.push_back(each.predicted.value() * noise[each.row]);
+  }
+  const SoftwareFits fits =
+      fit_software(orrery::Table::parse(runs_of("our-stack", times), "runs.csv"), {});
+  const SoftwareFit& fit = fits.fits.at(0);
+  const models::Software generic = shipped("generic");
+  CHECK_FALSE(fit.numbers[4].determined());  // memory_derate
+  for (std::size_t i = 0; i < fit.numbers.size(); ++i) {
+    INFO(software_numbers()[i].pointer);
+    CHECK((fit.numbers[i].determined() || fit.numbers[i].value == fit.numbers[i].start));
+    CHECK(fit.numbers[i].start == software_numbers()[i].get(generic));
+  }
+}
+
+TEST_CASE("A fit accounts for every row") {
+  const std::string good = runs_of("megatron-lm", {3, 3, 6, 6, 10, 10});
+  const auto fit = [&](const std::string& last) {
+    const auto table = orrery::Table::parse(good + last, "runs.csv");
+    const SoftwareFits fits = fit_software(table, {});
+    return std::pair{to_json(table, fits), table_of(table, fits)};
+  };
+  const std::string shape = "24,4096,32,16384,51200,2048,";
+  const auto [unknown, text] = fit("a1,megatron-lm,2021,pretrain,gpt,h4096," + shape +
+                                   "H100,8,8,,2,1,4,0,none,fp16,2,64,2.6,\n");
+  CHECK(unknown["rows"] == 7);
+  CHECK(unknown["used"] == 6);
+  CHECK(unknown["unused"][0]["run"] == "a1");
+  CHECK(text.find("runs.csv: 7 rows, 6 used; a1: unknown GPU 'H100'; known: a100-pcie-40gb ") == 0);
+  CHECK(fit("a1,megatron-lm,2021,pretrain,gpt,h4096," + shape +
+            "a100-sxm-80gb,8,8,,2,1,4,0,none,fp16,2,64,2600,\n")
+            .second.find("; a1: 2600 s measured are ") != std::string::npos);
+  CHECK(fit("a1,megatron-lm,2021,pretrain,gpt,h4096," + shape +
+            "a100-sxm-80gb,8,8,,2,1,4,0,none,fp16,2,64,2.6,a guess\n")
+            .second.find("; a1: set aside: a guess\n") != std::string::npos);
+}
+
+TEST_CASE("Runs that are reported apart are not fitted to, and none to fit is an error") {
+  std::string text = runs_of("megatron-lm", {});
+  text.replace(text.find(",set_aside"), 10, ",set_aside,reported_apart");
+  for (std::size_t at = text.find(",\n"); at != std::string::npos; at = text.find(",\n", at + 2)) {
+    text.replace(at, 1, ",,later");
+  }
+  CHECK_THROWS_WITH(fit_software(orrery::Table::parse(text, "runs.csv"), {}),
+                    "runs.csv: no run to fit: 6 rows, 0 used; r0: reported apart: later; r1: "
+                    "reported apart: later; r2: reported apart: later; ...");
 }
 
 TEST_CASE("A fit that is told to stop says that it is not complete") {

@@ -1,0 +1,145 @@
+#include "scenarios/fitting/software_fitter.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace orrery::scenarios {
+
+namespace {
+
+constexpr double robust_from = 0.1;
+constexpr double moved = 1.3;          // how far a number is moved to see whether it matters
+constexpr double worth_moving = 0.05;  // points of percent: for less a number keeps its start
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Of one logarithmic error.
+double loss_of(double error) {
+  const double scaled = error / robust_from;
+  return robust_from * robust_from * (std::sqrt(1 + scaled * scaled) - 1);
+}
+
+/// The error whose square is twice the loss: what the rows typically miss by, in percent.
+double typical(double loss) {
+  return 100 * std::sqrt(2 * loss);
+}
+
+}  // namespace
+
+SoftwareFitter::SoftwareFitter(SoftwareBench& bench, const models::Software& profile)
+    : bench_{bench} {
+  for (const SoftwareNumber& each : software_numbers()) {
+    own_.push_back(each.get(profile));
+    from_.push_back(std::clamp(own_.back(), each.low, each.high));
+  }
+}
+
+std::vector<double> SoftwareFitter::fit(const std::vector<bool>& seen, bool& complete) {
+  std::vector<bool> held(own_.size(), false);
+  while (true) {
+    const std::vector<double> numbers = minimum(seen, held, complete);
+    const auto least = least_determined(numbers, seen, complete);
+    if (!least) return numbers;
+    held[*least] = true;
+  }
+}
+
+double SoftwareFitter::growth_of(std::size_t number, const std::vector<double>& numbers,
+                                 const std::vector<bool>& seen, bool& complete) {
+  const auto here = loss_at(numbers, seen, Pull::is_left);
+  double least = infinity;
+  for (const double factor : {moved, 1 / moved}) {
+    std::vector<double> away = numbers;
+    away[number] *= factor;
+    const auto there = loss_at(away, seen, Pull::is_left);
+    if (!here || !there) {
+      complete = false;
+      return 0;
+    }
+    least = std::min(least, typical(*there) - typical(*here));
+  }
+  return least;
+}
+
+/// Of the numbers that are moved, the one that the rows determine least, if they do not.
+std::optional<std::size_t> SoftwareFitter::least_determined(const std::vector<double>& numbers,
+                                                            const std::vector<bool>& seen,
+                                                            bool& complete) {
+  std::optional<std::size_t> found;
+  double least = least_growth;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers[i] == own_[i]) continue;
+    const double growth = growth_of(i, numbers, seen, complete);
+    if (!complete) return std::nullopt;
+    if (growth >= least) continue;
+    least = growth;
+    found = i;
+  }
+  return found;
+}
+
+std::vector<double> SoftwareFitter::minimum(const std::vector<bool>& seen,
+                                            const std::vector<bool>& held, bool& complete) {
+  const auto loss = [&](const GridPoint& point) -> std::optional<double> {
+    for (std::size_t i = 0; i < held.size(); ++i) {
+      if (held[i] && point[i] != 0) return infinity;
+    }
+    const std::vector<double> numbers = at(point);
+    return numbers.empty() ? infinity : loss_at(numbers, seen);
+  };
+  const GridMinimum found = minimum_on_grid(own_.size(), loss);
+  complete = complete && found.complete;
+  return with_kept(at(found.point), seen);
+}
+
+/// Mean loss of the rows seen, and what the numbers' way from the start costs where it counts.
+std::optional<double> SoftwareFitter::loss_at(const std::vector<double>& numbers,
+                                              const std::vector<bool>& seen, Pull pull) {
+  const auto errors = bench_.errors(numbers);
+  if (!errors) return std::nullopt;
+  double sum = 0, count = 0;
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    if (!seen[i]) continue;
+    sum += loss_of((*errors)[i]);
+    ++count;
+  }
+  if (pull == Pull::counts) sum += pull_of(numbers);
+  return sum / count;
+}
+
+double SoftwareFitter::pull_of(const std::vector<double>& numbers) const {
+  double sum = 0;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers[i] == own_[i]) continue;
+    const double octaves = std::log2(numbers[i] / from_[i]);
+    sum += loss_of(0.05) * octaves * octaves;
+  }
+  return sum;
+}
+
+/// The numbers, but for those that are as good at their start.
+std::vector<double> SoftwareFitter::with_kept(std::vector<double> numbers,
+                                              const std::vector<bool>& seen) {
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    std::vector<double> kept = numbers;
+    kept[i] = own_[i];
+    const auto here = loss_at(numbers, seen);
+    const auto there = loss_at(kept, seen);
+    if (here && there && typical(*there) - typical(*here) < worth_moving) numbers = kept;
+  }
+  return numbers;
+}
+
+/// The numbers at a point; empty beyond what is conceivable.
+std::vector<double> SoftwareFitter::at(const GridPoint& point) const {
+  std::vector<double> numbers;
+  for (std::size_t i = 0; i < point.size(); ++i) {
+    const SoftwareNumber& number = software_numbers()[i];
+    const double value = from_[i] * std::pow(number.stride, point[i]);
+    if (point[i] != 0 && (value < number.low || value > number.high)) return {};
+    numbers.push_back(point[i] == 0 ? own_[i] : number.rounded(value));
+  }
+  return numbers;
+}
+
+}  // namespace orrery::scenarios

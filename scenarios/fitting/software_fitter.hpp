@@ -1,0 +1,50 @@
+#pragma once
+// A stack's numbers that minimise the loss of `software_fit.hpp` over some of a bench's rows. A
+// number that those rows do not determine keeps the profile's own value.
+
+#include <optional>
+#include <vector>
+
+#include "scenarios/fitting/pattern_search.hpp"
+#include "scenarios/fitting/software_bench.hpp"
+
+namespace orrery::scenarios {
+
+/// Points of percent by which the typical error must grow when a number alone is moved by 30 %,
+/// either way: below it the rows do not determine the number.
+inline constexpr double least_growth = 0.1;
+
+class SoftwareFitter {
+ public:
+  /// Starts at the numbers of `profile`.
+  SoftwareFitter(SoftwareBench& bench, const models::Software& profile);
+
+  const std::vector<double>& start() const { return own_; }
+
+  /// From the rows seen. `complete` turns false when the bench is told to stop.
+  std::vector<double> fit(const std::vector<bool>& seen, bool& complete);
+
+  /// The least that the typical error of the rows seen grows by, in points of percent.
+  double growth_of(std::size_t number, const std::vector<double>& numbers,
+                   const std::vector<bool>& seen, bool& complete);
+
+ private:
+  /// Whether a loss holds what the way from the start costs.
+  enum class Pull : std::uint8_t { counts, is_left };
+
+  std::vector<double> minimum(const std::vector<bool>& seen, const std::vector<bool>& held,
+                              bool& complete);
+  std::optional<double> loss_at(const std::vector<double>& numbers, const std::vector<bool>& seen,
+                                Pull pull = Pull::counts);
+  double pull_of(const std::vector<double>& numbers) const;
+  std::vector<double> with_kept(std::vector<double> numbers, const std::vector<bool>& seen);
+  std::optional<std::size_t> least_determined(const std::vector<double>& numbers,
+                                              const std::vector<bool>& seen, bool& complete);
+  std::vector<double> at(const GridPoint& point) const;
+
+  SoftwareBench& bench_;
+  std::vector<double> own_;   // the profile's
+  std::vector<double> from_;  // the same, inside what is conceivable: where the search begins
+};
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,97 @@
+#include "scenarios/fitting/software_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "scenarios/validation/reasons.hpp"
+#include "scenarios/validation/run_question.hpp"
+#include "scenarios/validation/validation.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+bool is_asked(const std::vector<std::string>& asked, const std::string& stack,
+              const std::string& profile) {
+  return asked.empty() || std::find(asked.begin(), asked.end(), stack) != asked.end() ||
+         std::find(asked.begin(), asked.end(), profile) != asked.end();
+}
+
+/// What the line itself says against its use; empty if nothing.
+std::string stated_against(const MeasuredRun& run) {
+  if (!run.set_aside.empty()) return "set aside: " + run.set_aside;
+  if (!run.reported_apart.empty()) return "reported apart: " + run.reported_apart;
+  return run.step_time ? "" : "no step_time_s is stated";
+}
+
+std::string doubt_about(const MeasuredRun& run, const models::Question& question) {
+  try {
+    return doubt_of(run, seconds(models::predict(question).step));
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+/// Sorts runs into those used and those not.
+class Sorting {
+ public:
+  Sorting(const std::vector<std::string>& stacks, const std::vector<models::Software>& profiles)
+      : stacks_{stacks}, questions_{profiles} {}
+
+  /// Empty if the run is used.
+  std::string add(std::size_t row, const MeasuredRun& run) {
+    std::string reason = stated_against(run);
+    if (!reason.empty()) return reason;
+    auto asked = questions_.of(run);
+    if (const Skip* skip = std::get_if<Skip>(&asked)) return skip->reason;
+    auto& question = std::get<models::Question>(asked);
+    const std::string& own = question.software.name;
+    const std::string name = own == "generic" && !run.software.empty() ? run.software : own;
+    if (!is_asked(stacks_, run.software, name)) return "of a stack that --stack does not name";
+    reason = doubt_about(run, question);
+    if (reason.empty()) rows_[name].push_back({row, std::move(question), *run.step_time});
+    return reason;
+  }
+
+  std::map<std::string, std::vector<BenchRow>> take() { return std::move(rows_); }
+
+ private:
+  const std::vector<std::string>& stacks_;
+  Questions questions_;
+  std::map<std::string, std::vector<BenchRow>> rows_;
+};
+
+}  // namespace
+
+SoftwareRows software_rows(const std::vector<MeasuredRun>& runs,
+                           const std::vector<std::string>& stacks,
+                           const std::vector<models::Software>& profiles) {
+  SoftwareRows rows;
+  Sorting sorting{stacks, profiles};
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const std::string reason = sorting.add(i, runs[i]);
+    if (!reason.empty()) rows.unused.push_back({i, reason});
+  }
+  rows.by_profile = sorting.take();
+  return rows;
+}
+
+std::string account_of(const std::vector<MeasuredRun>& runs, const std::vector<UnusedRow>& unused) {
+  constexpr std::size_t few = 3;
+  std::string text = fmt::format("{} rows, {} used", runs.size(), runs.size() - unused.size());
+  if (unused.size() <= few) {
+    for (const UnusedRow& each : unused) {
+      text += fmt::format("; {}: {}", runs[each.row].run, each.reason);
+    }
+    return text;
+  }
+  Reasons reasons;
+  for (const UnusedRow& each : unused) reasons.add(each.reason, runs[each.row].run);
+  return text + "; not used:\n" + reasons.lines();
+}
+
+}  // namespace orrery::scenarios
