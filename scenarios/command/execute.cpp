@@ -54,6 +54,9 @@ void check_options(ExecuteFlags& flags) {
   if (options.steps < 1) {
     throw InputError{"--steps", fmt::format("expected 1 or more, found {}", options.steps)};
   }
+  if (options.metrics_address && !options.metrics_port) {
+    throw InputError{"--metrics-address", "needs --metrics-port"};
+  }
   if (options.checkpoint_every < 0 || (options.checkpoint_every > 0 && !options.checkpoint)) {
     throw InputError{"--checkpoint-every", "needs --checkpoint DIR and a number of steps"};
   }
@@ -182,7 +185,10 @@ void add_execute(CLI::App& application, int& exit_code) {
                    "The last step beside its prediction, operation by operation (with CUDA graphs "
                    "instruction by instruction)");
   command.add_option("--log", options.log, "Append a JSON line per step");
-  command.add_option("--metrics-port", options.metrics_port, "Serve Prometheus metrics there");
+  command.add_option("--metrics-port", options.metrics_port, "Serve Prometheus metrics there")
+      ->check(CLI::Range(1, 65535));
+  command.add_option("--metrics-address", options.metrics_address,
+                     "Number of the interface that serves them (127.0.0.1)");
   command.add_flag("--json", options.json, "One JSON document instead of the report");
   command.callback([flags, &exit_code] {
     flags->arguments = executor::own_arguments();

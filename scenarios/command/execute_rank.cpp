@@ -39,7 +39,8 @@ class Voice {
       if (!log_) throw InputError{*options.log, "cannot be written"};
     }
     if (options.metrics_port) {
-      metrics_.emplace(static_cast<std::uint16_t>(*options.metrics_port));
+      metrics_.emplace(executor::Address{.host = options.metrics_address.value_or("127.0.0.1"),
+                                         .port = *options.metrics_port});
       metrics_->set("orrery_ranks", Metrics::Kind::gauge, "Ranks of the run",
                     static_cast<double>(question.plan.gpus()));
     }

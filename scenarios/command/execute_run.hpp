@@ -29,7 +29,8 @@ struct ExecuteOptions {
   double stall = 60;               // seconds, at one instruction
   std::optional<std::string> trace, log;
   executor::TraceDetail detail = executor::TraceDetail::none;
-  std::optional<int> metrics_port;
+  std::optional<std::uint16_t> metrics_port;
+  std::optional<std::string> metrics_address;  // 127.0.0.1
   bool json = false;
   bool explain = false;  // the last step beside its prediction, by operation
 

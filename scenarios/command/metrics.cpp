@@ -1,34 +1,140 @@
 #include "scenarios/command/metrics.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/socket.h>
 
-#include "executor/errors.hpp"
+#include <utility>  // Boost 1.74's Asio needs it first
+
+#include <boost/asio.hpp>
+#include <boost/beast.hpp>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <thread>
+
+#include "sim/errors.hpp"
 
 namespace orrery::scenarios {
 
-using executor::Clock;
-using executor::Socket;
-
 namespace {
 
-constexpr std::chrono::milliseconds look_again{200};
-constexpr std::chrono::seconds for_one_reader{2};
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using asio::ip::tcp;
+
+constexpr std::chrono::seconds for_one_reader{1};
+constexpr std::chrono::milliseconds until_accepting_again{100};  // descriptors have run out
+constexpr std::size_t most_readers = 64;                         // at once
+constexpr std::uint32_t longest_request = 8192;                  // bytes
+
+/// One request and its answer, whatever is asked for.
+class Reader : public std::enable_shared_from_this<Reader> {
+ public:
+  Reader(tcp::socket socket, const std::function<std::string()>& page, std::size_t& readers)
+      : stream_{std::move(socket)}, page_{page}, readers_{readers} {
+    ++readers_;
+    request_.emplace();
+    request_->header_limit(longest_request);
+  }
+  ~Reader() { --readers_; }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+
+  void serve() {
+    stream_.expires_after(for_one_reader);  // for all of it
+    http::async_read_header(stream_, buffer_, *request_,
+                            [self = shared_from_this()](beast::error_code error, std::size_t) {
+                              if (!error) self->answer();
+                            });
+  }
+
+ private:
+  void answer() {
+    answer_.version(11);
+    answer_.result(http::status::ok);
+    answer_.set(http::field::content_type, "text/plain; version=0.0.4");
+    answer_.keep_alive(false);
+    answer_.body() = page_();
+    answer_.prepare_payload();
+    http::async_write(stream_, answer_,
+                      [self = shared_from_this()](beast::error_code error, std::size_t) {
+                        self->stream_.socket().shutdown(tcp::socket::shutdown_send, error);
+                      });
+  }
+
+  beast::tcp_stream stream_;
+  const std::function<std::string()>& page_;
+  std::size_t& readers_;
+  beast::flat_buffer buffer_{longest_request};
+  std::optional<http::request_parser<http::empty_body>> request_;
+  http::response<http::string_body> answer_;
+};
+
+asio::ip::address parsed(const std::string& host) {
+  boost::system::error_code error;
+  const asio::ip::address address = asio::ip::make_address(host, error);
+  if (!error) return address;
+  throw InputError{
+      "--metrics-address",
+      fmt::format("expected the number of an interface such as 127.0.0.1 or 0.0.0.0, found '{}'",
+                  host)};
+}
 
 }  // namespace
 
-Metrics::Metrics(std::uint16_t port) : listener_{executor::listen_on({.host = "", .port = port})} {
-  thread_ = std::thread{[this] { serve(); }};
-}
-
-Metrics::~Metrics() {
-  {
-    const std::lock_guard guard{lock_};
-    stop_ = true;
+class Metrics::Server {
+ public:
+  Server(const executor::Address& where, std::function<std::string()> page)
+      : page_{std::move(page)} {
+    const tcp::endpoint end{parsed(where.host), where.port};
+    try {
+      acceptor_.open(end.protocol());
+      acceptor_.set_option(tcp::acceptor::reuse_address{true});
+      acceptor_.bind(end);
+      acceptor_.listen();
+    } catch (const boost::system::system_error& error) {
+      throw InputError{"--metrics-port", fmt::format("cannot listen on {}: {}", text_of(where),
+                                                     error.code().message())};
+    }
+    accept();
+    thread_ = std::thread{[this] { context_.run(); }};
   }
-  thread_.join();
-}
+  ~Server() {
+    context_.stop();
+    thread_.join();
+  }
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+ private:
+  void accept() {
+    acceptor_.async_accept([this](beast::error_code error, tcp::socket socket) {
+      if (error) return accept_later();
+      if (readers_ < most_readers) {
+        std::make_shared<Reader>(std::move(socket), page_, readers_)->serve();
+      }
+      accept();
+    });
+  }
+  void accept_later() {
+    pause_.expires_after(until_accepting_again);
+    pause_.async_wait([this](beast::error_code error) {
+      if (!error) accept();
+    });
+  }
+
+  std::function<std::string()> page_;
+  std::size_t readers_ = 0;  // outlives the context, whose end destroys them
+  asio::io_context context_{1};
+  tcp::acceptor acceptor_{context_};
+  asio::steady_timer pause_{context_};
+  std::thread thread_;
+};
+
+Metrics::Metrics(const executor::Address& where)
+    : server_{std::make_unique<Server>(where, [this] { return page(); })} {}
+
+Metrics::~Metrics() = default;
 
 void Metrics::set(const std::string& name, Kind kind, const std::string& help, double value) {
   const std::lock_guard guard{lock_};
@@ -44,31 +150,6 @@ std::string Metrics::page() const {
                         metric.value);
   }
   return text;
-}
-
-/// Whatever is asked for, the page is the answer.
-void Metrics::serve() {
-  for (;;) {
-    {
-      const std::lock_guard guard{lock_};
-      if (stop_) return;
-    }
-    const Socket reader = executor::accept_from(listener_, Clock::now() + look_again);
-    if (!reader) continue;
-    ::pollfd asked{reader.descriptor(), POLLIN, 0};
-    ::poll(&asked, 1, 1000);
-    char request[4096];
-    [[maybe_unused]] const auto size = ::recv(reader.descriptor(), request, sizeof request, 0);
-    const std::string body = page();
-    const std::string answer = fmt::format(
-        "HTTP/1.0 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: "
-        "{}\r\n\r\n{}",
-        body.size(), body);
-    try {
-      send_all(reader, answer.data(), answer.size(), Clock::now() + for_one_reader, "a reader");
-    } catch (const executor::RunFailure&) {  // it went away
-    }
-  }
 }
 
 }  // namespace orrery::scenarios

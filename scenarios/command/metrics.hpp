@@ -1,22 +1,26 @@
 #pragma once
 // A page of metrics in Prometheus' text format, served from a thread of its own.
 // Source  prometheus.io, "Exposition formats", version 0.0.4
+//
+// Boost.Beast, not cpp-httplib: there a reader that sends a byte a second keeps a thread for hours,
+// and the end of the server waits for it. Here every reader has one second in all, and the end of
+// the server waits for none.
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 
-#include "executor/launch/socket.hpp"
+#include "executor/launch/environment.hpp"
 
 namespace orrery::scenarios {
 
 class Metrics {
  public:
-  /// Listens on every interface. Errors: RunFailure{local_failure}: the port is taken
-  explicit Metrics(std::uint16_t port);
+  /// `where` is a number of an interface ("127.0.0.1", "::", "0.0.0.0") and a port.
+  /// Errors  InputError `--metrics-address: expected ...`, `--metrics-port: cannot listen on ...`
+  explicit Metrics(const executor::Address& where);
   ~Metrics();
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
@@ -33,13 +37,11 @@ class Metrics {
     std::string help{};
     double value = 0;
   };
-  void serve();
+  class Server;
 
-  executor::Socket listener_;
   mutable std::mutex lock_;
   std::map<std::string, Metric> metrics_;
-  bool stop_ = false;
-  std::thread thread_;
+  std::unique_ptr<Server> server_;  // goes first: it asks for the page
 };
 
 }  // namespace orrery::scenarios

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,49 @@ def losses(answer: dict) -> list[float]:
 def newest_checkpoint(folder: Path) -> int:
     """Steps of the newest whole one: what has no manifest is none."""
     return max(int(each.parent.name.split("-")[1]) for each in folder.glob("step-*/manifest.json"))
+
+
+def children(parent: int) -> list[int]:
+    """Ranks, in the order of their numbers."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            if int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1]) != parent:
+                continue
+            for variable in (entry / "environ").read_bytes().split(b"\0"):
+                if variable.startswith(b"ORRERY_RANK="):
+                    found[int(variable.split(b"=")[1])] = int(entry.name)
+        except (OSError, IndexError):
+            continue
+    return [found[rank] for rank in sorted(found)]
+
+
+class Running:
+    """A run that would go on for ever, once it is under way."""
+
+    def __init__(self, model: Path, *flags: str, ranks: int = 2):
+        self.ranks = ranks
+        self.process = subprocess.Popen(
+            line(model, "--steps", "100000000", "--ranks", str(ranks), *flags),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.told = []
+        for told in self.process.stderr:
+            self.told.append(told)
+            if told.startswith("step "):
+                break
+        self.pids = children(self.process.pid)
+        assert len(self.pids) == ranks
+
+    def end(self) -> tuple[int, str, float]:
+        """Exit code, what it said, and how long it took; nothing of it may be left."""
+        begin = time.monotonic()
+        _, error = self.process.communicate(timeout=SECONDS)
+        seconds = time.monotonic() - begin
+        for pid in self.pids:
+            assert not Path(f"/proc/{pid}").exists()
+        return self.process.returncode, "".join(self.told) + error, seconds

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.request
 from pathlib import Path
 
 import pytest
@@ -25,6 +24,7 @@ from executing import (
     REQUEUE,
     SCENARIOS,
     SECONDS,
+    Running,
     answer_of,
     execute,
     line,
@@ -41,52 +41,6 @@ pytestmark = needs_execute
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     return write_model(tmp_path / "tiny.json")
-
-
-def children(parent: int) -> list[int]:
-    """Ranks, in the order of their numbers."""
-    found = {}
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            if int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1]) != parent:
-                continue
-            for variable in (entry / "environ").read_bytes().split(b"\0"):
-                if variable.startswith(b"ORRERY_RANK="):
-                    found[int(variable.split(b"=")[1])] = int(entry.name)
-        except (OSError, IndexError):
-            continue
-    return [found[rank] for rank in sorted(found)]
-
-
-class Running:
-    """A run that would go on for ever, once it is under way."""
-
-    def __init__(self, model: Path, *flags: str, ranks: int = 2):
-        self.ranks = ranks
-        self.process = subprocess.Popen(
-            line(model, "--steps", "100000000", "--ranks", str(ranks), *flags),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self.told = []
-        for told in self.process.stderr:
-            self.told.append(told)
-            if told.startswith("step "):
-                break
-        self.pids = children(self.process.pid)
-        assert len(self.pids) == ranks
-
-    def end(self) -> tuple[int, str, float]:
-        """Exit code, what it said, and how long it took; nothing of it may be left."""
-        begin = time.monotonic()
-        _, error = self.process.communicate(timeout=SECONDS)
-        seconds = time.monotonic() - begin
-        for pid in self.pids:
-            assert not Path(f"/proc/{pid}").exists()
-        return self.process.returncode, "".join(self.told) + error, seconds
 
 
 def test_one_rank_answers_what_is_promised(model):
@@ -166,6 +120,16 @@ def test_a_killed_rank_ends_the_run_by_name(model):
     assert seconds < 10
     assert "rank 1" in told
     assert "start again from the checkpoint" in told
+
+
+def test_process_lists_name_the_ranks(model):
+    run = Running(model)
+    for rank, pid in enumerate(run.pids):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        assert words[:2] == [f"orrery rank {rank}".encode(), b"execute"]
+        assert Path(f"/proc/{pid}/comm").read_text() == f"orrery rank {rank}\n"
+    run.process.send_signal(signal.SIGINT)
+    run.end()
 
 
 def test_killing_rank_0_leaves_nobody(model):
@@ -253,29 +217,13 @@ def test_a_run_that_dies_goes_on_from_its_newest_checkpoint(model, tmp_path):
     assert losses(again) == whole[newest:]
 
 
-def test_traces_logs_and_metrics(model, tmp_path):
+def test_traces_and_logs(model, tmp_path):
     trace, log = tmp_path / "trace.json", tmp_path / "steps.jsonl"
     execute(model, "--steps", "3", "--ranks", "2", "--trace", str(trace), "--log", str(log))
     events = json.loads(trace.read_text())["traceEvents"]
     ranks = {event["args"]["id"].split("/")[0] for event in events if event["ph"] == "X"}
     assert ranks == {"0", "1"}
     assert [json.loads(each)["step"] for each in log.read_text().splitlines()] == [0, 1, 2]
-
-    port = free_port()
-    run = Running(model, "--metrics-port", str(port))
-    page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5).read().decode()
-    run.process.send_signal(signal.SIGINT)
-    run.end()
-    assert "# TYPE orrery_loss gauge" in page
-    assert "orrery_ranks 2" in page
-
-
-def free_port() -> int:
-    import socket
-
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 GROUPS = {

@@ -1,0 +1,123 @@
+"""The page of metrics: who may read it, and that no reader holds up the run."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+from executing import INTERRUPTED, Running, line, needs_execute, outcome, write_model
+
+pytestmark = needs_execute
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return write_model(tmp_path / "tiny.json")
+
+
+def free_port() -> int:
+    import socket
+
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def page_at(host: str, port: int) -> str:
+    return urllib.request.urlopen(f"http://{host}:{port}/metrics", timeout=5).read().decode()
+
+
+def test_metrics_are_served_on_the_loopback_alone(model):
+    port = free_port()
+    run = Running(model, "--metrics-port", str(port))
+    page = page_at("127.0.0.1", port)
+    with pytest.raises(OSError):  # another address of this machine
+        socket.create_connection(("127.0.0.2", port), timeout=1)
+    run.process.send_signal(signal.SIGINT)
+    assert run.end()[0] == INTERRUPTED
+    assert "# TYPE orrery_loss gauge" in page
+    assert "orrery_ranks 2" in page
+
+
+def test_metrics_are_served_where_they_are_asked_for(model):
+    port = free_port()
+    run = Running(model, "--metrics-port", str(port), "--metrics-address", "127.0.0.2")
+    assert "orrery_step" in page_at("127.0.0.2", port)
+    with pytest.raises(OSError):
+        socket.create_connection(("127.0.0.1", port), timeout=1)
+    run.process.send_signal(signal.SIGINT)
+    run.end()
+
+
+def test_silent_and_slow_readers_hang_nothing(model):
+    port = free_port()
+    run = Running(model, "--metrics-port", str(port))
+    silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(20)]
+    dripping = socket.create_connection(("127.0.0.1", port))
+    begin = time.monotonic()
+    assert "orrery_loss" in page_at("127.0.0.1", port)
+    assert time.monotonic() - begin < 0.5
+    # A reader has one second in all: a byte now and then buys no more.
+    closed = False
+    dripping.settimeout(0.2)
+    while not closed and time.monotonic() - begin < 5:
+        try:
+            dripping.sendall(b"G")
+            closed = dripping.recv(100) == b""
+        except TimeoutError:
+            continue
+        except OSError:
+            closed = True
+    assert closed
+    assert time.monotonic() - begin < 2.5
+    late = [socket.create_connection(("127.0.0.1", port)) for _ in range(5)]
+    run.process.send_signal(signal.SIGINT)
+    code, _, seconds = run.end()
+    assert code == INTERRUPTED
+    assert seconds < 4
+    for each in [*silent, dripping, *late]:
+        each.close()
+
+
+def test_a_finished_run_waits_for_no_reader(model):
+    port, readers = free_port(), []
+    run = subprocess.Popen(
+        line(model, "--steps", "300", "--metrics-port", str(port)),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    while run.poll() is None:
+        try:
+            readers.append(socket.create_connection(("127.0.0.1", port), timeout=1))
+        except OSError:
+            time.sleep(0.02)
+            continue
+        break
+    assert run.wait(timeout=10) == 0
+    assert readers
+
+
+@pytest.mark.parametrize("port", ["-1", "0", "65536", "80000"])
+def test_a_port_beyond_the_range_is_refused(model, port):
+    ran = outcome(line(model, "--metrics-port", port))
+    assert ran.returncode == 2
+    assert ran.stdout == ""
+    assert port in ran.stderr
+
+
+def test_a_wrong_address_or_a_taken_port_is_refused(model):
+    ran = outcome(line(model, "--metrics-port", "9400", "--metrics-address", "here"))
+    assert ran.returncode == 2
+    assert "--metrics-address: expected the number of an interface" in ran.stderr
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        ran = outcome(line(model, "--metrics-port", str(port)))
+    assert ran.returncode == 2
+    assert f"--metrics-port: cannot listen on 127.0.0.1:{port}: Address already in use" in ran.stderr
