@@ -121,7 +121,7 @@ class Family {
  private:
   pid_t start_one(int rank, const Environment& all) {
     std::vector<std::string> words, variables;
-    words.push_back("orrery");
+    words.push_back(fmt::format("orrery rank {}", rank));
     words.insert(words.end(), settings_.arguments.begin(), settings_.arguments.end());
     for (const auto& [name, value] : all) variables.push_back(name + "=" + value);
     std::vector<char*> argv, envp;

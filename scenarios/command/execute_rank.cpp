@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "executor/checkpoint/checkpoint.hpp"
+#include "executor/launch/process_name.hpp"
 #include "executor/launch/spawn.hpp"
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/execute_meeting.hpp"
@@ -264,6 +265,7 @@ int run_one(const models::Question& asked, const ExecuteOptions& options,
 
 int run_rank(const models::Question& question, const ExecuteOptions& options,
              const executor::Placement& placed) {
+  if (placed.ranks > 1) executor::name_process(placed.rank);
   return run_one(question, options, placed, std::nullopt);
 }
 
@@ -275,6 +277,7 @@ int run_threads(const models::Question& question, const ExecuteOptions& options,
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
+      executor::name_thread(rank);
       const executor::Placement placed{
           .launcher = executor::Launcher::orrery, .rank = rank, .ranks = ranks, .job = "threads"};
       codes[static_cast<std::size_t>(rank)] =
