@@ -102,9 +102,11 @@ class Runner::Interpreter {
   void allocate();
   void allocate_buckets();
   void allocate_compressed();
-  void draw_parameters();
-  double drawn(const std::string& tensor, std::uint64_t seed, std::int64_t index) const;
   std::int64_t addend_bytes() const;
+
+  // parameters.cpp
+  void draw_parameters();
+  void follow_masters();
 
   // interpreter.cpp: the step
   void load_batch(std::int64_t step);
@@ -192,7 +194,7 @@ class Runner::Interpreter {
   std::vector<std::byte*> filled_at_, weights_at_;  // by the layout's bucket
   std::vector<DeviceMemory> compressed_memory_;
   std::map<std::uint32_t, Compressed> compressed_;  // by instruction
-  models::Operation accumulate_;
+  models::Operation accumulate_, narrow_;
   std::vector<std::int64_t> layer_base_;  // first parameter of each layer of the model held here
   Place place_;
   double mean_ = 1;  // 1 / tokens of the global batch

@@ -1,41 +1,44 @@
 #include "executor/random.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
+#include "executor/approximate_normals.hpp"
+
 namespace orrery::executor {
 
-std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::uint64_t key) {
-  auto low = static_cast<std::uint32_t>(key);
-  auto high = static_cast<std::uint32_t>(key >> 32);
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t a = std::uint64_t{0xD2511F53U} * counter[0];
-    const std::uint64_t b = std::uint64_t{0xCD9E8D57U} * counter[2];
-    counter = {
-        static_cast<std::uint32_t>(b >> 32) ^ counter[1] ^ low, static_cast<std::uint32_t>(b),
-        static_cast<std::uint32_t>(a >> 32) ^ counter[3] ^ high, static_cast<std::uint32_t>(a)};
-    low += 0x9E3779B9U;
-    high += 0xBB67AE85U;
-  }
-  return counter;
-}
-
 std::uint64_t RandomStream::bits(std::uint64_t index) const {
-  const auto drawn =
-      philox({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32),
-              static_cast<std::uint32_t>(stream_), static_cast<std::uint32_t>(stream_ >> 32)},
-             seed_);
+  const auto drawn = draw(index);
   return (std::uint64_t{drawn[1]} << 32) | drawn[0];
 }
 
 double RandomStream::normal(std::uint64_t index) const {
-  const auto drawn =
-      philox({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32),
-              static_cast<std::uint32_t>(stream_), static_cast<std::uint32_t>(stream_ >> 32)},
-             seed_);
+  const auto drawn = draw(index);
   const double u = (static_cast<double>(drawn[0]) + 0.5) * 0x1p-32;  // never 0
   const double v = (static_cast<double>(drawn[1]) + 0.5) * 0x1p-32;
   return std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * v);
+}
+
+/// From approximate numbers with a bound on their error: where both ends of it round to the same
+/// float, so does the exact one; it is computed for the few where they differ.
+void RandomStream::normals(std::uint64_t first, double deviation, std::span<float> to) const {
+  ApproximateNormals some;
+  for (std::size_t at = 0; at < to.size(); at += some.size) {
+    const std::size_t count = std::min(some.size, to.size() - at);
+    approximate_normals(seed_, stream_, first + at, deviation, some);
+    const std::span<float> part = to.subspan(at, count);
+    std::size_t unsettled = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      part[i] = static_cast<float>(some.value[i] - some.error[i]);
+      unsettled += part[i] != static_cast<float>(some.value[i] + some.error[i]) ? 1 : 0;
+    }
+    for (std::size_t i = 0; unsettled > 0 && i < count; ++i) {
+      if (part[i] == static_cast<float>(some.value[i] + some.error[i])) continue;
+      part[i] = static_cast<float>(deviation * normal(first + at + i));
+      --unsettled;
+    }
+  }
 }
 
 std::uint64_t stream_number(std::string_view name) {

@@ -6,9 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "executor/half.hpp"
 #include "executor/interpreter.hpp"
-#include "models/lowering/lower.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor {
@@ -52,36 +50,9 @@ std::byte* Runner::Interpreter::state_at(StateKind kind, std::int64_t local) con
   throw ContractError{"state is asked for that this rank does not own"};
 }
 
-/// Working copies follow the masters, here and then over the data axis.
 void Runner::Interpreter::finish_loading(std::int64_t steps) {
   updates_ = steps - scale_.state().skipped;
-  if (separate_master_) {
-    const std::int64_t narrow_width = bits(storage_) / 8;
-    for (const Bucket& bucket : layout_.buckets()) {
-      std::vector<float> wide(static_cast<std::size_t>(bucket.piece));
-      std::vector<std::uint16_t> half(wide.size());
-      device_.read(state_at(StateKind::parameter, bucket.owned), wide.data(),
-                   Bytes{bucket.piece * 4});
-      for (std::size_t i = 0; i < wide.size(); ++i) {
-        if (storage_ == models::DType::bf16) {
-          Bf16 to;
-          narrow(wide[i], to);
-          half[i] = to.bits;
-        } else {
-          Fp16 to;
-          narrow(wide[i], to);
-          half[i] = to.bits;
-        }
-      }
-      const std::int64_t at = shards_weights_ ? bucket.owned : layout_.piece_of(bucket);
-      device_.write(half.data(), parameters_.data() + at * narrow_width,
-                    Bytes{bucket.piece * narrow_width});
-    }
-  }
-  if (!layout_.sharded() || shards_weights_) return;
-  gather_parameters(models::data_group, models::Collective::all_gather, not_recorded, 0);
-  wait_for_data();
-  device_.finish();
+  follow_masters();
 }
 
 Progress Runner::Interpreter::progress() const {

@@ -48,8 +48,8 @@ enum class StateKind : std::uint8_t { parameter, first_moment, second_moment, gr
 /// All: RunFailure from the fabric (a peer failed) or the device.
 class Runner {
  public:
-  /// Collective over the world: makes the groups, binds memory, draws the parameters. Program,
-  /// device and fabric outlive the runner.
+  /// Collective over the world: makes the groups, binds memory, draws the parameters that this rank
+  /// updates and gathers the others. Program, device and fabric outlive the runner.
   Runner(const models::Program& program, const models::Software& software, Device& device,
          Fabric& fabric, RunSettings settings);
   ~Runner();

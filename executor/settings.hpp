@@ -54,6 +54,8 @@ struct RunSettings {
   const TokenSource* tokens = nullptr;  // outlives the run; nothing: synthetic from `seed`
   TraceDetail trace = TraceDetail::operations;
   Freed freed = Freed::left;
+  /// Called as parameters are drawn, every few million elements: how many so far, and of how many.
+  std::function<void(std::int64_t drawn, std::int64_t of)> drawn;
   /// Called when the gradients are complete, before the norm and the update (tests).
   std::function<void()> before_update;
 };

@@ -86,6 +86,9 @@ Runner::Interpreter::Interpreter(const Program& program, const models::Software&
   shards_sums_ = shards_weights_ || (data && plan.zero == models::Zero::two);
   accumulate_.kind = models::OpKind::accumulate;
   accumulate_.dtype = gradient_;
+  narrow_.kind = models::OpKind::cast;
+  narrow_.name = "working copy";
+  narrow_.dtype = storage_;
   bind_ends();
   allocate();
   draw_parameters();

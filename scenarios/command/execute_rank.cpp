@@ -156,6 +156,7 @@ class RankRun {
     chosen.seed = options_.seed;
     chosen.tokens = tokens_.get();
     chosen.trace = options_.detail;
+    chosen.drawn = [this](std::int64_t, std::int64_t) { meeting_.watchdog().alive(); };
     return chosen;
   }
   static std::string key(const char* what, int rank) { return fmt::format("{}/{}", what, rank); }
