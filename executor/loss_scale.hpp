@@ -4,6 +4,9 @@
 // that nothing is rounded by it; as large as the gradients bear, found by trying:
 //   a norm that is not finite  no update, and half the scale
 //   2000 updates in a row      twice the scale
+// In other formats the scale is 1, and an update whose norm is not finite is left out all the same:
+// it would make every weight NaN. Where no smaller scale can help, ten such steps in a row end the
+// run.
 // Source  Micikevicius et al. 2018, arXiv 1710.03740; the numbers are those of PyTorch's GradScaler
 
 #include <cstdint>
@@ -12,6 +15,7 @@ namespace orrery::executor {
 
 inline constexpr double first_loss_scale = 65536;
 inline constexpr std::int64_t updates_until_growth = 2000;
+inline constexpr int most_without_remedy = 10;
 
 /// What a checkpoint keeps of it.
 struct LossScaleState {
@@ -22,7 +26,7 @@ struct LossScaleState {
 
 class LossScale {
  public:
-  /// 1, whatever happens.
+  /// Stays 1.
   LossScale() = default;
   explicit LossScale(double first) : state_{.value = first}, moves_{true} {}
 
@@ -37,9 +41,13 @@ class LossScale {
 
   /// Once in each step, behind its norm: is it to be an update? Never below a scale of 1.
   bool accept(double norm);
+  /// Were so many updates left out in a row, none of them for too large a scale, that training has
+  /// no way on?
+  bool hopeless() const { return without_remedy_ >= most_without_remedy; }
 
  private:
   LossScaleState state_;
+  int without_remedy_ = 0;
   bool moves_ = false;
 };
 

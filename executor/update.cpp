@@ -1,10 +1,13 @@
 // The end of a step: the gradients' norm, the update of what a rank owns, and its way to the
 // others.
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cmath>
 #include <cstring>
 
+#include "executor/errors.hpp"
 #include "executor/interpreter.hpp"
 #include "models/lowering/lower.hpp"
 
@@ -94,6 +97,14 @@ void Runner::Interpreter::squared_norm(const models::Operation& op) {
 /// As if the step had not been; every rank has the same norm, and so does the same.
 void Runner::Interpreter::leave_out_update() {
   device_.zero(gradients_.data(), gradients_.bytes());
+  if (!scale_.hopeless()) return;
+  const std::int64_t last = at_.step.load(std::memory_order_relaxed) + 1;
+  throw RunFailure{
+      Exit::invalid_program,
+      fmt::format("the gradients of steps {} to {} are not finite, so none of them was "
+                  "an update: the training has diverged; start from an earlier "
+                  "checkpoint, with a lower learning rate or a wider precision",
+                  last - most_without_remedy + 1, last)};
 }
 
 /// The owned piece of each bucket; all of them at once where they follow each other.

@@ -64,8 +64,8 @@ class Voice {
            << std::flush;
     }
     if (step.skipped > 0 && !std::isfinite(step.gradient_norm)) {
-      fmt::print(stderr, "step {} of {}  its gradients overflow: no update, half the loss scale\n",
-                 step.index + 1, steps_);
+      fmt::print(stderr, "step {} of {}  gradients are not finite: no update{}\n", step.index + 1,
+                 steps_, step.loss_scale > 1 ? ", half the loss scale" : "");
     }
     if (metrics_) show(step, rate);
     const auto now = executor::Clock::now();

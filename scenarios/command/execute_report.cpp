@@ -47,7 +47,8 @@ Json json_of(const Execution& execution, const models::Prediction& prediction) {
     steps.push_back({{"step", each.index},
                      {"step_time_s", each.seconds},
                      {"loss", each.loss},
-                     {"gradient_norm", each.gradient_norm}});
+                     {"gradient_norm", each.gradient_norm},
+                     {"skipped_updates", each.skipped}});
   }
   const bool any = !execution.steps.empty();
   return {{"ranks", execution.ranks},
@@ -55,6 +56,7 @@ Json json_of(const Execution& execution, const models::Prediction& prediction) {
           {"device", execution.device},
           {"resumed_from_step", execution.resumed_from},
           {"steps", std::move(steps)},
+          {"skipped_updates", any ? Json(execution.steps.back().skipped) : Json(nullptr)},
           {"median_step_time_s", any ? Json(median_seconds(execution.steps)) : Json(nullptr)},
           {"predicted_step_time_s", in_seconds(prediction.step)},
           {"peak_memory_bytes", any ? Json(execution.peak.count()) : Json(nullptr)},
@@ -93,6 +95,9 @@ void print_execution(const models::Question& question, const models::Prediction&
              execution.steps.front().index, execution.steps.back().index);
   fmt::print("  loss               {:>12.4f}   first {:.4f}\n", execution.steps.back().loss,
              execution.steps.front().loss);
+  if (const std::int64_t skipped = execution.steps.back().skipped; skipped > 0) {
+    fmt::print("  updates left out   {:>12}   where gradients were not finite\n", skipped);
+  }
   fmt::print("  step, median       {:>10.4g} s   predicted {:.4g} s\n", measured, predicted);
   fmt::print("  tokens per second  {:>12.4g}\n", tokens / measured);
   fmt::print("  peak memory        {:>8.1f} MiB   predicted {:.1f} MiB\n",

@@ -6,6 +6,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
+#include <mutex>
+#include <thread>
 
 #include "tests/executor/cuts.hpp"
 
@@ -38,14 +40,33 @@ TEST_CASE("The scale is halved where gradients overflow and doubled behind 2000 
   CHECK(scale.value() == 1);
 }
 
-TEST_CASE("Without a scale nothing is left out") {
+TEST_CASE("Without a scale an update that is not finite is left out and counted too") {
   LossScale none;
-  CHECK(none.accept(infinite));
-  CHECK(none.value() == 1);
   CHECK_FALSE(none.counts());
+  CHECK(none.accept(1.0));
+  CHECK_FALSE(none.accept(infinite));
+  CHECK_FALSE(none.accept(std::nan("")));
+  CHECK(none.value() == 1);
+  CHECK(none.state().skipped == 2);
+  CHECK(none.counts());
   none.load({.value = 8, .good = 3, .skipped = 2});  // of a run that had one
   CHECK(none.value() == 1);
   CHECK(none.state().skipped == 2);
+}
+
+TEST_CASE("Ten steps in a row that no smaller scale can help are hopeless") {
+  const auto left_out = [](LossScale scale, int times) {
+    for (int i = 0; i < times; ++i) scale.accept(infinite);
+    return scale.hopeless();
+  };
+  CHECK_FALSE(left_out(LossScale{}, 9));
+  CHECK(left_out(LossScale{}, 10));
+  CHECK_FALSE(left_out(LossScale{first_loss_scale}, 16 + 9));  // 65536 is halved 16 times
+  CHECK(left_out(LossScale{first_loss_scale}, 16 + 10));
+  LossScale interrupted;
+  for (int i = 0; i < 9; ++i) interrupted.accept(infinite);
+  interrupted.accept(1.0);
+  CHECK_FALSE(left_out(interrupted, 9));
 }
 
 Job scaled(const Cut& of, std::optional<double> scale, std::int64_t steps = 3) {
@@ -136,6 +157,56 @@ TEST_CASE("A step whose gradients overflow is as if it had not been, at half the
     CHECK(same_bits(overflown.second, never.second));
     CHECK(overflown.steps[2].loss == never.steps[1].loss);
   }
+}
+
+/// Gradients of every logit that are not finite, from step `first` on and before `end`.
+Job overflowing(const Cut& of, std::int64_t steps, int first, int end) {
+  Job job = scaled(of, std::nullopt, steps);
+  const auto per_step = static_cast<int>(of.plan.micro_batches());
+  const auto seen = std::make_shared<std::map<std::thread::id, int>>();
+  const auto lock = std::make_shared<std::mutex>();
+  job.disturb = [=](Kernel& kernel) {
+    if (kernel.operation->kind != models::OpKind::cross_entropy_backward) return;
+    const std::lock_guard guard{*lock};
+    const int step = (*seen)[std::this_thread::get_id()]++ / per_step;
+    if (step >= first && step < end) kernel.place.loss_scale = std::nan("");
+  };
+  return job;
+}
+
+Cut without_scale(Precision precision, Zero zero) {
+  return cut("no scale", small_gpt(), [&](Plan& p) {
+    p.data = 2;
+    p.zero = zero;
+    p.precision = precision;
+  });
+}
+
+TEST_CASE("In every format a step whose norm is NaN changes no weight and is counted") {
+  for (const Precision precision : {Precision::fp64, Precision::fp32, Precision::bf16}) {
+    for (const Zero zero : {Zero::none, Zero::one, Zero::two, Zero::three}) {
+      INFO("precision " << static_cast<int>(precision) << ", ZeRO " << static_cast<int>(zero));
+      const Cut of = without_scale(precision, zero);
+      const Outcome outcome = run(overflowing(of, 3, 1, 2));
+      CHECK(std::isnan(outcome.steps[1].gradient_norm));
+      CHECK(outcome.steps[0].skipped == 0);
+      CHECK(outcome.steps[2].skipped == 1);
+      const Steps others{{0, 2}};
+      Job straight = scaled(of, std::nullopt, 2);
+      straight.settings.tokens = &others;
+      CHECK(same_bits(outcome.parameters, run(straight).parameters));
+    }
+  }
+}
+
+TEST_CASE("A run whose gradients stay NaN ends and says what to do") {
+  const Cut of = without_scale(Precision::bf16, Zero::one);
+  CHECK(run(overflowing(of, 12, 2, 11)).steps.back().skipped == 9);
+  CHECK_THROWS_WITH(
+      run(overflowing(of, 20, 2, 20)),
+      "the gradients of steps 3 to 12 are not finite, so none of them was an update: the training "
+      "has diverged; start from an earlier checkpoint, with a lower learning rate or a wider "
+      "precision");
 }
 
 TEST_CASE("In fp16 a scale keeps gradients that vanish without it") {
