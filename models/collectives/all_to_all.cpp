@@ -46,6 +46,7 @@ CollectiveTime all_to_all(const Call& call) {
   const double on_wire = leaving / (exchange_efficiency * call.cluster.fabric.efficiency *
                                     network_share_all_pairs(call));
   (on_links > on_wire ? terms.scale_up : terms.network) = std::max(on_links, on_wire);
+  terms.beneath = std::min(on_links, on_wire);
   return finish(terms, Algorithm::direct, std::nullopt);
 }
 

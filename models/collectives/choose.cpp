@@ -61,12 +61,8 @@ CollectiveTime price(Collective collective, Bytes size, const GroupShape& group,
                      const hardware::Cluster& cluster) {
   check(collective, size, group, cluster);
   if (group.ranks > 1 && size > Bytes{0}) {
-    if (const auto measured = collectives::measured_time({collective, size, group, cluster})) {
-      return {.time = *measured,
-              .algorithm = Algorithm::direct,
-              .protocol = {},
-              .limited_by = "measured"};
-    }
+    const auto measured = collectives::measured_time({collective, size, group, cluster});
+    if (measured) return *measured;
   }
   const auto times = candidates(collective, size, group, cluster);
   return *std::min_element(times.begin(), times.end(),

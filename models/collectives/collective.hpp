@@ -33,8 +33,16 @@ std::string_view name(Collective collective);
 std::string_view name(Algorithm algorithm);
 std::string_view name(Protocol protocol);
 
+/// How long a transfer keeps links full, at the rate that it reaches on them: its bytes, without
+/// latencies and ramps. Never longer than the transfer itself.
+struct LinkTimes {
+  Time nic{};     // of a node's NICs, the part that a group gets of them
+  Time nvlink{};  // a GPU's links inside its node, whatever they are
+};
+
 struct CollectiveTime {
   Time time{};
+  LinkTimes links{};
   Algorithm algorithm = Algorithm::direct;
   std::optional<Protocol> protocol;  // nothing where one law covers all of them
   std::string_view limited_by;       // the largest term: latency, ramp, scale-up or network

@@ -46,7 +46,7 @@ double share_left(const Call& call) {
 
 }  // namespace
 
-std::optional<Time> measured_time(const Call& call) {
+std::optional<CollectiveTime> measured_time(const Call& call) {
   const CollectiveTable* table = table_for(call);
   if (!table) return std::nullopt;
   const int ranks = call.group.ranks;
@@ -54,8 +54,12 @@ std::optional<Time> measured_time(const Call& call) {
   const double hops = steps(call.collective, ranks) / steps(call.collective, table->ranks);
   const double traffic =
       bus_factor(call.collective, ranks) / bus_factor(call.collective, table->ranks);
-  const Time moving = table->times.at(call.size) - latency;
-  return scaled(latency, hops) + scaled(moving, traffic / share_left(call));
+  const Time moving = scaled(table->times.at(call.size) - latency, traffic / share_left(call));
+  CollectiveTime result;
+  result.time = scaled(latency, hops) + moving;
+  result.limited_by = "measured";
+  (call.group.nodes > 1 ? result.links.nic : result.links.nvlink) = moving;
+  return result;
 }
 
 }  // namespace collectives

@@ -20,7 +20,8 @@ struct Call;
 /// Tables of groups inside a node serve those only, and likewise across nodes. What exceeds the
 /// latency across nodes grows with the share that siblings leave of the NICs (network_share).
 /// Leaves out siblings inside a node.
-std::optional<Time> measured_time(const Call& call);
+/// What exceeds the latency is the time on the links.
+std::optional<CollectiveTime> measured_time(const Call& call);
 
 }  // namespace orrery::models::collectives
 

@@ -104,8 +104,10 @@ CollectiveTime ring_across_nodes(const Call& call) {
                                          seconds(constants.network) * (group.nodes - 1));
   terms.ramp = ramp_across_nodes(call, v, nics);
   const int inside = call.ranks_inside();
-  const double domain = inside > 1 ? simple_rate * ring_rate(call.cluster, inside) : wire;
-  (domain < wire ? terms.scale_up : terms.network) = v / std::min(domain, wire);
+  const double on_wire = v / wire;
+  const double on_links = inside > 1 ? v / (simple_rate * ring_rate(call.cluster, inside)) : 0;
+  (on_links > on_wire ? terms.scale_up : terms.network) = std::max(on_links, on_wire);
+  terms.beneath = std::min(on_links, on_wire);
   return finish(terms, Algorithm::ring, std::nullopt);
 }
 

@@ -35,6 +35,9 @@ CollectiveTime finish(const Terms& terms, Algorithm algorithm, std::optional<Pro
   const double total = terms.latency + terms.ramp + terms.scale_up + terms.network;
   CollectiveTime result{.algorithm = algorithm, .protocol = protocol, .limited_by = "latency"};
   result.time = Time{std::llround(std::ceil(total * 1e12))};
+  const bool on_wire = terms.network > terms.scale_up;
+  result.links = {.nic = from_seconds(on_wire ? terms.network : terms.beneath),
+                  .nvlink = from_seconds(on_wire ? terms.beneath : terms.scale_up)};
   double largest = terms.latency;
   const auto consider = [&](double term, std::string_view reason) {
     if (term <= largest) return;

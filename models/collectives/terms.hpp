@@ -15,6 +15,7 @@ struct Terms {
   double ramp = 0;      // protocols and pipelines that are not yet full
   double scale_up = 0;  // bytes over NVLink, xGMI or PCIe
   double network = 0;   // bytes over NICs
+  double beneath = 0;   // of the two the faster one's, where both move at once: not in the sum
 };
 
 /// One call to price, checked: at least two ranks and one byte.

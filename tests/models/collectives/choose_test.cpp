@@ -39,6 +39,25 @@ TEST_CASE("More bytes never take less time") {
   }
 }
 
+TEST_CASE("No link is full for longer than the call takes, and NICs only across nodes") {
+  for (const auto collective : group_collectives) {
+    for (const auto& group : {whole_nodes(1, 2), whole_nodes(1), whole_nodes(2), whole_nodes(64)}) {
+      for (const Bytes size : {1_KiB, 1_MiB, 1_GiB}) {
+        const CollectiveTime one = price(collective, size, group, h100_cluster(64));
+        INFO(name(collective) << " of " << size.count() << " B on " << group.nodes << " nodes");
+        CHECK(one.links.nic <= one.time);
+        CHECK(one.links.nvlink <= one.time);
+        CHECK((one.links.nic > Time{}) == (group.nodes > 1));
+        CHECK(one.links.nvlink > Time{});  // whole nodes: their ranks pass it on inside too
+      }
+    }
+  }
+  const GroupShape pair{.ranks = 2, .nodes = 2, .ranks_per_node = 1};
+  const CollectiveTime sent = price(Collective::send_receive, 1_GiB, pair, h100_cluster(2));
+  CHECK(ratio(sent.links.nic, sent.time) > 0.99);
+  CHECK(sent.links.nvlink == Time{});
+}
+
 TEST_CASE("Siblings never speed a group up, and slow it once they outnumber its NICs") {
   for (const auto collective : group_collectives) {
     GroupShape group{.ranks = 8, .nodes = 8, .ranks_per_node = 1};

@@ -29,6 +29,8 @@ TEST_CASE("A collective that was measured takes the time that was measured") {
   const CollectiveTime time = price(Collective::all_reduce, 1_MiB, in_node(4), measured_cluster());
   CHECK(time.time == 330_us);
   CHECK(time.limited_by == "measured");
+  CHECK(time.links.nvlink == 300_us);  // what exceeds the smallest size's 30 us
+  CHECK(time.links.nic == 0_us);
   CHECK_FALSE(table_note(Collective::all_reduce, 1_MiB, in_node(4), measured_cluster()));
 }
 
