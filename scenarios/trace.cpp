@@ -19,7 +19,8 @@ using models::Operation;
 using models::OperationRecord;
 using models::Queue;
 
-/// Records the first rank of one class.
+/// Records the first rank of one class. A transfer is as long as its queue is busy with it, also
+/// where the stack hides a part of that from others.
 class ClassTrace {
  public:
   ClassTrace(const models::Prediction& prediction, std::uint32_t rank_class, TraceDetail detail,
@@ -39,15 +40,45 @@ class ClassTrace {
   }
 
   void record(const models::StepTimes& times) {
+    add_carried();
     models::ReplayObserver observer;
     observer.instruction = [this](const InstructionRecord& each) { add(each); };
     if (detail_ == TraceDetail::operations) {
       observer.operation = [this](const OperationRecord& each) { add(each); };
     }
     models::replay(priced_, times, rank_class_, observer);
+    if (priced_.bound.rank_class == rank_class_) add_bound(times);
   }
 
  private:
+  /// What the step before left on the queue of data-parallel traffic.
+  void add_carried() {
+    const Time carried = priced_.carried_by(rank_class_);
+    if (carried == Time{}) return;
+    trace_.add({.track = tracks_.at("comm:dp"),
+                .start = Time{},
+                .duration = carried,
+                .name = "gather of the step before",
+                .id = fmt::format("{}/carried", rank_),
+                .kind = std::string{models::name(Opcode::gather)}});
+  }
+
+  /// What a full NIC adds to the step.
+  void add_bound(const models::StepTimes& times) {
+    const Time end = times.scheduled();
+    if (end == times.step) return;
+    const models::TimeClass part = priced_.bound.part;
+    const char* queue = part == models::TimeClass::tp   ? "comm:tp"
+                        : part == models::TimeClass::pp ? "comm:pp"
+                                                        : "comm:dp";
+    trace_.add({.track = tracks_.at(queue),
+                .start = end,
+                .duration = times.step - end,
+                .name = "the NIC, full by other queues",
+                .id = fmt::format("{}/bound", rank_),
+                .kind = std::string{models::name(part)}});
+  }
+
   void add(const InstructionRecord& each) {
     const Instruction& instruction = *each.instruction;
     const std::string id = fmt::format("{}/{}", rank_, each.index);
@@ -55,8 +86,8 @@ class ClassTrace {
         detail_ == TraceDetail::operations && models::runs_phase(instruction.op);
     if (!by_operation) {
       trace_.add({.track = tracks_.at(queue_of(instruction)),
-                  .start = each.start,
-                  .duration = each.end - each.start,
+                  .start = each.start - each.lead,
+                  .duration = each.end - each.start + each.lead,
                   .name = title(instruction),
                   .id = id,
                   .kind = std::string{models::name(instruction.op)},
@@ -77,19 +108,19 @@ class ClassTrace {
     const std::string layer = each.layer < 0 ? std::string{} : fmt::format(".{}", each.layer);
     const std::string id =
         fmt::format("{}/{}/{}{}/{}", rank_, each.index, block.name, layer, op.name);
+    const models::PricedOperation& price = priced_.blocks[each.block][each.operation];
     trace_.add({.track = tracks_.at(std::string{models::name(op.queue)}),
-                .start = each.start,
-                .duration = each.end - each.start,
+                .start = each.start - price.lead,
+                .duration = price.occupied(),
                 .name = op.name,
                 .id = id,
                 .kind = std::string{models::name(op.time_class)},
                 .flops = op.flops,
                 .bytes = op.bytes});
-    const Time launch = priced_.blocks[each.block][each.operation].launch;
-    if (launch.count() == 0) return;
+    if (price.launch.count() == 0) return;
     trace_.add({.track = tracks_.at("host"),
-                .start = each.launched - launch,
-                .duration = launch,
+                .start = each.launched - price.launch,
+                .duration = price.launch,
                 .name = "launch " + op.name,
                 .id = id + "/host",
                 .kind = "host"});
@@ -133,7 +164,7 @@ class ClassTrace {
     if (models::runs_phase(op)) return Time{each.after[models::state_host].value};
     const bool transfer = op == Opcode::send || op == Opcode::receive;
     return before + (transfer ? priced_.transfer_launch
-                              : priced_.collective_launch[each.instruction->target]);
+                              : priced_.collectives[each.instruction->target].launch);
   }
 
   const models::PricedProgram& priced_;

@@ -55,7 +55,7 @@ struct AffineTime {
 /// A block ready to run: prices beside structure, in flat arrays.
 struct ChainBlock {
   struct Step {
-    std::int64_t launch = 0, duration = 0;
+    std::int64_t launch = 0, duration = 0, lead = 0, trail = 0;
     std::uint32_t after_begin = 0, after_end = 0;
     std::uint8_t queue = 0;
     bool host_waits = false, writes_output = false;
@@ -79,7 +79,9 @@ void run_block(const ChainBlock& block, Chain<V>& state, std::vector<V>& ends, O
     host.advance(step.launch);
     V start = host;
     V& queue = state[step.queue];
-    start.raise(queue);
+    V free = queue;
+    free.advance(step.lead);
+    start.raise(free);
     for (std::uint32_t at = step.after_begin; at < step.after_end; ++at) {
       const OpId id = block.after[at];
       start.raise(id == block_input ? state[state_io] : ends[id]);
@@ -88,6 +90,7 @@ void run_block(const ChainBlock& block, Chain<V>& state, std::vector<V>& ends, O
     end.advance(step.duration);
     observe(i, host, start, end);
     queue = end;
+    queue.advance(step.trail);
     ends[i] = end;
     if (step.host_waits) host.raise(end);
     if (step.writes_output) output = end;

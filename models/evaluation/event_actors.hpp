@@ -39,7 +39,7 @@ class Progress {
 
 /// What a host launches onto a queue: an operation, or its rank's part in a joint collective.
 struct Step {
-  Time launch{}, duration{};
+  Time launch{}, duration{}, lead{}, trail{};
   const std::vector<OpId>* after = nullptr;
   std::uint32_t index = 0;  // in its block
   Queue queue = Queue::compute;
@@ -76,15 +76,17 @@ class Lane {
     }
     return true;
   }
-  /// The head runs, or has gone to its meeting.
+  /// The head runs, waits for its wire or has gone to its meeting.
   void engage() { engaged_ = true; }
   bool engaged() const { return engaged_; }
   void head_ended(Time now) {
     engaged_ = false;
+    free_ = now + head().step->trail;
     tasks_.pop_front();
-    free_ = now;
   }
   Time free() const { return free_; }
+  /// The wire of the one before lets the head begin no earlier.
+  Time head_may_begin() const { return free_ + head().step->lead; }
 
  private:
   std::deque<Task> tasks_;

@@ -13,8 +13,7 @@ Cast::Cast(const PricedProgram& priced, std::int64_t tensor, std::int64_t data)
       replicas_{static_cast<std::uint32_t>(tensor * data)} {
   ensure(priced.blocks.size() == program_.blocks.size() &&
              priced.channels.size() == program_.channels.size() &&
-             priced.collectives.size() == program_.collectives.size() &&
-             priced.collective_launch.size() == program_.collectives.size(),
+             priced.collectives.size() == program_.collectives.size(),
          "the prices are of another program");
   add_steps(priced);
   add_joints(priced);
@@ -36,6 +35,8 @@ void Cast::add_steps(const PricedProgram& priced) {
       step.index = i;
       step.launch = prices[i].launch;
       step.duration = prices[i].duration;
+      step.lead = prices[i].lead;
+      step.trail = prices[i].trail;
       step.after = &op.after;
       step.queue = op.queue;
       step.host_waits = op.queue == Queue::host || priced.waits_for(op);
@@ -48,14 +49,22 @@ void Cast::add_steps(const PricedProgram& priced) {
 void Cast::add_joints(const PricedProgram& priced) {
   joints.resize(program_.collectives.size());
   for (std::size_t j = 0; j < joints.size(); ++j) {
-    joints[j].launch = priced.collective_launch[j];
-    joints[j].duration = priced.collectives[j];
+    ensure(priced.collectives[j].trail == Time{}, "a joint collective has no trail");
+    joints[j].launch = priced.collectives[j].launch;
+    joints[j].duration = priced.collectives[j].duration;
+    joints[j].lead = priced.collectives[j].lead;
     joints[j].after = &input_alone_;
     joints[j].queue = Queue::data;
     joints[j].host_waits = priced.waits_for(program_.collectives[j]);
   }
   wait.after = &input_alone_;
   wait.queue = Queue::compute;
+  for (std::uint32_t c = 0; c < program_.classes.size(); ++c) {
+    Step& step = carried.emplace_back();
+    step.duration = priced.carried_by(c);
+    step.after = &nothing_;
+    step.queue = Queue::data;
+  }
 }
 
 void Cast::add_ranks() {
@@ -144,9 +153,8 @@ std::string Cast::waiting_at(const Rank& rank) const {
   return text + " from stage " + std::to_string(program_.channels[each.target].from);
 }
 
-StepTimes Cast::times(Time end) const {
+StepTimes Cast::times(Time bound) const {
   StepTimes times;
-  times.step = end;
   for (const Rank& rank : ranks) {
     const auto free = [&](Queue queue) {
       return rank.lanes[static_cast<std::size_t>(queue)].free();
@@ -155,6 +163,7 @@ StepTimes Cast::times(Time end) const {
                            free(Queue::data), free(Queue::copy)});
   }
   for (const Wire& wire : wires) times.transfers.push_back(wire.ends);
+  times.step = std::max(times.scheduled(), bound);
   for (std::uint32_t j = 0; j < program_.collectives.size(); ++j) {
     for (std::uint32_t replica = 0; replica < replicas_; ++replica) {
       times.collective_starts.push_back(meetings[meeting_of(j, replica)].start);

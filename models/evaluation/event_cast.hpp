@@ -23,8 +23,9 @@ class Cast {
   std::vector<Rank> ranks;
   std::vector<Wire> wires;
   std::vector<Meeting> meetings;
-  std::vector<Step> joints;  // as Program::collectives
-  Step wait;                 // of the compute queue, for the task that is its input
+  std::vector<Step> joints;   // as Program::collectives
+  std::vector<Step> carried;  // as Program::classes, of the data queue: what is on it at first
+  Step wait;                  // of the compute queue, for the task that is its input
 
   std::uint32_t wire_of(const Rank& rank, std::uint32_t channel) const {
     return channel * replicas_ + rank.replica;
@@ -46,7 +47,7 @@ class Cast {
   /// class that waits, the first instruction that has not ended on its first such rank
   void refuse_unfinished() const;
   /// What was found, in the order of the numbering.
-  StepTimes times(Time end) const;
+  StepTimes times(Time bound) const;
 
  private:
   void add_steps(const PricedProgram& priced);
@@ -62,6 +63,7 @@ class Cast {
   std::uint32_t tensor_, replicas_;
   PhaseWalk::Blocks blocks_;
   const std::vector<OpId> input_alone_{block_input};  // what a joint and a wait wait for
+  const std::vector<OpId> nothing_;
   std::uint32_t first_tensor_meeting_ = 0;
 };
 

@@ -16,11 +16,13 @@ class EventRun {
         program_{*priced.program},
         cast_{priced, tensor, data},
         launched_{engine_.add_kind<&EventRun::launched>(*this)},
+        arrived_{engine_.add_kind<&EventRun::arrived>(*this)},
         ended_{engine_.add_kind<&EventRun::ended>(*this)},
         transferred_{engine_.add_kind<&EventRun::transferred>(*this)} {}
 
   StepTimes run() {
     for (std::uint32_t r = 0; r < cast_.ranks.size(); ++r) {
+      carry(r);
       engine_.at(priced_.step_launch, [this, r] {
         meet_instruction(cast_.ranks[r]);
         proceed(r);
@@ -28,10 +30,17 @@ class EventRun {
     }
     engine_.run();
     cast_.refuse_unfinished();
-    return cast_.times(engine_.now());
+    return cast_.times(priced_.bound.time);
   }
 
  private:
+  /// What the step before left on the data queue; an optimizer waits for it as for any other.
+  void carry(std::uint32_t r) {
+    const Step& step = cast_.carried[cast_.ranks[r].rank_class];
+    if (step.duration == Time{}) return;
+    enqueue(r, {&step, cast_.ranks[r].progress.add(), no_task, no_meeting});
+  }
+
   // --- the host ----------------------------------------------------------------------------
 
   /// The host has come to an instruction.
@@ -159,8 +168,18 @@ class EventRun {
     Lane& lane = cast_.ranks[r].lane(queue);
     if (!lane.ready(cast_.ranks[r].progress)) return;
     lane.engage();
-    const Task& head = lane.head();
-    if (head.meeting == no_meeting) return begin(Cast::lane_of(r, queue));
+    const std::uint32_t id = Cast::lane_of(r, queue);
+    if (lane.head_may_begin() <= engine_.now()) return arrive(id);
+    engine_.signal(lane.head_may_begin(), arrived_, id);
+  }
+
+  /// Event: the wire of the one before lets the head of a queue begin.
+  void arrived(Engine::Word word) { arrive(static_cast<std::uint32_t>(word)); }
+
+  /// The head of a queue begins, or waits for the others of its meeting.
+  void arrive(std::uint32_t id) {
+    const Task& head = cast_.lane(id).head();
+    if (head.meeting == no_meeting) return begin(id);
     Meeting& meeting = cast_.meetings[head.meeting];
     if (++meeting.arrived < meeting.lanes.size()) return;
     meeting.arrived = 0;
@@ -220,7 +239,7 @@ class EventRun {
   const Program& program_;
   Cast cast_;
   Engine engine_;
-  Engine::Kind launched_, ended_, transferred_;
+  Engine::Kind launched_, arrived_, ended_, transferred_;
 };
 
 }  // namespace

@@ -10,6 +10,15 @@ Time QueueTimes::last() const {
   return std::max({host, compute, tensor, data, copy});
 }
 
+Time StepTimes::scheduled() const {
+  Time last{};
+  for (const QueueTimes& rank : ranks) last = std::max(last, rank.last());
+  for (const std::vector<Time>& channel : transfers) {
+    for (const Time end : channel) last = std::max(last, end);
+  }
+  return last;
+}
+
 ChainBlock::ChainBlock(const PricedProgram& priced, std::size_t id) {
   const Block& block = priced.program->blocks[id];
   const std::vector<PricedOperation>& prices = priced.blocks[id];
@@ -19,6 +28,8 @@ ChainBlock::ChainBlock(const PricedProgram& priced, std::size_t id) {
     Step step;
     step.launch = prices[i].launch.count();
     step.duration = prices[i].duration.count();
+    step.lead = prices[i].lead.count();
+    step.trail = prices[i].trail.count();
     step.queue = static_cast<std::uint8_t>(op.queue);
     step.host_waits = priced.waits_for(op);
     step.writes_output = std::any_of(op.writes.begin(), op.writes.end(), [&](OperandId id) {

@@ -3,21 +3,26 @@
 //
 // The meaning, per rank, instructions and operations in program order:
 //   launch      L = host + launch;  host = L
-//   operation   S = max(L, end of the one before on its queue, ends that it waits for)
-//               E = S + duration;  where the host waits for it, host = max(host, E)
+//   operation   S = max(L, free + lead, ends that it waits for);  E = S + duration
+//               free = E + trail, of its queue;  where the host waits for it, host = max(host, E)
 //   collective  of the tensor group, inside a block: S is the maximum over its members
 //   receive     E_k = max(k-th send ready, receive launched, E_(k-1)) + duration of its channel;
 //               feeds the compute instruction behind it; a blocking one makes the host wait
 //   send        ready = max(L, output of the compute instruction before it)
 //   joint       reductions, ties, norm, gathers on queue comm:dp: ready = max(L, compute);
-//               S = max(ready, end of the one before on comm:dp) over all its members
+//               S = max(ready, free + lead) over all its members, free as above
 //   blocking    with blocking communication the host waits for each collective and each receive
 //   awaits      before the first operation of a phase that awaits a joint collective:
 //               compute = max(host, compute, end of that one)
 //   aside       a compression's input is ready at 0; it neither takes what was received nor
 //               gives what is sent
 //   step        an optimizer's input is ready when comm:dp is done
-// A step begins at 0 with all queues free and ends with the last end on any rank.
+// A step begins at 0 with all queues free, but comm:dp once what is `carried` has ended. It ends
+// with the last end on any rank and no earlier than `bound`.
+//
+// lead and trail: of a transfer that a stack cuts in pieces and runs concurrently with what makes
+// or takes them, others see only `duration`. Its wire carries all of it: `lead` before S, and
+// `trail` after E. Both are zero elsewhere; only comm:tp has a trail.
 
 #include <cstdint>
 #include <vector>
@@ -28,23 +33,42 @@
 namespace orrery::models {
 
 struct PricedOperation {
-  Time launch{};    // host time before it starts
-  Time duration{};  // on its queue
+  Time launch{};         // host time before it starts
+  Time duration{};       // until others may go on
+  Time lead{}, trail{};  // what its queue carries of it before and after that
+  LinkTimes links{};     // of a transfer
+
+  /// What it takes of its queue.
+  Time occupied() const { return lead + duration + trail; }
+};
+
+/// No step is shorter, however its queues interleave, because of the fullest NIC.
+struct StepBound {
+  Time time{};
+  std::uint32_t rank_class = 0;       // whose NIC
+  TimeClass part = TimeClass::other;  // most of its traffic
 };
 
 struct PricedProgram {
   const Program* program = nullptr;
   std::vector<std::vector<PricedOperation>> blocks;  // as program->blocks
   std::vector<Time> channels;                        // one transfer, as program->channels
-  std::vector<Time> collectives;                     // as program->collectives
-  Time transfer_launch{};                            // host time of one send or receive
-  std::vector<Time> collective_launch;               // as program->collectives
-  Time step_launch{};                                // host time before the first instruction
+  std::vector<LinkTimes> channel_links;              // as channels; may be empty
+  std::vector<PricedOperation> collectives;          // as program->collectives
+  /// As program->classes; may be empty. What comm:dp still carries of the step before: the rest of
+  /// a parameter gather whose end is hidden in the forward that follows.
+  std::vector<Time> carried;
+  Time transfer_launch{};  // host time of one send or receive
+  Time step_launch{};      // host time before the first instruction
+  StepBound bound{};
   bool synchronous = false;             // a launch returns when the operation has ended
   bool blocking_receive = false;        // the host waits for what it receives
   bool blocking_communication = false;  // ... and for every collective
   int borrowed_curves = 0;              // of another GPU or format, behind these prices
 
+  Time carried_by(std::uint32_t rank_class) const {
+    return carried.empty() ? Time{} : carried.at(rank_class);
+  }
   bool waits_for_receive() const { return blocking_receive || blocking_communication; }
   bool waits_for(const JointCollective& joint) const {
     return joint.host_waits || blocking_communication;
@@ -65,12 +89,15 @@ struct QueueTimes {
 
 /// What an evaluation found.
 struct StepTimes {
-  Time step{};                    // end of the last rank
+  Time step{};                    // end of the last rank, or the bound
   std::vector<QueueTimes> ranks;  // at the end of the step, by rank class
   /// Ends of transfers, by channel in channel order.
   std::vector<std::vector<Time>> transfers;
   /// Starts of joint collectives.
   std::vector<Time> collective_starts;
+
+  /// The last end on any rank, whatever the bound.
+  Time scheduled() const;
 };
 
 /// One sweep with blocks as (max,+) maps; the fast way. Equal layers are powers of one map.

@@ -28,6 +28,7 @@ class Replayer {
       blocks_.emplace_back(priced, b);
     }
     state_[state_host].value = priced.step_launch.count();
+    state_[state_data].value = priced.carried_by(rank_class).count();
   }
 
   void run() {
@@ -78,9 +79,11 @@ class Replayer {
   }
 
   void join(const Instruction& each, InstructionRecord& record) {
-    host() += priced_.collective_launch[each.target].count();
+    const PricedOperation& price = priced_.collectives[each.target];
+    host() += price.launch.count();
+    record.lead = price.lead;
     record.start = times_.collective_starts[each.target];
-    record.end = record.start + priced_.collectives[each.target];
+    record.end = record.start + price.duration;
     state_[state_data].value = record.end.count();
     if (priced_.waits_for(program_.collectives[each.target])) {
       host() = std::max(host(), record.end.count());
@@ -107,7 +110,7 @@ class Replayer {
   }
 
   void await(std::uint32_t joint) {
-    const Time end = times_.collective_starts[joint] + priced_.collectives[joint];
+    const Time end = times_.collective_starts[joint] + priced_.collectives[joint].duration;
     std::int64_t& compute = state_[state_compute].value;
     awaited_ = end.count() > std::max(compute, host()) ? end.count() : never;
     compute = std::max({compute, host(), end.count()});
@@ -125,8 +128,10 @@ class Replayer {
                   record.end = std::max(record.end, Time{end.value});
                 }
                 NumberTime& queue = queues[block.steps[i].queue];
+                queue.advance(block.steps[i].lead);
                 if (observer_.operation) tell(id, layer, i, host, start, end, queue, input);
                 queue = end;
+                queue.advance(block.steps[i].trail);
               });
   }
 

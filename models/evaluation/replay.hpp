@@ -18,6 +18,7 @@ struct InstructionRecord {
   const Instruction* instruction = nullptr;
   Chain<NumberTime> before{}, after{};
   Time start{}, end{};  // of a transfer or joint collective; of a phase, of its kernels
+  Time lead{};          // of a joint collective: before `start` it is on the wire so long
 };
 
 /// One operation of one phase.
@@ -27,7 +28,7 @@ struct OperationRecord {
   std::int64_t layer = -1;
   std::uint32_t operation = 0;
   Time launched{}, start{}, end{};
-  Time free{};  // when its queue was free
+  Time free{};  // when its queue let it start
   Cause cause = Cause::queue;
   std::uint32_t waited_for = 0;  // the operation, where the cause is a dependency
 };

@@ -31,6 +31,7 @@ class Sweep {
   StepTimes run() {
     for (std::size_t c = ranks_.size(); c-- > 0;) {
       ranks_[c].state[state_host].value = priced_.step_launch.count();
+      ranks_[c].state[state_data].value = priced_.carried_by(static_cast<std::uint32_t>(c)).count();
       runnable_.push_back(static_cast<std::uint32_t>(c));
     }
     while (!runnable_.empty()) {
@@ -115,7 +116,7 @@ class Sweep {
 
   void await(Rank& rank, std::uint32_t id) {
     ensure(joints_[id].done, "a phase awaits a collective that is not earlier in its list");
-    const std::int64_t end = joints_[id].start + priced_.collectives[id].count();
+    const std::int64_t end = joints_[id].start + priced_.collectives[id].duration.count();
     std::int64_t& compute = rank.state[state_compute].value;
     compute = std::max({compute, rank.state[state_host].value, end});
   }
@@ -152,11 +153,12 @@ class Sweep {
   bool join(std::uint32_t c, Rank& rank, std::uint32_t id) {
     Joint& joint = joints_[id];
     const JointCollective& collective = program_.collectives[id];
+    const PricedOperation& price = priced_.collectives[id];
     if (!rank.announced) {
       std::int64_t& host = rank.state[state_host].value;
-      host += priced_.collective_launch[id].count();
-      joint.start = std::max(
-          {joint.start, host, rank.state[state_compute].value, rank.state[state_data].value});
+      host += price.launch.count();
+      joint.start = std::max({joint.start, host, rank.state[state_compute].value,
+                              rank.state[state_data].value + price.lead.count()});
       rank.announced = true;
       if (++joint.arrived == collective.classes.size()) {
         joint.done = true;
@@ -166,7 +168,7 @@ class Sweep {
       }
     }
     if (!joint.done) return false;
-    const std::int64_t end = joint.start + priced_.collectives[id].count();
+    const std::int64_t end = joint.start + price.duration.count();
     rank.announced = false;
     rank.state[state_data].value = end;
     if (priced_.waits_for(collective)) {
@@ -199,12 +201,9 @@ class Sweep {
       times.ranks.push_back({Time{s[state_host].value}, Time{s[state_compute].value},
                              Time{s[state_tensor].value}, Time{s[state_data].value},
                              Time{s[state_copy].value}});
-      times.step = std::max(times.step, times.ranks.back().last());
     }
-    for (ChannelState& channel : channels_) {
-      for (const Time end : channel.ends) times.step = std::max(times.step, end);
-      times.transfers.push_back(std::move(channel.ends));
-    }
+    for (ChannelState& channel : channels_) times.transfers.push_back(std::move(channel.ends));
+    times.step = std::max(times.scheduled(), priced_.bound.time);
     for (const Joint& joint : joints_) times.collective_starts.push_back(Time{joint.start});
     return times;
   }

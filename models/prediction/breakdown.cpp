@@ -24,6 +24,7 @@ class BreakdownWalk {
       : priced_{priced}, program_{*priced.program}, times_{times}, rank_class_{rank_class} {}
 
   Breakdown run() {
+    outside_.push_back({Time{}, priced_.carried_by(rank_class_), TimeClass::dp, false});
     // Outside intervals first: an operation's gap may be explained by what stands behind it.
     ReplayObserver outside;
     outside.instruction = [&](const InstructionRecord& record) { note(record); };
@@ -55,7 +56,15 @@ class BreakdownWalk {
     const TimeClass part = joint.communicator == data_group     ? TimeClass::dp
                            : joint.communicator == tensor_group ? TimeClass::tp
                                                                 : TimeClass::other_comm;
-    outside_.push_back({record.start, record.end, part, priced_.waits_for(joint)});
+    outside_.push_back({on_wire(record), record.end, part, priced_.waits_for(joint)});
+  }
+
+  /// From when a collective was waited for and on its wire, as far as this rank alone can tell.
+  Time on_wire(const InstructionRecord& record) const {
+    const Time launched = Time{record.before[state_host].value} +
+                          priced_.collectives[record.instruction->target].launch;
+    const Time ready = std::max(launched, Time{record.before[state_compute].value});
+    return std::clamp(ready, record.start - record.lead, record.start);
   }
 
   /// Gives [cursor, until) to the outside intervals that cover it and the rest to `otherwise`.
@@ -119,7 +128,9 @@ class BreakdownWalk {
     if (own.data > cursor_) fill(own.data, TimeClass::bubble);
     if (own.tensor > cursor_) advance(own.tensor, TimeClass::tp);
     if (own.host > cursor_) advance(own.host, TimeClass::host);
-    if (times_.step > cursor_) fill(times_.step, TimeClass::bubble);
+    const Time scheduled = times_.scheduled();
+    if (scheduled > cursor_) fill(scheduled, TimeClass::bubble);
+    if (times_.step > cursor_) advance(times_.step, priced_.bound.part);
   }
 
   const PricedProgram& priced_;

@@ -8,7 +8,8 @@ namespace orrery::models {
 
 /// Kernels count where they ran. A gap counts for what ended it: the host, a tensor collective,
 /// a transfer (pp, while it moved; bubble, while its sender computed), gradient traffic (dp), other
-/// collectives, and bubble for other ranks' lateness.
+/// collectives, and bubble for other ranks' lateness. What a full NIC adds to the step (its bound)
+/// counts for what sends most over it.
 Breakdown breakdown_of(const PricedProgram& priced, const StepTimes& times,
                        std::uint32_t rank_class);
 

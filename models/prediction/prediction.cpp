@@ -9,6 +9,7 @@
 #include "models/prediction/flops.hpp"
 #include "models/prediction/memory_report.hpp"
 #include "models/pricing/price.hpp"
+#include "sim/input/units.hpp"
 
 namespace orrery::models {
 
@@ -98,6 +99,25 @@ void add_costs(const Question& question, Prediction& result) {
   }
 }
 
+/// The rank class that ends last, or whose NIC the step waits for.
+std::uint32_t slowest_of(const Prediction& result) {
+  if (result.times.scheduled() < result.step) return result.priced.bound.rank_class;
+  const auto last = std::max_element(
+      result.times.ranks.begin(), result.times.ranks.end(),
+      [](const QueueTimes& a, const QueueTimes& b) { return a.last() < b.last(); });
+  return static_cast<std::uint32_t>(last - result.times.ranks.begin());
+}
+
+std::string bound_note(const Prediction& result) {
+  const StepBound& bound = result.priced.bound;
+  const Time scheduled = result.times.scheduled();
+  return "/cluster/fabric: the traffic of a rank of stage " +
+         std::to_string(result.program->classes[bound.rank_class].stage) +
+         " keeps its NIC full for " + format(bound.time) + ", longer than the " +
+         format(scheduled) + " of its queues; the " + format(bound.time - scheduled) +
+         " between them count as " + std::string{name(bound.part)};
+}
+
 void refuse_conflicts(const Question& question) {
   const std::vector<Conflict> found = conflicts(question);
   if (!found.empty()) throw InputError{found.front().pointer, found.front().problem};
@@ -134,10 +154,9 @@ Prediction predict(const Question& question) {
   result.lower_seconds = seconds_since(begin);
   const Clock::time_point lowered = Clock::now();
   add_times(question, result);
-  const auto last = std::max_element(
-      result.times.ranks.begin(), result.times.ranks.end(),
-      [](const QueueTimes& a, const QueueTimes& b) { return a.last() < b.last(); });
-  result.slowest = static_cast<std::uint32_t>(last - result.times.ranks.begin());
+  result.slowest = slowest_of(result);
+  if (result.times.scheduled() < result.step) result.assumptions.push_back(bound_note(result));
+  result.busy = busy_of(loads_of(result.priced).at(result.slowest), result.step);
   result.breakdown = breakdown_of(result.priced, result.times, result.slowest);
   add_rates(question, result);
   add_costs(question, result);

@@ -12,6 +12,7 @@
 #include "models/evaluation/priced.hpp"
 #include "models/plan.hpp"
 #include "models/prediction/uncertainty.hpp"
+#include "models/pricing/rank_load.hpp"
 #include "models/program/memory.hpp"
 #include "models/program/program.hpp"
 #include "models/software/software.hpp"
@@ -63,6 +64,7 @@ struct Prediction {
   double recomputed_flops = 0;  // on top, by the same convention
   double mfu = 0, hfu = 0;      // over the dense peak of the GEMM precision
   Breakdown breakdown{};
+  Busy busy;  // of the slowest rank
   std::vector<WaterfallPart> waterfall;
   std::vector<StageMemory> memory;  // by stage
   std::size_t fullest = 0;          // stage of the highest total

@@ -8,6 +8,8 @@
 #include "models/pricing/calibrated.hpp"
 #include "models/pricing/grouped.hpp"
 #include "models/pricing/notes.hpp"
+#include "models/pricing/rank_load.hpp"
+#include "models/pricing/wire.hpp"
 #include "models/program/stretches.hpp"
 
 namespace orrery::models {
@@ -91,11 +93,10 @@ hardware::AttentionCall call_of(const Operation& op) {
 class Pricer {
  public:
   Pricer(const Program& program, const hardware::Cluster& cluster, const Software& software)
-      : program_{program}, cluster_{cluster}, software_{software} {
-    for (const Communicator& each : program.communicators) {
-      groups_.push_back(shape_of(program.mesh, each, cluster.node.gpus));
-    }
-  }
+      : program_{program},
+        cluster_{cluster},
+        software_{software},
+        wires_{program, cluster, software} {}
 
   PricedProgram run() {
     PricedProgram priced;
@@ -106,20 +107,22 @@ class Pricer {
       for (const Stretch& each : stretches(program_, b)) launch_at_once(each, prices);
     }
     for (const Channel& channel : program_.channels) {
-      const std::uint16_t pipe = channel.forward ? forward_pipe : backward_pipe;
-      priced.channels.push_back(
-          price(Collective::send_receive, channel.bytes, groups_[pipe], cluster_).time);
+      const CollectiveTime one = wires_.channel(channel);
+      priced.channels.push_back(one.time);
+      priced.channel_links.push_back(one.links);
     }
     for (const JointCollective& joint : program_.collectives) {
-      priced.collectives.push_back(joint_time(joint));
-      priced.collective_launch.push_back(software_.host.communication_launch +
-                                         software_.host.jitter * groups_[joint.communicator].ranks);
+      PricedOperation& price = priced.collectives.emplace_back(wires_.joint(joint));
+      price.launch = software_.host.communication_launch +
+                     software_.host.jitter * wires_.ranks(joint.communicator);
     }
+    carry_gathers(priced);
     priced.transfer_launch = software_.host.communication_launch;
     priced.step_launch = software_.host.step;
     priced.synchronous = software_.host.synchronous;
     priced.blocking_receive = software_.host.blocking_receive;
     priced.blocking_communication = software_.host.communication == Communication::blocking;
+    priced.bound = bound_of(loads_of(priced));
     return priced;
   }
 
@@ -128,11 +131,13 @@ class Pricer {
     std::vector<PricedOperation> prices;
     prices.reserve(block.operations.size());
     for (const Operation& op : block.operations) {
-      const int ranks = groups_[op.communicator].ranks;
-      const Time duration = op.kind == OpKind::collective
-                                ? tensor_time(op)
-                                : kernel_time(op, cluster_.gpu(), software_, at_once());
-      prices.push_back({launch_time(op, software_, ranks), duration});
+      PricedOperation& price = prices.emplace_back();
+      if (op.kind == OpKind::collective) {
+        price = wires_.tensor(op);
+      } else {
+        price.duration = kernel_time(op, cluster_.gpu(), software_, at_once());
+      }
+      price.launch = launch_time(op, software_, wires_.ranks(op.communicator));
     }
     return prices;
   }
@@ -148,42 +153,10 @@ class Pricer {
     return static_cast<int>(std::min<std::int64_t>(program_.mesh.ranks(), cluster_.node.gpus));
   }
 
-  Time tensor_time(const Operation& op) const {
-    const Time whole = price(op.collective, op.bytes, groups_[op.communicator], cluster_).time;
-    return scaled(whole, software_.overlap.tensor_exposed);
-  }
-
-  /// Data-parallel traffic runs at the share of the law that the stack reaches; owners that
-  /// broadcast their shards one after another pay by their number instead.
-  Time joint_time(const JointCollective& joint) const {
-    const Time each = software_.overlap.broadcast_per_rank;
-    const bool in_turn = joint.kind == Collective::broadcast && joint.communicator == data_group;
-    if (in_turn && each > Time{}) return each * owners(groups_[joint.communicator].ranks);
-    const Time whole = price(joint.kind, joint.bytes, groups_[joint.communicator], cluster_).time;
-    if (joint.communicator != data_group) return whole;
-    return scaled(whole, software_.overlap.data_exposed / software_.overlap.data_efficiency) +
-           sums_time(joint);
-  }
-
-  /// What is added up behind a reduction, as a memory-bound kernel on its queue.
-  Time sums_time(const JointCollective& joint) const {
-    if (joint.sums == Bytes{}) return Time{};
-    Operation add;
-    add.kind = OpKind::add;
-    add.dtype = joint.dtype;
-    add.bytes = joint.sums;
-    return kernel_time(add, cluster_.gpu(), software_);
-  }
-
-  std::int64_t owners(std::int64_t ranks) const {
-    const std::int64_t most = software_.overlap.broadcast_group;
-    return most > 0 ? std::min(ranks, most) : ranks;
-  }
-
   const Program& program_;
   const hardware::Cluster& cluster_;
   const Software& software_;
-  std::vector<GroupShape> groups_;
+  WirePricer wires_;
 };
 
 void note_tables(const Program& program, const hardware::Cluster& cluster,

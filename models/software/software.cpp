@@ -86,10 +86,10 @@ Overlap read_overlap(const Node& node) {
   const bool gradients = node.value_or("gradients", true);
   return {.tensor_backward = node.value_or("tensor_backward", false),
           .tensor_exposed = number(node, "tensor_exposed", 1, 0, 4),
+          .data_exposed = number(node, "data_exposed", 1, 0, 1),
           .gradients = gradients,
           .sharded_gradients = node.value_or("sharded_gradients", gradients),
           .data_efficiency = number(node, "data_efficiency", 1, 0.01, 1.5),
-          .data_exposed = number(node, "data_exposed", 1, 0, 1),
           .bucket = node.value_or("bucket", Bytes{}),
           .broadcast_per_rank = node.value_or("broadcast_per_rank", Time{}),
           .broadcast_group = group ? group->integer(1, most_gpus) : 0};

@@ -73,12 +73,13 @@ struct KernelChoices {
 };
 
 struct Overlap {
-  bool tensor_backward = false;      // input-gradient all-reduce beside the weight gradient
-  double tensor_exposed = 1.0;       // visible tensor-parallel time over its law's
+  bool tensor_backward = false;  // input-gradient all-reduce beside the weight gradient
+  /// Tensor-parallel time that others wait for over its law's, and the same of data-parallel time.
+  /// What is below 1 still occupies the queue and its links (models/pricing/wire.hpp).
+  double tensor_exposed = 1.0, data_exposed = 1.0;
   bool gradients = true;             // data-parallel buckets beside backward
   bool sharded_gradients = true;     // the same under ZeRO; read as `gradients` where not stated
   double data_efficiency = 1.0;      // share of the collective law's bandwidth that is reached
-  double data_exposed = 1.0;         // share of data-parallel time that other means leave visible
   Bytes bucket{};                    // gradient bucket
   Time broadcast_per_rank{};         // of ZeRO-1's broadcasts, one owner after another
   std::int64_t broadcast_group = 0;  // most owners that share; 0: all data-parallel ranks

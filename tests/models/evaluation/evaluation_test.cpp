@@ -180,6 +180,58 @@ TEST_CASE("Collectives of one class wait for each other on its queue, not for ot
   CHECK(times.ranks[1].data == 49_us);
 }
 
+TEST_CASE("What is hidden of a collective keeps its queue busy before it starts") {
+  // 8 us each, of which 6 us lead. Backward ends at 30 us, when the wire was free for long: the
+  // first ends at 32. The second's 6 us begin then: 38 to 40.
+  Case made = simple_pipeline("gpipe", {1, 1, 1}, 10_us, 20_us);
+  for (const char* name : {"a", "b"}) {
+    append_joint(made, Opcode::reduce_gradient, {.name = name, .classes = {0}}, 0_us, 2_us);
+    made.priced.collectives.back().lead = 6_us;
+  }
+  CHECK(evaluate(made.priced).collective_starts == std::vector<Time>{30_us, 38_us});
+  CHECK(evaluate(made.priced).step == 40_us);
+  // With nothing to hide behind, both take all of their 8 us: 16 us after 0.
+  made.priced.blocks = {{{0_us, 1_us}}, {{0_us, 2_us}}};
+  CHECK(evaluate(made.priced).collective_starts == std::vector<Time>{6_us, 14_us});
+  CHECK(evaluate(made.priced).step == 16_us);
+}
+
+TEST_CASE("What the step before left on its queue comes first") {
+  // The gather of the step before ends at 5 us; a reduction of 2 us, ready at 3, waits for it.
+  Case made = simple_pipeline("gpipe", {1, 1, 1}, 1_us, 2_us);
+  append_joint(made, Opcode::reduce_gradient, {.name = "a", .classes = {0}}, 0_us, 2_us);
+  made.priced.carried = {5_us};
+  CHECK(evaluate(made.priced).collective_starts == std::vector<Time>{5_us});
+  CHECK(evaluate(made.priced).step == 7_us);
+}
+
+TEST_CASE("What is hidden after a collective delays the next one on its queue, and no kernel") {
+  // Collective (1 us, trail 6 us), kernel of 2 us that needs it, collective (1 us, lead 3 us) that
+  // needs the kernel: 0-1, 1-3, then not at 3 but when 6 + 3 us have passed on the wire: 10-11.
+  Case made = simple_pipeline("gpipe", {1, 1, 1}, 0_us, 0_us);
+  Block block = block_of("chain");
+  block.operations.push_back(operation_on(Queue::tensor, {block_input}, false));
+  block.operations.push_back(operation_on(Queue::compute, {0}, false));
+  block.operations.push_back(operation_on(Queue::tensor, {1}, true));
+  made.program->blocks[0] = block;
+  made.priced.blocks[0] = {{0_us, 1_us, 0_us, 6_us}, {0_us, 2_us}, {0_us, 1_us, 3_us}};
+  const StepTimes times = evaluate(made.priced);
+  CHECK(times.ranks[0].tensor == 11_us);
+  CHECK(times.ranks[0].compute == 3_us);
+  made.priced.blocks[0][2].trail = 4_us;
+  CHECK(evaluate(made.priced).ranks[0].tensor == 15_us);
+  CHECK(evaluate(made.priced).step == 15_us);
+}
+
+TEST_CASE("A step is no shorter than its bound") {
+  Case made = simple_pipeline("gpipe", {1, 1, 1}, 1_us, 2_us);
+  made.priced.bound.time = 2_us;
+  CHECK(evaluate(made.priced).step == 3_us);
+  made.priced.bound.time = 7_us;
+  CHECK(evaluate(made.priced).step == 7_us);
+  CHECK(evaluate(made.priced).scheduled() == 3_us);
+}
+
 TEST_CASE("An optimizer's input is there when its gradients are reduced") {
   // Backward ends at 3 us, the reduction at 13 us; the optimizer runs the forward block, 1 us.
   Case made = simple_pipeline("gpipe", {1, 1, 1}, 1_us, 2_us);

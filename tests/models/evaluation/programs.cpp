@@ -76,8 +76,7 @@ void append_joint(Case& made, Opcode op, JointCollective joint, Time launch, Tim
   each.target = static_cast<std::uint32_t>(program.collectives.size());
   for (const std::uint32_t c : joint.classes) program.classes[c].instructions.push_back(each);
   program.collectives.push_back(std::move(joint));
-  made.priced.collectives.push_back(duration);
-  made.priced.collective_launch.push_back(launch);
+  made.priced.collectives.push_back({launch, duration});
 }
 
 namespace {

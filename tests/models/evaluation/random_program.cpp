@@ -265,14 +265,31 @@ class Maker {
       priced.channels.push_back(transfer());
     }
     for (std::size_t j = 0; j < program_.collectives.size(); ++j) {
-      priced.collectives[j] = collective();
-      priced.collective_launch[j] = launch();
+      priced.collectives[j].duration = collective();
+      priced.collectives[j].launch = launch();
     }
     priced.transfer_launch = launch();
     priced.step_launch = launch();
     priced.synchronous = draw_.percent(20);
     priced.blocking_receive = draw_.percent(30);
     priced.blocking_communication = draw_.percent(20);
+    if (draw_.percent(60)) hide(collective);
+    if (draw_.percent(10)) priced.bound.time = 20 * collective();
+  }
+
+  /// Transfers of which others see only a part, and what is left of the step before.
+  void hide(TimeDraw& time) {
+    PricedProgram& priced = made_.priced;
+    for (std::size_t b = 0; b < program_.blocks.size(); ++b) {
+      for (std::size_t i = 0; i < priced.blocks[b].size(); ++i) {
+        if (program_.blocks[b].operations[i].queue != Queue::tensor) continue;
+        (draw_.percent(50) ? priced.blocks[b][i].lead : priced.blocks[b][i].trail) = time();
+      }
+    }
+    for (PricedOperation& each : priced.collectives) {
+      if (draw_.percent(50)) each.lead = time();
+    }
+    for (std::size_t c = 0; c < program_.classes.size(); ++c) priced.carried.push_back(time());
   }
 
   Draw draw_;

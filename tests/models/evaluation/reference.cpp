@@ -34,7 +34,12 @@ std::string_view name(Mutation mutation) {
                                      "awaiting_host",
                                      "aside_input",
                                      "aside_received",
-                                     "aside_output"};
+                                     "aside_output",
+                                     "operation_lead",
+                                     "operation_trail",
+                                     "joint_lead",
+                                     "carried",
+                                     "bound"};
   static_assert(std::size(of) == static_cast<std::size_t>(Mutation::last));
   return of[static_cast<std::size_t>(mutation)];
 }
@@ -87,6 +92,7 @@ class Equations {
   void run_rank(std::uint32_t c) {
     Rank rank;
     if (keeps(Mutation::step_launch)) rank.host = priced_.step_launch;
+    if (keeps(Mutation::carried)) rank.queue(Queue::data) = priced_.carried_by(c);
     for (const Instruction& each : program_.classes[c].instructions) {
       switch (each.op) {
         case Opcode::forward:
@@ -120,7 +126,8 @@ class Equations {
     if (each.awaits == no_binding || !keeps(Mutation::awaited)) return;
     Time& compute = rank.queue(Queue::compute);
     if (keeps(Mutation::awaiting_host)) compute = std::max(compute, rank.host);
-    compute = std::max(compute, start_of(each.awaits, known_) + priced_.collectives[each.awaits]);
+    compute = std::max(compute,
+                       start_of(each.awaits, known_) + priced_.collectives[each.awaits].duration);
   }
 
   void run_aside(Rank& rank, const Instruction& each) {
@@ -149,11 +156,13 @@ class Equations {
     bool written = false;
     for (std::size_t i = 0; i < block.operations.size(); ++i) {
       const Operation& op = block.operations[i];
-      rank.host += priced_.blocks[id][i].launch;
-      const Time end =
-          std::max(rank.host, waits(rank, op, input, ends)) + priced_.blocks[id][i].duration;
+      const PricedOperation& price = priced_.blocks[id][i];
+      rank.host += price.launch;
+      const Time lead = keeps(Mutation::operation_lead) ? price.lead : Time{};
+      const Time end = std::max(rank.host, waits(rank, op, lead, input, ends)) + price.duration;
       ends.push_back(end);
-      (op.queue == Queue::host ? rank.host : rank.queue(op.queue)) = end;
+      const Time trail = keeps(Mutation::operation_trail) ? price.trail : Time{};
+      (op.queue == Queue::host ? rank.host : rank.queue(op.queue)) = end + trail;
       if (host_waits(op)) rank.host = std::max(rank.host, end);
       if (!writes_output(block, op) || (written && !keeps(Mutation::first_output))) continue;
       output = end;
@@ -162,9 +171,10 @@ class Equations {
     return output;
   }
 
-  Time waits(Rank& rank, const Operation& op, Time input, const std::vector<Time>& ends) const {
+  Time waits(Rank& rank, const Operation& op, Time lead, Time input,
+             const std::vector<Time>& ends) const {
     Time ready{};
-    if (keeps(Mutation::queue_order)) ready = rank.queue(op.queue);
+    if (keeps(Mutation::queue_order)) ready = rank.queue(op.queue) + lead;
     std::size_t count = op.after.size();
     if (!keeps(Mutation::last_dependency) && count > 0) --count;
     for (std::size_t k = 0; k < count; ++k) {
@@ -227,12 +237,14 @@ class Equations {
   }
 
   void join(Rank& rank, std::uint32_t c, std::uint32_t id) {
-    if (keeps(Mutation::collective_launch)) rank.host += priced_.collective_launch[id];
+    const PricedOperation& price = priced_.collectives[id];
+    if (keeps(Mutation::collective_launch)) rank.host += price.launch;
+    const Time lead = keeps(Mutation::joint_lead) ? price.lead : Time{};
     Time ready = rank.host;
     if (keeps(Mutation::collective_compute)) ready = std::max(ready, rank.queue(Queue::compute));
-    if (keeps(Mutation::collective_order)) ready = std::max(ready, rank.queue(Queue::data));
+    if (keeps(Mutation::collective_order)) ready = std::max(ready, rank.queue(Queue::data) + lead);
     told_.ready[id][c] = ready;
-    const Time end = start_of(id, known_) + priced_.collectives[id];
+    const Time end = start_of(id, known_) + price.duration;
     rank.queue(Queue::data) = end;
     const bool waits =
         program_.collectives[id].host_waits && keeps(Mutation::collective_host_waits);
@@ -258,6 +270,7 @@ class Equations {
         times_.step = std::max(times_.step, times_.transfers.back().back());
       }
     }
+    if (keeps(Mutation::bound)) times_.step = std::max(times_.step, priced_.bound.time);
     for (std::uint32_t id = 0; id < program_.collectives.size(); ++id) {
       times_.collective_starts.push_back(start_of(id, told_));
     }

@@ -39,6 +39,11 @@ enum class Mutation {
   aside_input,             // a compression waits for what was received
   aside_received,          // ... and takes it
   aside_output,            // ... and what is sent then is its output
+  operation_lead,          // an operation's wire is free for it when the one before has ended
+  operation_trail,         // ... and for the next when it has ended
+  joint_lead,              // a joint collective's lead takes no time
+  carried,                 // comm:dp is free at 0
+  bound,                   // a step ends with its last end, whatever its bound
   last,                    // how many there are
 };
 std::string_view name(Mutation mutation);

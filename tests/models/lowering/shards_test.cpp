@@ -44,9 +44,8 @@ Time step_of_seconds(const Program& program) {
     }
   }
   for (const JointCollective& each : program.collectives) {
-    priced.collectives.push_back(each.kind == Collective::all_gather ? 1_s : Time{});
+    priced.collectives.push_back({{}, each.kind == Collective::all_gather ? 1_s : Time{}});
   }
-  priced.collective_launch.resize(program.collectives.size());
   return evaluate_operations(priced).step;
 }
 

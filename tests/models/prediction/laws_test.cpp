@@ -66,7 +66,6 @@ Time step_of_seconds(const Program& program) {
   }
   priced.channels.resize(program.channels.size());
   priced.collectives.resize(program.collectives.size());
-  priced.collective_launch.resize(program.collectives.size());
   return evaluate_maps(priced).step;
 }
 

@@ -1,0 +1,111 @@
+#include "models/pricing/wire.hpp"
+
+#include <algorithm>
+
+#include "models/lowering/lower.hpp"
+#include "models/pricing/price.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+LinkTimes stretched(LinkTimes links, double factor) {
+  return {.nic = scaled(links.nic, factor), .nvlink = scaled(links.nvlink, factor)};
+}
+
+/// No link is full for longer than the transfer takes.
+LinkTimes within(LinkTimes links, Time time) {
+  return {.nic = std::min(links.nic, time), .nvlink = std::min(links.nvlink, time)};
+}
+
+}  // namespace
+
+WirePricer::WirePricer(const Program& program, const hardware::Cluster& cluster,
+                       const Software& software)
+    : program_{program}, cluster_{cluster}, software_{software} {
+  for (const Communicator& each : program.communicators) {
+    groups_.push_back(shape_of(program.mesh, each, cluster.node.gpus));
+  }
+}
+
+CollectiveTime WirePricer::law(Collective kind, Bytes bytes, std::uint16_t communicator) const {
+  return price(kind, bytes, groups_[communicator], cluster_);
+}
+
+PricedOperation WirePricer::tensor(const Operation& op) const {
+  const CollectiveTime whole = law(op.collective, op.bytes, op.communicator);
+  PricedOperation priced;
+  priced.duration = scaled(whole.time, software_.overlap.tensor_exposed);
+  priced.links = whole.links;
+  const Time hidden = std::max(Time{}, whole.time - priced.duration);
+  (op.collective == Collective::all_gather ? priced.trail : priced.lead) = hidden;
+  return priced;
+}
+
+/// Data-parallel traffic runs at the share of the law that the stack reaches; owners that
+/// broadcast their shards one after another pay by their number instead.
+PricedOperation WirePricer::joint(const JointCollective& joint) const {
+  const Overlap& overlap = software_.overlap;
+  const CollectiveTime whole = law(joint.kind, joint.bytes, joint.communicator);
+  if (joint.communicator != data_group) return {.duration = whole.time, .links = whole.links};
+  if (joint.kind == Collective::broadcast && overlap.broadcast_per_rank > Time{}) {
+    const std::int64_t ranks = groups_[data_group].ranks;
+    const std::int64_t most = overlap.broadcast_group;
+    const Time in_turn = overlap.broadcast_per_rank * (most > 0 ? std::min(ranks, most) : ranks);
+    return {.duration = in_turn, .links = within(whole.links, in_turn)};
+  }
+  const Time shown = scaled(whole.time, overlap.data_exposed / overlap.data_efficiency);
+  return {.duration = shown + sums_time(joint),
+          .lead = scaled(whole.time, 1 / overlap.data_efficiency) - shown,
+          .links = stretched(whole.links, 1 / overlap.data_efficiency)};
+}
+
+/// What is added up after a reduction, as a memory-bound kernel on its queue.
+Time WirePricer::sums_time(const JointCollective& joint) const {
+  if (joint.sums == Bytes{}) return Time{};
+  Operation add;
+  add.kind = OpKind::add;
+  add.dtype = joint.dtype;
+  add.bytes = joint.sums;
+  return kernel_time(add, cluster_.gpu(), software_);
+}
+
+CollectiveTime WirePricer::channel(const Channel& channel) const {
+  const std::uint16_t pipe = channel.forward ? forward_pipe : backward_pipe;
+  CollectiveTime priced = law(Collective::send_receive, channel.bytes, pipe);
+  if (groups_[pipe].nodes == 1 || crosses_nodes(channel)) return priced;
+  GroupShape inside = groups_[pipe];
+  inside.nodes = 1;
+  inside.ranks_per_node = inside.ranks;
+  const CollectiveTime own = price(Collective::send_receive, channel.bytes, inside, cluster_);
+  priced.links = within(own.links, priced.time);
+  return priced;
+}
+
+/// Does any pair of its two stages' ranks? They fill nodes in order.
+bool WirePricer::crosses_nodes(const Channel& channel) const {
+  const Mesh& mesh = program_.mesh;
+  const std::int64_t stage = mesh.tensor * mesh.data, node = cluster_.node.gpus;
+  if (stage >= node) return true;
+  const std::int64_t from = mesh.rank(0, 0, program_.classes[channel.from].stage);
+  const std::int64_t to = mesh.rank(0, 0, program_.classes[channel.to].stage);
+  for (std::int64_t i = 0; i < stage; ++i) {
+    if ((from + i) / node != (to + i) / node) return true;
+  }
+  return false;
+}
+
+void carry_gathers(PricedProgram& priced) {
+  const Program& program = *priced.program;
+  priced.carried.assign(program.classes.size(), Time{});
+  for (std::size_t c = 0; c < program.classes.size(); ++c) {
+    for (const Instruction& each : program.classes[c].instructions) {
+      if (each.op != Opcode::gather) continue;
+      Time& hidden = priced.collectives[each.target].lead;
+      priced.carried[c] += hidden;
+      hidden = Time{};
+    }
+  }
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,50 @@
+#pragma once
+// What collectives and transfers take of their queues and links: the laws of models/collectives,
+// at the share of them that the stack reaches. What the stack hides of a transfer still occupies
+// its queue; only what others see of it is shorter.
+//   occupied = law / data_efficiency (data), law (tensor);  duration = exposed * occupied
+// The rest is before or after that:
+//   reductions, and gathers of ZeRO-3   lead: pieces go out while the rest is computed, or earlier
+//                                       units are
+//   gathers of the tensor group         trail: the product that reads them begins with the first
+//   gathers behind an optimizer         carried into the forward of the next step
+// Leaves out, across queues, links that are shared: models/pricing/rank_load.hpp.
+
+#include <vector>
+
+#include "hardware/cluster.hpp"
+#include "models/collectives/collective.hpp"
+#include "models/evaluation/priced.hpp"
+#include "models/software/software.hpp"
+
+namespace orrery::models {
+
+/// Prices everything that one Program sends.
+class WirePricer {
+ public:
+  WirePricer(const Program& program, const hardware::Cluster& cluster, const Software& software);
+
+  int ranks(std::uint16_t communicator) const { return groups_[communicator].ranks; }
+
+  /// A collective of a block, on comm:tp; without its launch.
+  PricedOperation tensor(const Operation& op) const;
+  /// A joint collective, on comm:dp; without its launch. What it hides leads.
+  PricedOperation joint(const JointCollective& joint) const;
+  /// One transfer of a channel. Time of the worst pair of neighbours, links of its own.
+  CollectiveTime channel(const Channel& channel) const;
+
+ private:
+  CollectiveTime law(Collective kind, Bytes bytes, std::uint16_t communicator) const;
+  Time sums_time(const JointCollective& joint) const;
+  bool crosses_nodes(const Channel& channel) const;
+
+  const Program& program_;
+  const hardware::Cluster& cluster_;
+  const Software& software_;
+  std::vector<GroupShape> groups_;
+};
+
+/// Moves what gathers behind an optimizer hide to the beginning of the step.
+void carry_gathers(PricedProgram& priced);
+
+}  // namespace orrery::models

@@ -1,0 +1,102 @@
+#include "models/pricing/wire.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "models/pricing/price.hpp"
+#include "tests/models/questions.hpp"
+
+namespace orrery::models {
+namespace {
+
+/// Priced with one share of data-parallel and of tensor-parallel time shown.
+struct Shown {
+  Question asked;
+  Program program;
+  PricedProgram priced;
+  Shown(const std::string& plan, double data, double tensor)
+      : asked{question("gpt2-xl", "dgx-h100 x 2", plan, "nemo")} {
+    asked.software.overlap.data_exposed = data;
+    asked.software.overlap.tensor_exposed = tensor;
+    program = lower(asked);
+    std::vector<std::string> notes;
+    priced = price_program(program, asked.cluster, asked.software, notes);
+  }
+};
+
+/// What comm:dp is busy with over a step of the first class.
+Time on_data_queue(const Shown& shown) {
+  Time sum = shown.priced.carried_by(0);
+  for (const Instruction& each : shown.program.classes[0].instructions) {
+    if (is_joint(each.op)) sum += shown.priced.collectives[each.target].occupied();
+  }
+  return sum;
+}
+
+TEST_CASE("However little is shown of data-parallel traffic, its queue is as long busy with it") {
+  for (const char* zero : {"0", "1", "2", "3"}) {
+    const std::string plan = std::string{"micro_batch=1,global_batch=32,seq_len=1024,zero="} + zero;
+    const Shown all{plan, 1, 1}, quarter{plan, 0.25, 1};
+    INFO("ZeRO-" << zero);
+    CHECK(on_data_queue(quarter) == on_data_queue(all));
+    for (std::size_t i = 0; i < all.priced.collectives.size(); ++i) {
+      const PricedOperation& whole = all.priced.collectives[i];
+      const PricedOperation& part = quarter.priced.collectives[i];
+      CHECK(part.links.nic == whole.links.nic);
+      const bool of_data = all.program.collectives[i].communicator == data_group;
+      if (!of_data) CHECK(part.duration == whole.duration);
+      // Sums after a reduction are no traffic: they stay.
+      if (of_data && all.program.collectives[i].sums == Bytes{}) {
+        CHECK(ratio(part.duration, whole.duration) == Approx(0.25).epsilon(1e-6));
+      }
+    }
+  }
+}
+
+TEST_CASE("Only a gather after the optimizer is carried into the next step") {
+  // ZeRO-1: three quarters of the gather's time; none without it.
+  const std::string plan = "micro_batch=1,global_batch=32,seq_len=1024,zero=";
+  const Shown one{plan + "1", 0.25, 1}, three{plan + "3", 0.25, 1};
+  const JointCollective& gather = one.program.collectives.back();
+  REQUIRE(gather.name == "parameters.s0");
+  const Time shown = one.priced.collectives.back().duration;
+  CHECK(ratio(one.priced.carried_by(0), shown) == Approx(3).epsilon(1e-6));
+  CHECK(one.priced.collectives.back().lead == Time{});
+  CHECK(three.priced.carried_by(0) == Time{});
+}
+
+TEST_CASE("Tensor-parallel traffic is hidden before reductions and after gathers") {
+  const std::string plan = "tensor=8,sequence=true,micro_batch=1,global_batch=8,seq_len=1024";
+  const Shown all{plan, 1, 1}, third{plan, 1, 0.3}, slower{plan, 1, 1.5};
+  int gathers = 0, scatters = 0;
+  for (std::size_t b = 0; b < all.program.blocks.size(); ++b) {
+    for (std::size_t i = 0; i < all.program.blocks[b].operations.size(); ++i) {
+      const Operation& op = all.program.blocks[b].operations[i];
+      if (op.kind != OpKind::collective) continue;
+      const PricedOperation& whole = all.priced.blocks[b][i];
+      const PricedOperation& part = third.priced.blocks[b][i];
+      CHECK(part.occupied() == whole.duration);
+      CHECK((part.lead == Time{} || part.trail == Time{}));
+      const bool gather = op.collective == Collective::all_gather;
+      CHECK((gather ? part.trail : part.lead) == whole.duration - part.duration);
+      ++(gather ? gathers : scatters);
+      // Slower than its law, nothing of it is hidden.
+      CHECK(slower.priced.blocks[b][i].occupied() == slower.priced.blocks[b][i].duration);
+    }
+  }
+  CHECK(gathers > 0);
+  CHECK(scatters > 0);
+}
+
+TEST_CASE("A transfer inside a node leaves the NIC alone, also where another one crosses") {
+  // 4 stages of 4 ranks on 2 nodes of 8: stages 0 and 1 share a node, 1 and 2 do not.
+  const Shown shown{"tensor=4,pipeline=4,micro_batch=1,global_batch=8,seq_len=1024", 1, 1};
+  const auto& links = shown.priced.channel_links;
+  CHECK(links[forward_channel(0)].nic == Time{});
+  CHECK(links[forward_channel(0)].nvlink > Time{});
+  CHECK(links[forward_channel(1)].nic > Time{});
+  CHECK(links[forward_channel(2)].nic == Time{});
+  CHECK(links[backward_channel(2)].nic > Time{});
+}
+
+}  // namespace
+}  // namespace orrery::models
