@@ -31,6 +31,10 @@ Json out_of_memory_json(const std::optional<models::OutOfMemory>& found) {
           {"available_bytes", found->available.count()}};
 }
 
+Json busy_json(const models::Busy& busy) {
+  return {{"nic", busy.nic}, {"nvlink", busy.nvlink}, {"sm", busy.sm}};
+}
+
 Json waterfall_json(const std::vector<models::WaterfallPart>& parts) {
   Json waterfall = Json::array();
   for (const models::WaterfallPart& part : parts) {
@@ -58,6 +62,7 @@ Json to_json(const models::Question& question, const models::Prediction& predict
   json["fits"] = !prediction.out_of_memory.has_value();
   json["out_of_memory"] = out_of_memory_json(prediction.out_of_memory);
   json["breakdown"] = breakdown_json(prediction.breakdown);
+  json["busy"] = busy_json(prediction.busy);
   json["bubble_fraction"] = prediction.bubble_fraction();
   json["bottleneck"] = std::string{models::name(prediction.bottleneck())};
   json["waterfall"] = waterfall_json(prediction.waterfall);

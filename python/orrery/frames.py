@@ -36,11 +36,12 @@ def _pandas() -> Any:
 
 
 def row(run: Run) -> dict[str, Any]:
-    """Scenario, what was changed, the figures, then `breakdown.CLASS_s` and `memory.KIND_bytes`."""
+    """Scenario, changes, figures, then `breakdown.CLASS_s`, `busy.UNIT` and `memory.KIND_bytes`."""
     values = run.json
     cells: dict[str, Any] = {"scenario": run.scenario.name, **run.scenario.changes}
     cells |= {figure: values[figure] for figure in _FIGURES}
     cells |= {f"breakdown.{part}_s": time for part, time in values["breakdown"].items()}
+    cells |= {f"busy.{unit}": share for unit, share in values["busy"].items()}
     cells |= {f"memory.{kind}_bytes": size for kind, size in values["memory"].items()}
     return cells
 

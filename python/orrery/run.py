@@ -110,6 +110,11 @@ class Run:
         return MappingProxyType({k: Seconds(v) for k, v in self._values["breakdown"].items()})
 
     @property
+    def busy(self) -> Mapping[str, float]:
+        """Share of its step in which the slowest rank's nic, nvlink and sm are busy, 0 to 1."""
+        return MappingProxyType({k: float(v) for k, v in self._values["busy"].items()})
+
+    @property
     def bottleneck(self) -> str:
         """The class of `breakdown` with the most time."""
         return str(self._values["bottleneck"])

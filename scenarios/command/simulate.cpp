@@ -75,7 +75,8 @@ void add_simulate(CLI::App& application, int& exit_code) {
   command.add_flag("--json", flags->json, "One JSON document instead of the report");
   command.add_option("--trace", flags->trace, "Write the step as a Chrome trace (Perfetto)");
   command.add_option("--trace-detail", flags->trace_detail, "instructions (default) or operations");
-  command.add_flag("--explain", flags->explain, "Kernels, collectives and memory in detail");
+  command.add_flag("--explain", flags->explain,
+                   "Busy shares, kernels, collectives and memory in detail");
   command.add_option("--tokens", flags->tokens, "Tokens to train on, such as 300B");
   command.callback([flags, &exit_code] { exit_code = simulate(*flags); });
 }

@@ -30,7 +30,8 @@ struct Call {
 struct Tally {
   std::int64_t count = 0;
   GroupShape shape;
-  Time charged{};  // in the step, with what the stack overlaps or loses
+  Time queue{};  // busy with them, at the speed that the stack reaches
+  Time shown{};  // of that, until others may go on
 };
 
 class Counter {
@@ -46,6 +47,12 @@ class Counter {
   }
 
  private:
+  struct Sent {
+    std::uint16_t communicator = 0;
+    Collective kind{};
+    Bytes bytes{};
+  };
+
   void take(const models::Instruction& each) {
     using models::Opcode;
     switch (each.op) {
@@ -56,9 +63,9 @@ class Counter {
         return phase(program_.phases[each.target]);
       case Opcode::receive: {
         const models::Channel& channel = program_.channels[each.target];
-        return add(channel.forward ? models::forward_pipe : models::backward_pipe,
-                   Collective::send_receive, channel.bytes,
-                   prediction_.priced.channels[each.target], 1);
+        const std::uint16_t pipe = channel.forward ? models::forward_pipe : models::backward_pipe;
+        return add({pipe, Collective::send_receive, channel.bytes},
+                   {.duration = prediction_.priced.channels[each.target]}, 1);
       }
       case Opcode::send:
         return;
@@ -66,8 +73,11 @@ class Counter {
         break;
     }
     const models::JointCollective& joint = program_.collectives[each.target];
-    add(joint.communicator, joint.kind, joint.bytes, prediction_.priced.collectives[each.target],
-        1);
+    models::PricedOperation price = prediction_.priced.collectives[each.target];
+    if (each.op == Opcode::gather) {
+      price.trail = prediction_.priced.carried_by(prediction_.slowest);
+    }
+    add({joint.communicator, joint.kind, joint.bytes}, price, 1);
   }
 
   void phase(const models::Phase& phase) {
@@ -76,18 +86,18 @@ class Counter {
       for (std::size_t i = 0; i < block.operations.size(); ++i) {
         const models::Operation& op = block.operations[i];
         if (op.kind != models::OpKind::collective) continue;
-        add(op.communicator, op.collective, op.bytes,
-            prediction_.priced.blocks[run.block][i].duration, run.count);
+        add({op.communicator, op.collective, op.bytes}, prediction_.priced.blocks[run.block][i],
+            run.count);
       }
     }
   }
 
-  void add(std::uint16_t communicator, Collective kind, Bytes bytes, Time each,
-           std::int64_t count) {
-    const models::Communicator& group = program_.communicators.at(communicator);
-    Tally& tally = calls_[{group.name, kind, bytes}];
+  void add(const Sent& sent, const models::PricedOperation& each, std::int64_t count) {
+    const models::Communicator& group = program_.communicators.at(sent.communicator);
+    Tally& tally = calls_[{group.name, sent.kind, sent.bytes}];
     tally.count += count;
-    tally.charged += each * count;
+    tally.queue += each.occupied() * count;
+    tally.shown += each.duration * count;
     tally.shape = models::shape_of(program_.mesh, group, gpus_per_node_);
   }
 
@@ -109,8 +119,9 @@ std::string collectives_section(const ReportInputs& in) {
                    {"calls"},
                    {"alone"},
                    {"bus"},
-                   {"charged"},
+                   {"queue"},
                    {"of step"},
+                   {"shown"},
                    {"algorithm", Align::left},
                    {"limited by", Align::left}}};
   const hardware::Cluster& cluster = in.question.cluster;
@@ -124,15 +135,21 @@ std::string collectives_section(const ReportInputs& in) {
     table.add({call.communicator, std::string{models::name(call.kind)},
                fmt::format("{}", tally.shape.ranks), fmt::format("{}", tally.shape.nodes),
                format(call.bytes), fmt::format("{}", tally.count), format(law.time),
-               took_time ? format(Bandwidth{bus}) : "",
-               step_part(tally.charged, in.prediction.step),
-               percent(ratio(tally.charged, in.prediction.step)),
+               took_time ? format(Bandwidth{bus}) : "", step_part(tally.queue, in.prediction.step),
+               percent(ratio(tally.queue, in.prediction.step)),
+               step_part(tally.shown, in.prediction.step),
                took_time ? std::string{models::name(law.algorithm)} + protocol : "",
                took_time ? std::string{law.limited_by} : ""});
   }
   if (table.empty()) return {};
   return heading("Collectives and transfers of the slowest rank", in.options) +
-         table.text(in.options.colour);
+         table.text(in.options.colour) +
+         legend(
+             "alone: one call by its law or table; bus: bus bandwidth as nccl-tests counts it; "
+             "queue: all calls at the speed that the stack reaches, each alone, which no step "
+             "undercuts; shown: of that, what others may wait for where the stack overlaps the "
+             "rest piece by piece; limited by: the largest term of the law",
+             in.options);
 }
 
 }  // namespace orrery::scenarios

@@ -96,7 +96,12 @@ std::string kernels_section(const ReportInputs& in) {
       "Operations of the slowest rank (stage {}); queues overlap, so they may add up to "
       "more than the step",
       p.program->classes[p.slowest].stage);
-  return heading(title, in.options) + table.text(in.options.colour);
+  return heading(title, in.options) + table.text(in.options.colour) +
+         legend(
+             "class: where the way to this step counts it; calls: of this rank in one step; "
+             "each: one call; total: all of them, also where another queue hides it; rate: "
+             "FLOPs over time",
+             in.options);
 }
 
 }  // namespace orrery::scenarios

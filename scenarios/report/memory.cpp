@@ -36,7 +36,12 @@ std::string memory_section(const ReportInputs& in) {
   return heading(
              fmt::format("Memory by stage at its peak, GiB; a GPU has {}", gibibytes(available)),
              in.options) +
-         table.text(in.options.colour);
+         table.text(in.options.colour) +
+         legend(
+             "staging: transfers under way; workspace: what one kernel needs; context: CUDA, "
+             "its libraries and NCCL's buffers; fragments: what the allocator cannot hand out; "
+             "bar: total of the GPU's memory",
+             in.options);
 }
 
 }  // namespace orrery::scenarios

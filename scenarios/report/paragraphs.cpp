@@ -18,6 +18,14 @@ std::string paragraph(std::string_view text, std::size_t indent, const ReportOpt
   return lines;
 }
 
+std::string legend(std::string_view text, const ReportOptions& options) {
+  std::string lines;
+  for (const std::string& each : wrapped(text, columns_behind(2, options))) {
+    lines += "  " + toned(each, Tone::faint, options.colour) + "\n";
+  }
+  return lines;
+}
+
 std::string assumed_section(const std::vector<std::string>& assumptions,
                             const ReportOptions& options) {
   if (assumptions.empty()) return {};

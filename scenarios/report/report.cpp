@@ -186,7 +186,8 @@ std::string report(const models::Question& question, const models::Prediction& p
   std::string text = title(inputs) + summary(inputs) + out_of_memory_line(inputs);
   text += waterfall_section(inputs);
   if (options.explain) {
-    text += kernels_section(inputs) + collectives_section(inputs) + memory_section(inputs);
+    text += busy_section(inputs) + kernels_section(inputs) + collectives_section(inputs) +
+            memory_section(inputs);
   }
   return text + assumed_section(prediction.assumptions, options);
 }

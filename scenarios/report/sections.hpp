@@ -18,6 +18,8 @@ struct ReportInputs {
 
 /// From the ideal machine to the predicted step, a bar each.
 std::string waterfall_section(const ReportInputs& inputs);
+/// In which share of the step the slowest rank's NIC, links and SMs are busy.
+std::string busy_section(const ReportInputs& inputs);
 /// The slowest rank's kernels by time.
 std::string kernels_section(const ReportInputs& inputs);
 /// Every collective and transfer with the reason for its time.
@@ -29,6 +31,8 @@ std::string memory_section(const ReportInputs& inputs);
 std::string heading(std::string_view title, const ReportOptions& options);
 /// Columns left behind an indentation; a narrow terminal breaks lines itself.
 std::size_t columns_behind(std::size_t indent, const ReportOptions& options);
+/// What the columns of a table mean, under it.
+std::string legend(std::string_view text, const ReportOptions& options);
 /// Text broken into lines of the terminal's width, each indented.
 std::string paragraph(std::string_view text, std::size_t indent, const ReportOptions& options);
 /// What was assumed, an item each; empty without any.

@@ -42,6 +42,13 @@ def test_the_parts_of_a_run_add_up(small, small_run):
     assert small_run.bottleneck == max(small_run.breakdown, key=small_run.breakdown.get)
 
 
+def test_a_run_says_how_busy_its_links_and_gpus_are(small_run):
+    assert set(small_run.busy) == {"nic", "nvlink", "sm"}
+    assert dict(small_run.busy) == small_run.json["busy"]
+    assert 0 < small_run.busy["sm"] < 1
+    assert small_run.to_series()["busy.sm"] == small_run.busy["sm"]
+
+
 def test_a_slower_network_slows_a_step_that_waits_for_it():
     base = orr.load("gpt3-175b-1024-a100")
     slow = base.replace({"/cluster/fabric/bandwidth": "10 Gb/s"}).simulate()

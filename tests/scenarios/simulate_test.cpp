@@ -20,11 +20,26 @@ Json simulated(const std::string& arguments) {
 
 TEST_CASE("The JSON of a simulation has every member promised") {
   const Json json = simulated("gpt3-175b-1024-a100");
-  for (const char* key :
-       {"step_time_s", "tokens_per_s", "tokens_per_s_per_gpu", "model_tflops_per_gpu", "mfu", "hfu",
-        "peak_memory_bytes", "memory", "fits", "breakdown", "bubble_fraction", "bottleneck",
-        "cost_usd_per_step", "energy_j_per_step", "uncertainty", "assumptions", "wall_time_s",
-        "ranks", "ranks_simulated"}) {
+  for (const char* key : {"step_time_s",
+                          "tokens_per_s",
+                          "tokens_per_s_per_gpu",
+                          "model_tflops_per_gpu",
+                          "mfu",
+                          "hfu",
+                          "peak_memory_bytes",
+                          "memory",
+                          "fits",
+                          "breakdown",
+                          "busy",
+                          "bubble_fraction",
+                          "bottleneck",
+                          "cost_usd_per_step",
+                          "energy_j_per_step",
+                          "uncertainty",
+                          "assumptions",
+                          "wall_time_s",
+                          "ranks",
+                          "ranks_simulated"}) {
     INFO(key);
     CHECK(json.contains(key));
   }
@@ -34,6 +49,11 @@ TEST_CASE("The JSON of a simulation has every member promised") {
     CHECK(json["breakdown"].contains(part));
   }
   CHECK(json["breakdown"].size() == 11);
+  for (const char* unit : {"nic", "nvlink", "sm"}) {
+    INFO(unit);
+    CHECK(json["busy"][unit].get<double>() > 0);
+    CHECK(json["busy"][unit].get<double>() <= 1);
+  }
   CHECK(json["ranks"] == 1024);
   CHECK(json["ranks_simulated"] == 16);  // one class per stage
   CHECK(json["uncertainty"].at("p50") == json["step_time_s"]);
@@ -132,8 +152,10 @@ TEST_CASE("The report shows step, published figure, days and the way from the id
 
 TEST_CASE("With --explain the report has kernels, collectives and stages") {
   const Ran ran = orrery("simulate gpt3-175b-1024-a100 --explain");
-  for (const char* part : {"Operations of the slowest rank", "Collectives and transfers",
-                           "limited by", "Memory by stage at its peak"}) {
+  for (const char* part :
+       {"Operations of the slowest rank", "Collectives and transfers", "limited by",
+        "Memory by stage at its peak", "Busy in the slowest rank's step", "  NIC  ", "  NVLink  ",
+        "  SMs  ", "alone: one call by its law or table", "calls: of this rank"}) {
     INFO(part);
     CHECK(ran.out.find(part) != std::string::npos);
   }
