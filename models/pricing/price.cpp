@@ -75,9 +75,11 @@ double memory_derate(const Operation& op, const Software& software) {
   return falls_apart(op, software) ? usual * softmax_pieces_traffic : usual;
 }
 
-/// What a stack makes of a kernel that was measured alone.
+/// What a stack makes of a kernel that was measured alone. Products were timed in bursts near the
+/// highest clock; a step runs them at what is left of it under its own load.
 double measured_derate(const Operation& op, const hardware::Gpu& gpu, const Software& software) {
-  return is_product(op.kind) ? software.gemm_derate(gpu.generation) : memory_derate(op, software);
+  if (!is_product(op.kind)) return memory_derate(op, software);
+  return software.gemm_derate(gpu.generation) / gpu.sustained_share;
 }
 
 hardware::AttentionCall call_of(const Operation& op) {

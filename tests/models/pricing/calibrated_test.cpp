@@ -2,6 +2,10 @@
 
 #include <catch2/catch.hpp>
 
+#include "hardware/catalogue.hpp"
+#include "models/pricing/price.hpp"
+#include "tests/models/questions.hpp"
+
 using namespace orrery;
 using namespace orrery::models;
 
@@ -37,4 +41,24 @@ TEST_CASE("Two functions of an activation are two kernels, by their own times wh
   CHECK(calibrated_time(relu, gpu) == 20_us);  // as any activation
   gpu.calibration.kernels.clear();
   CHECK_FALSE(calibrated_time(gelu, gpu));
+}
+
+// Of a GPU whose bursts are twice as fast as what it keeps for seconds.
+TEST_CASE("A measured product takes as long as at the rate that a step keeps") {
+  Operation product;
+  product.dtype = DType::bf16;
+  product.gemm = {.m = 64, .n = 64, .k = 64};
+  product.flops = Flops{2LL * 64 * 64 * 64};
+  product.bytes = Bytes{3LL * 64 * 64 * 2};
+  hardware::Gpu gpu = hardware::named_gpu("h200");
+  gpu.calibration.gemm[DType::bf16] = hardware::ShapeResidual{{{{64, 64, 64}, 0}}};
+  const Software software = plain_software();
+  gpu.sustained_share = 1;
+  const Time burst = kernel_time(product, gpu, software);
+  REQUIRE(burst == calibrated_time(product, gpu));
+  gpu.sustained_share = 0.5;
+  CHECK(kernel_time(product, gpu, software) == burst * 2);
+  const Operation gelu = activation(Activation::gelu);  // memory keeps its clock
+  gpu.calibration.kernels.emplace("activation", always(20_us));
+  CHECK(kernel_time(gelu, gpu, software) == 20_us);
 }
