@@ -105,9 +105,7 @@ Base base_of(const Operand& operand) {
   }
 }
 
-/// The vocabulary head's weight lies as [vocab, hidden], like the table that it may be tied to: its
-/// products read it turned, and its gradient is the turned product.
-void turn_head(const Block& block, Operation& op) {
+void transpose_head(const Block& block, Operation& op) {
   if (op.kind != OpKind::gemm) return;
   const auto weight = block.find("head.weight");
   const auto gradient = block.find("head.weight.grad");
@@ -119,21 +117,28 @@ void turn_head(const Block& block, Operation& op) {
 }
 
 BlockPlan formal(const Block& block) {
+  Block run = executed(block);
   BlockPlan plan;
-  for (const Operand& each : block.operands) {
-    View view{nullptr, each.dtype, each.shape};
-    if (each.name == "head.weight" || each.name == "head.weight.grad") {
-      std::swap(view.shape[1], view.shape[2]);
-    }
-    plan.views.push_back(view);
+  for (const Operand& each : run.operands) {
+    plan.views.push_back({nullptr, each.dtype, each.shape});
     plan.sources.push_back({base_of(each), 0});
   }
-  plan.operations = block.operations;
-  for (Operation& op : plan.operations) turn_head(block, op);
+  plan.operations = std::move(run.operations);
   return plan;
 }
 
 }  // namespace
+
+Block executed(const Block& block) {
+  Block run = block;
+  for (Operand& each : run.operands) {
+    if (each.name == "head.weight" || each.name == "head.weight.grad") {
+      std::swap(each.shape[1], each.shape[2]);
+    }
+  }
+  for (Operation& op : run.operations) transpose_head(block, op);
+  return run;
+}
 
 BlockPlans plan_blocks(const Block& forward, const Block& backward) {
   BlockPlans plans{formal(forward), formal(backward)};

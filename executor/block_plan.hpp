@@ -41,12 +41,16 @@ struct BlockPlan {
   };
   std::vector<View> views;  // by operand, without their data
   std::vector<Source> sources;
-  /// The block's own, but for the vocabulary head: its weight lies as [vocab, hidden].
-  std::vector<models::Operation> operations;
-  std::int64_t workspace = 0;  // bytes
-  std::int64_t saved = 0;      // bytes that forward leaves for backward
-  std::int64_t arrival = -1;   // where among them the input lies; -1: backward does not read it
+  std::vector<models::Operation> operations;  // of `executed`
+  std::int64_t workspace = 0;                 // bytes
+  std::int64_t saved = 0;                     // bytes that forward leaves for backward
+  std::int64_t arrival = -1;  // where among them the input lies; -1: backward does not read it
 };
+
+/// A block as it is executed: the vocabulary head's weight lies as [vocab, hidden], like the table
+/// that it may be tied to, so that its products read it transposed and its gradient is the
+/// transposed product. Everything else is the block's own.
+models::Block executed(const models::Block& block);
 
 /// Plans of a forward block and its backward block. Parameters lie one after another from the
 /// base, in the order of the forward block; the layout moves those of the model's ends.
