@@ -71,12 +71,13 @@ class Campaign {
   }
 
  private:
-  std::vector<Measurement> measure(const std::vector<Subject*>& subjects, double share) {
-    std::vector<Measurement> found =
-        harness_.measure(subjects, share, [this](std::size_t done, std::size_t all) {
-          if (inputs_.watcher && !inputs_.watcher(done, all)) stopped_ = true;
-          return !stopped_;
-        });
+  std::vector<Measurement> measure(const std::vector<Subject*>& subjects, double share,
+                                   const Taker& take = {}) {
+    const auto watcher = [this](std::size_t done, std::size_t all) {
+      if (inputs_.watcher && !inputs_.watcher(done, all)) stopped_ = true;
+      return !stopped_;
+    };
+    std::vector<Measurement> found = harness_.measure(subjects, share, watcher, take);
     findings_.points_left_out += static_cast<int>(subjects.size() - found.size());
     for (const Measurement& each : found) findings_.disturbed_points += each.disturbed ? 1 : 0;
     return found;
@@ -103,6 +104,7 @@ class Campaign {
                              {"spread", found.spread},
                              {"discarded_runs", found.discarded_runs},
                              {"parts", std::move(parts)}});
+    if (inputs_.sample) inputs_.sample(findings_.raw.back());
   }
 
   void keep_block(const Measurement& found, const BlockSubject& subject, int ranks) {
@@ -139,13 +141,13 @@ class Campaign {
     CopySubject copy{copied, crew.ranks_at_once};
     std::vector<Subject*> subjects{&copy};
     for (const auto& each : blocks) subjects.push_back(each.get());
-    for (const Measurement& found : measure(subjects, share_of_kernels)) {
+    measure(subjects, share_of_kernels, [&](const Measurement& found) {
       if (found.name == copy.name()) {
         findings_.copy_rate =
             Bandwidth{static_cast<double>(copy.traffic().count()) / seconds(found.median(0))};
         keep(found, 1,
              Json::array({{{"bytes", copied.count()}, {"us", times_json(found.parts[0])}}}));
-        continue;
+        return;
       }
       const BlockSubject& subject = named(blocks, found.name);
       for (std::size_t p = 0; p < found.parts.size(); ++p) {
@@ -153,7 +155,7 @@ class Campaign {
       }
       keep_block(found, subject, 1);
       alone_[found.name] = found;
-    }
+    });
   }
 
   /// One operation's median time, under its kind.

@@ -33,7 +33,8 @@ struct CampaignInputs {
   std::filesystem::path folder;  // on the storage to measure
   Rules rules;
   std::uint64_t seed = 1;
-  Watcher watcher;  // told about every point; false: stop
+  Watcher watcher;                            // asked before every point; false: stop
+  std::function<void(const Json&)> sample{};  // gets every point that is kept
 };
 
 /// Errors  a kernel or collective that computes wrongly: RunFailure

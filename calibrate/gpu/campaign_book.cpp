@@ -21,33 +21,41 @@ CampaignBook::CampaignBook(GpuCampaignInputs& inputs, Clock& clock)
   found_.gpu = inputs.gpu;
 }
 
-std::vector<Measurement> CampaignBook::measure(const std::vector<Subject*>& subjects,
-                                               double share) {
+bool CampaignBook::asked_to_stop() {
+  if (inputs_.watcher && !inputs_.watcher(0, 0)) stopped_ = true;
+  return stopped_;
+}
+
+void CampaignBook::measure(const std::vector<Subject*>& subjects, double share, const Taker& take) {
   const std::size_t failed = harness_.failures().size();
-  std::vector<Measurement> found =
-      harness_.measure(subjects, share, [this](std::size_t done, std::size_t all) {
-        if (inputs_.watcher && !inputs_.watcher(done, all)) stopped_ = true;
-        return !stopped_;
-      });
+  const auto watcher = [this](std::size_t done, std::size_t all) {
+    if (inputs_.watcher && !inputs_.watcher(done, all)) stopped_ = true;
+    return !stopped_;
+  };
+  const auto taker = [&](const Measurement& each) {
+    if (!each.disturbed) return take(each);
+    ++found_.discarded_points;
+  };
+  const std::size_t found = harness_.measure(subjects, share, watcher, taker).size();
   found_.points_left_out +=
-      static_cast<int>(subjects.size() - found.size() - (harness_.failures().size() - failed));
-  const auto throttled = [](const Measurement& each) { return each.disturbed; };
-  const auto kept = std::remove_if(found.begin(), found.end(), throttled);
-  found_.discarded_points += static_cast<int>(found.end() - kept);
-  found.erase(kept, found.end());
-  return found;
+      static_cast<int>(subjects.size() - found - (harness_.failures().size() - failed));
 }
 
 void CampaignBook::keep(const Measurement& found, const Conditions& conditions, Json parts,
                         int ranks) {
-  found_.raw.push_back({{"name", found.name},
-                        {"ranks", ranks},
-                        {"settled", found.settled},
-                        {"disturbed", found.disturbed},
-                        {"spread", found.spread},
-                        {"discarded_runs", found.discarded_runs},
-                        {"conditions", to_json(conditions)},
-                        {"parts", std::move(parts)}});
+  keep({{"name", found.name},
+        {"ranks", ranks},
+        {"settled", found.settled},
+        {"disturbed", found.disturbed},
+        {"spread", found.spread},
+        {"discarded_runs", found.discarded_runs},
+        {"conditions", to_json(conditions)},
+        {"parts", std::move(parts)}});
+}
+
+void CampaignBook::keep(Json raw) {
+  if (inputs_.sample) inputs_.sample(raw);
+  found_.raw.push_back(std::move(raw));
 }
 
 GpuFindings CampaignBook::finish() {

@@ -27,7 +27,7 @@ void measure_graphs(CampaignBook& book, QueueBench& bench) {
     subjects.push_back(owned.back().get());
   }
   LaunchCosts& costs = book.found().launch;
-  for (const Measurement& found : book.measure(subjects, share_of_graphs)) {
+  book.measure(subjects, share_of_graphs, [&](const Measurement& found) {
     const bool layer = found.name.find("layer") != std::string::npos;
     if (layer && (!costs.graph || found.median(0) > *costs.graph)) {
       costs.graph = found.median(0);
@@ -38,7 +38,7 @@ void measure_graphs(CampaignBook& book, QueueBench& bench) {
                               part_json("queue, one node", Bytes{}, found.parts[1])});
     parts[0]["nodes"] = of.nodes();
     book.keep(found, {}, std::move(parts));
-  }
+  });
 }
 
 }  // namespace orrery::calibrate

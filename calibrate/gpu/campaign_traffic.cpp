@@ -23,13 +23,12 @@ constexpr Bytes most_pinned = 256_MiB;  // that one point locks of the host's me
 void take(CampaignBook& book, const NamedBeside& found, int ranks) {
   const Beside& of = found.times;
   book.found().beside.push_back(found);
-  book.found().raw.push_back(
-      {{"name", found.kernel + " beside " + found.other},
-       {"ranks", ranks},
-       {"parts", Json::array({part_json("alone", Bytes{}, {of.kernel}),
-                              part_json("beside", Bytes{}, {of.kernel_beside}),
-                              part_json("the other alone", Bytes{}, {of.other}),
-                              part_json("the other beside", Bytes{}, {of.other_beside})})}});
+  book.keep({{"name", found.kernel + " beside " + found.other},
+             {"ranks", ranks},
+             {"parts", Json::array({part_json("alone", Bytes{}, {of.kernel}),
+                                    part_json("beside", Bytes{}, {of.kernel_beside}),
+                                    part_json("the other alone", Bytes{}, {of.other}),
+                                    part_json("the other beside", Bytes{}, {of.other_beside})})}});
 }
 
 /// A copy there, and one back.
@@ -62,12 +61,12 @@ void measure_collectives(CampaignBook& book, GpuCrew& crew) {
     }
   }
   std::map<Collective, std::map<Bytes, Time>> tables;
-  for (const Measurement& found : book.measure(subjects, share_of_messages)) {
+  book.measure(subjects, share_of_messages, [&](const Measurement& found) {
     const QueueCollective& of = *named(owned, found.name);
     tables[of.kind()][of.size()] = found.median(0);
     const std::string what{models::name(of.kind())};
     book.keep(found, {}, Json::array({part_json(what, of.size(), found.parts[0])}), ranks);
-  }
+  });
   for (const auto& [kind, points] : tables) {
     book.found().collectives.push_back({std::string{models::name(kind)}, ranks, 1,
                                         hardware::SizeTable{{points.begin(), points.end()}}});
@@ -76,13 +75,13 @@ void measure_collectives(CampaignBook& book, GpuCrew& crew) {
 
 void measure_communication_launch(CampaignBook& book, GpuCrew& crew) {
   CommunicationLaunch launch{crew, book.clock()};
-  for (const Measurement& found : book.measure({&launch}, 1)) {
+  book.measure({&launch}, 1, [&](const Measurement& found) {
     book.found().launch.communication = found.median(0);
     book.found().launch.communication_ranks = crew.team.ranks();
     book.keep(found, {},
               Json::array({part_json("host, one launch", launch.size(), found.parts[0])}),
               crew.team.ranks());
-  }
+  });
 }
 
 }  // namespace
@@ -101,7 +100,7 @@ void measure_copies(CampaignBook& book, QueueBench& bench) {
     pinned.push_back(std::make_unique<PinnedCopy>(size, bench));
     subjects.push_back(pinned.back().get());
   }
-  for (const Measurement& found : book.measure(subjects, share_of_copies)) {
+  book.measure(subjects, share_of_copies, [&](const Measurement& found) {
     if (const CopyOnQueue* copy = named(inside, found.name)) {
       book.found().copies.push_back({"on the device", copy->size(), found.median(0)});
       book.keep(found, copy->conditions(),
@@ -112,16 +111,18 @@ void measure_copies(CampaignBook& book, QueueBench& bench) {
       take_ways(book, found, *named(pinned, found.name), "to the device, page-locked",
                 "from the device, page-locked");
     }
-  }
+  });
 }
 
 void measure_beside(CampaignBook& book, QueueBench& bench) {
   const GpuCampaignInputs& inputs = book.inputs();
+  if (inputs.loads.empty()) return;
+  const TimedBlock& product = inputs.loads.front();
   book.attempt("compute beside page-locked copies", [&] {
-    for (const NamedBeside& each : beside_pinned_copies(*inputs.load, bench)) take(book, each, 1);
+    for (const NamedBeside& each : beside_pinned_copies(product, bench)) take(book, each, 1);
   });
   if (inputs.rank) return;
-  book.attempt("compute beside a copy", [&] { take(book, beside_copy(*inputs.load, bench), 1); });
+  book.attempt("compute beside a copy", [&] { take(book, beside_copy(product, bench), 1); });
 }
 
 void measure_communication(CampaignBook& book) {
@@ -131,9 +132,9 @@ void measure_communication(CampaignBook& book) {
       GpuCrew crew{inputs.gpu.count, inputs.rank};
       measure_communication_launch(book, crew);
       measure_collectives(book, crew);
-      if (!inputs.load || book.stopped()) return;
+      if (inputs.loads.empty() || book.stopped()) return;
       const Bytes size = std::min(message_beside, inputs.messages.back());
-      const NamedBeside found = beside_all_reduce(*inputs.load, crew, size);
+      const NamedBeside found = beside_all_reduce(inputs.loads.front(), crew, size);
       book.found().beside_communication = found.times;
       take(book, found, crew.team.ranks());
     });

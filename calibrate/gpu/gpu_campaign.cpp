@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "calibrate/gpu/campaign_book.hpp"
-#include "calibrate/gpu/work_together.hpp"
 #include "calibrate/spelled.hpp"
 #include "models/pricing/calibrated.hpp"
 #include "sim/errors.hpp"
@@ -15,11 +14,12 @@ namespace {
 using models::Operation;
 using models::OpKind;
 
-// How the budget is parted: kernels first, as everything needs them.
+// How the budget is parted: the shapes of the plans that are run next first, then all kernels, as
+// everything needs them.
 constexpr double share_of_launches = 0.05;
-constexpr double share_of_points = 0.85;       // with one GPU
-constexpr double share_beside_messages = 0.6;  // with several
-constexpr double share_of_load = 0.1;          // of the budget
+constexpr double share_of_first = 0.4;
+constexpr double share_of_points = 0.75;       // of what is left, with one GPU
+constexpr double share_beside_messages = 0.4;  // ... with several
 
 class OwnClock final : public Clock {
  public:
@@ -44,25 +44,57 @@ class GpuCampaign {
       QueueBench bench{*device, book_.clock(), book_.overseer(), inputs_.sizes};
       found_.launch.mark = bench.mark_cost();
       ask_for_fp8(*device);
-      measure_launches(bench);
-      measure_graphs(book_, bench);
-      measure_points(bench);
-      measure_copies(book_, bench);
-      if (!book_.stopped() && inputs_.load) measure_load(bench);
-      if (inputs_.notes) found_.notes = inputs_.notes(*device);
-      if (inputs_.fused) found_.fused = inputs_.fused(*device);
+      book_.start();
+      part(*device, "launches", [&] { measure_launches(bench); });
+      part(*device, "graphs", [&] { measure_graphs(book_, bench); });
+      part(*device, "first points", [&] { measure_points(bench, true, share_of_first); });
+      part(*device, "loads", [&] { measure_loads(book_, bench); });
+      const double share = inputs_.rank ? share_beside_messages : share_of_points;
+      part(*device, "points", [&] { measure_points(bench, false, share); });
+      part(*device, "copies", [&] { measure_copies(book_, bench); });
+      part(*device, "work on two queues", [&] { measure_beside(book_, bench); });
     }
-    if (!book_.stopped()) measure_communication(book_);
+    book_.part("communication", [&] { measure_communication(book_); });
     return book_.finish();
   }
 
  private:
+  /// One part, and what the device chose by itself meanwhile.
+  template <class Work>
+  void part(const executor::Device& device, const char* name, Work work) {
+    book_.part(name, [&] {
+      work();
+      if (inputs_.notes) found_.notes = inputs_.notes(device);
+      if (inputs_.fused) found_.fused = inputs_.fused(device);
+    });
+  }
+
   void ask_for_fp8(const executor::Device& device) {
     Operation product;
     product.kind = OpKind::gemm;
     product.dtype = models::DType::fp8;
     const std::string why = device.refusal(product);
     if (!why.empty()) found_.missing.push_back(why);
+  }
+
+  /// Asks the device for every operation: what it takes it may compile now.
+  void set_up(QueueBench& bench, bool first) {
+    for (const TimedBlock& each : inputs_.blocks) {
+      if (each.first != first || footprint(*each.block) > inputs_.most_memory) continue;
+      if (book_.asked_to_stop()) return;
+      book_.attempt(each.name, [&] {
+        auto block = std::make_unique<BlockOnQueue>(each, bench);
+        if (block->parts() > 0) blocks_.push_back(std::move(block));
+      });
+    }
+    for (const TimedBlock& each : inputs_.operations) {
+      if (each.first != first || footprint(*each.block) > inputs_.most_memory) continue;
+      if (book_.asked_to_stop()) return;
+      book_.attempt(each.name, [&] {
+        if (runnable(*each.block, bench.device()).empty()) return;
+        operations_.push_back(std::make_unique<OperationOnQueue>(each, bench));
+      });
+    }
   }
 
   void measure_launches(QueueBench& bench) {
@@ -74,7 +106,7 @@ class GpuCampaign {
       subjects.push_back(owned.back().get());
     }
     LaunchCosts& costs = found_.launch;
-    for (const Measurement& found : book_.measure(subjects, share_of_launches)) {
+    book_.measure(subjects, share_of_launches, [&](const Measurement& found) {
       if (found.name.find("forward") != std::string::npos) costs.forward = found.median(0);
       if (found.name.find("backward") != std::string::npos) costs.backward = found.median(0);
       if (found.name.find("one kernel") != std::string::npos) {
@@ -84,39 +116,32 @@ class GpuCampaign {
       book_.keep(found, {},
                  Json::array({part_json("host, one launch", Bytes{}, found.parts[0]),
                               part_json("queue, one operation", Bytes{}, found.parts[1])}));
-    }
+    });
   }
 
-  void measure_points(QueueBench& bench) {
-    std::vector<std::unique_ptr<BlockOnQueue>> blocks;
-    std::vector<std::unique_ptr<OperationOnQueue>> operations;
+  void measure_points(QueueBench& bench, bool first, double share) {
+    blocks_.clear();
+    operations_.clear();
+    found_.setting_up += book_.outside_of_budget([&] { set_up(bench, first); });
     std::vector<Subject*> subjects;
-    for (const TimedBlock& each : inputs_.blocks) {
-      if (footprint(*each.block) > inputs_.most_memory) continue;
-      blocks.push_back(std::make_unique<BlockOnQueue>(each, bench));
-      if (blocks.back()->parts() == 0) blocks.pop_back();
+    for (const auto& each : blocks_) subjects.push_back(each.get());
+    for (const auto& each : operations_) subjects.push_back(each.get());
+    book_.measure(subjects, share, [&](const Measurement& found) { take_point(found); });
+  }
+
+  void take_point(const Measurement& found) {
+    Json parts = Json::array();
+    const BlockOnQueue* const block = named(blocks_, found.name);
+    const OperationOnQueue* const alone = named(operations_, found.name);
+    for (std::size_t p = 0; p < found.parts.size(); ++p) {
+      const Operation& op = block ? block->timed().priced_as(*block->operations()[p])
+                                  : alone->timed().priced_as(alone->operation());
+      take(op, found.median(p));
+      Json part = described(op);
+      part["us"] = times_json(found.parts[p]);
+      parts.push_back(std::move(part));
     }
-    for (const TimedBlock& each : inputs_.operations) {
-      if (footprint(*each.block) > inputs_.most_memory) continue;
-      if (runnable(*each.block, bench.device()).empty()) continue;
-      operations.push_back(std::make_unique<OperationOnQueue>(each, bench));
-    }
-    for (const auto& each : blocks) subjects.push_back(each.get());
-    for (const auto& each : operations) subjects.push_back(each.get());
-    const double share = inputs_.rank ? share_beside_messages : share_of_points;
-    for (const Measurement& found : book_.measure(subjects, share)) {
-      Json parts = Json::array();
-      const BlockOnQueue* const block = named(blocks, found.name);
-      const OperationOnQueue* const alone = named(operations, found.name);
-      for (std::size_t p = 0; p < found.parts.size(); ++p) {
-        const Operation& op = block ? *block->operations()[p] : alone->operation();
-        take(op, found.median(p));
-        Json part = described(op);
-        part["us"] = times_json(found.parts[p]);
-        parts.push_back(std::move(part));
-      }
-      book_.keep(found, block ? block->conditions() : alone->conditions(), std::move(parts));
-    }
+    book_.keep(found, block ? block->conditions() : alone->conditions(), std::move(parts));
   }
 
   /// One operation's median time, under its kind.
@@ -147,17 +172,11 @@ class GpuCampaign {
     }
   }
 
-  void measure_load(QueueBench& bench) {
-    book_.attempt("load", [&] {
-      const Time tenth = scaled(inputs_.rules.budget, share_of_load);
-      found_.load = put_under_load(*inputs_.load, bench, std::min(inputs_.load_time, tenth));
-    });
-    measure_beside(book_, bench);
-  }
-
   GpuCampaignInputs& inputs_;
   CampaignBook book_;
   GpuFindings& found_;  // the book's
+  std::vector<std::unique_ptr<BlockOnQueue>> blocks_;
+  std::vector<std::unique_ptr<OperationOnQueue>> operations_;
 };
 
 }  // namespace

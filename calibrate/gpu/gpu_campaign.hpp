@@ -2,7 +2,9 @@
 // Measures GPUs with the executor's own kernels through the Device interface, timed by marks on
 // their queues: products, attention, every other kernel in the company of its block, copies,
 // launches, work on two queues at once, a load of seconds; with several GPUs their collectives.
-// What fails is named and left out; what was throttled is discarded and counted.
+// What fails is named and left out; what was throttled is discarded and counted. Points of `first`
+// come before all others. Setting points up is none of the budget: libraries that compile a plan
+// for a shape do it then.
 
 #include <functional>
 #include <memory>
@@ -20,10 +22,11 @@ struct GpuCampaignInputs {
   std::vector<TimedBlock> blocks;      // every operation, in its block's company
   std::vector<TimedBlock> operations;  // of one operation each, repeated
   std::vector<TimedBlock> launches;    // small: a layer's forward, its backward, one kernel
-  std::optional<TimedBlock> load;      // one product, for seconds and beside other queues
+  std::vector<TimedBlock> loads;       // of one operation, for seconds; the first, a product,
+                                       // also beside other queues
   std::vector<Bytes> copies;
   Bytes most_memory = 8_GiB;  // that one point's operands may take
-  Time load_time = 3_s;       // at most a tenth of the budget
+  Time load_time = 3_s;       // of each load; of all of them at most a tenth of the budget
   std::function<std::unique_ptr<executor::Device>()> device;
   GpuCrew::Make rank;                // for collectives; empty: they cannot be measured,
   std::string why_no_collectives{};  // because of this
@@ -35,7 +38,9 @@ struct GpuCampaignInputs {
   Rules rules;
   BenchSizes sizes;
   std::uint64_t seed = 1;
-  Watcher watcher;  // told about every point; false: stop
+  Watcher watcher;                                      // asked before every point; false: stop
+  std::function<void(const Json&)> sample;              // gets every point as it comes
+  std::function<void(const GpuFindings&)> part_done{};  // gets what was found after every part
 };
 
 /// A clock whose reference work says nothing: a GPU's own telemetry tells of its disturbances.

@@ -44,7 +44,7 @@ class GpuFile {
     put_kernels();
     put_host_link();
     put_beside_communication();
-    put_load();
+    put_loads();
     gpu_["notes"] = notes();
     return std::move(gpu_);
   }
@@ -104,14 +104,20 @@ class GpuFile {
     if (findings_.attention.empty()) return;
     const auto peak = read_.peak(hardware::DType::bf16);
     if (!peak) return;
-    const AttentionFit fit = fit_attention(findings_.attention, *peak);
+    const double kept = sustained_share(findings_, Load::Of::attention).value_or(1);
+    std::vector<AttentionPoint> points = findings_.attention;
+    for (AttentionPoint& each : points) each.time = scaled(each.time, 1 / kept);
+    const AttentionFit fit = fit_attention(points, *peak);
     const std::string name = attention_name(findings_.fused);
     gpu_["attention"][name] = {{"share_64", digits(fit.curve.share_64)},
                                {"share_128", digits(fit.curve.share_128)},
                                {"half_length", digits(fit.curve.half_length)},
                                {"causal_penalty", digits(fit.curve.causal_penalty)},
                                {"backward_ratio", digits(fit.curve.backward_ratio)}};
-    gpu_["sources"]["/attention/" + name] = source_ + "; " + attention_words(findings_.fused);
+    gpu_["sources"]["/attention/" + name] =
+        source_ + "; " + attention_words(findings_.fused) +
+        (kept < 1 ? fmt::format("; at the {:.3g} of its rate that it keeps for seconds", kept)
+                  : std::string{});
     cards_.push_back({"attention, fused", findings_.attention.size(), fit.leave_out_error_pct});
   }
 
@@ -183,20 +189,25 @@ class GpuFile {
     return best;
   }
 
-  /// Formats without a product measured are priced with what a load of seconds kept of the rate.
-  void put_load() {
-    if (!findings_.load) return;
-    const double kept = ratio(findings_.load->at_first, findings_.load->at_last);
-    gpu_["sustained_share"] = digits(std::clamp(kept, 0.1, 1.0));
-    gpu_["sources"]["/sustained_share"] =
-        fmt::format("{}: {} for seconds, {} at first, {} at last", source_, findings_.load->what,
-                    format(findings_.load->at_first), format(findings_.load->at_last));
+  /// What products keep of their isolated rate: every price of a product is divided by it.
+  void put_loads() {
+    const auto kept = sustained_share(findings_, Load::Of::product);
+    if (!kept) return;
+    gpu_["sustained_share"] = digits(*kept);
+    std::string source = source_ + ": rate for seconds over that of bursts";
+    for (const Load& each : findings_.loads) {
+      if (each.of != Load::Of::product) continue;
+      source +=
+          fmt::format("; {} {} for {}", each.what, format(each.sustained), format(each.isolated));
+    }
+    gpu_["sources"]["/sustained_share"] = source;
   }
 
   std::string notes() const {
     std::string text;
-    if (findings_.load && findings_.load->conditions.readings > 0) {
-      const Conditions& of = findings_.load->conditions;
+    const bool known = !findings_.loads.empty() && findings_.loads[0].conditions.readings > 0;
+    if (known) {
+      const Conditions& of = findings_.loads[0].conditions;
       text += fmt::format(
           "under load {:.0f} MHz (at the least {:.0f}), {:.0f} W (at the most "
           "{:.0f}), capped by power in {:.0f} % of looks. ",

@@ -52,7 +52,7 @@ struct GpuFindings {
   LaunchCosts launch;
   std::vector<NamedBeside> beside;
   std::optional<Beside> beside_communication;  // a product and an all-reduce of several GPUs
-  std::optional<Load> load;
+  std::vector<Load> loads;
   std::vector<hardware::CollectiveTable> collectives;
   Json raw = Json::array();           // every run of every point, as measured
   std::vector<std::string> notes;     // of the device: what it chose by itself
@@ -61,7 +61,12 @@ struct GpuFindings {
   int discarded_runs = 0;             // of a throttled GPU
   int discarded_points = 0;           // that it was throttled for all along
   int points_left_out = 0;            // that the budget did not reach
+  Time setting_up{};                  // of points: none of the budget
 };
+
+/// Rate for seconds on end over that of bursts: the median of the loads of that kind, 1 at the
+/// most; nothing where none was measured.
+std::optional<double> sustained_share(const GpuFindings& findings, Load::Of of);
 
 /// The machine as a cluster of one node with its GPUs: the catalogue's entry where it has them,
 /// with the curves that were measured in place of its own.

@@ -30,8 +30,7 @@ GraphLaunch::GraphLaunch(TimedBlock of, QueueBench& bench)
 
 /// Once operation by operation, as a device may choose and take memory then; and captured.
 void GraphLaunch::prepare() {
-  operands_ = std::make_unique<Operands>(bench_.device(), *of_.block, 1, Numbers::positive,
-                                         of_.model->vocab);
+  operands_ = std::make_unique<Operands>(bench_.device(), *of_.block, 1, of_.model->vocab);
   const auto all = [this] {
     for (const models::Operation* op : operations_) operands_->run(*op, 0, *of_.model);
   };

@@ -1,15 +1,8 @@
 #include "calibrate/gpu/operands.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 
-#include "executor/cpu/fp8.hpp"
-#include "executor/errors.hpp"
-#include "executor/grouped.hpp"
-#include "executor/half.hpp"
+#include "executor/fp8_operand.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::calibrate {
@@ -19,101 +12,30 @@ namespace {
 using executor::View;
 using models::DType;
 using models::Operand;
+using models::OperandId;
 using models::Operation;
+using models::Role;
 
-constexpr double largest = 0.1;    // of the numbers,
-constexpr double smallest = 0.01;  // of positive ones
-
-template <class T>
-void append(std::vector<std::byte>& bytes, const T& value) {
-  const auto* raw = reinterpret_cast<const std::byte*>(&value);
-  bytes.insert(bytes.end(), raw, raw + sizeof value);
-}
-
-template <class Half>
-void append_half(std::vector<std::byte>& bytes, double value) {
-  Half half;
-  executor::narrow(static_cast<float>(value), half);
-  append(bytes, half.bits);
-}
-
-template <class T>
-T stored_at(const std::byte* bytes) {
-  T value;
-  std::memcpy(&value, bytes, sizeof value);
-  return value;
-}
-
-double value_at(DType dtype, const std::byte* bytes) {
-  switch (dtype) {
-    case DType::fp64:
-      return stored_at<double>(bytes);
-    case DType::fp32:
-    case DType::tf32:
-      return stored_at<float>(bytes);
-    case DType::bf16:
-      return executor::widened(executor::Bf16{stored_at<std::uint16_t>(bytes)});
-    case DType::fp16:
-      return executor::widened(executor::Fp16{stored_at<std::uint16_t>(bytes)});
-    default:
-      throw ContractError{"no floating-point number"};
-  }
-}
-
-// Of 8 bits: codes of e4m3 from 0.5 to 1.375, of e5m2 from 0.125 to 0.875, under this scale.
-constexpr unsigned first_code = 0x30, fp8_codes = 12;
-constexpr float fp8_inverse = 0x1p-4F;
-
-/// The same numbers in every run and on every machine.
-class Draw {
- public:
-  double share() {
-    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
-    return static_cast<double>(state_ >> 33) / 2147483648.0;
-  }
-
- private:
-  std::uint64_t state_ = 1;
-};
+constexpr std::int64_t lies_on = 256;  // bytes: what libraries' vector loads ask for at most
 
 Bytes room_on_device(const Operand& operand) {
-  return std::max(Bytes{executor::room_of(operand)}, Bytes{64});
+  const std::int64_t room = std::max<std::int64_t>(executor::room_of(operand), 64);
+  return Bytes{(room + lies_on - 1) / lies_on * lies_on};
 }
 
-/// A period of an operand as the product sees it; in fp8 its format follows from the product, and
-/// what is stored in another is rounded on the way.
-class Multiplied {
- public:
-  Multiplied(const View& view, const Operation& product, std::size_t read)
-      : numbers_(static_cast<std::size_t>(std::min(Pattern::period, view.elements()))) {
-    const Pattern stored{view.dtype, Numbers::both_signs, 1};
-    const auto count = static_cast<std::int64_t>(numbers_.size());
-    if (view.dtype == DType::fp8) {
-      decode(stored, executor::fp8_read(product, read));
-      return;
-    }
-    for (std::size_t i = 0; i < numbers_.size(); ++i) {
-      numbers_[i] = static_cast<float>(stored.at(static_cast<std::int64_t>(i)));
-    }
-    if (product.dtype != DType::fp8) return;
-    executor::cpu::round_to_fp8(numbers_.data(), count, executor::fp8_read(product, read));
-  }
+bool is_multiplied(const models::Block& block, OperandId id) {
+  const auto reads_it = [&](const Operation& op) {
+    return is_product(op.kind) && std::find(op.reads.begin(), op.reads.end(), id) != op.reads.end();
+  };
+  return std::any_of(block.operations.begin(), block.operations.end(), reads_it);
+}
 
-  double at(std::int64_t index) const {
-    return numbers_[static_cast<std::size_t>(index % Pattern::period)];
-  }
-
- private:
-  void decode(const Pattern& stored, executor::Fp8 format) {
-    std::vector<std::byte> bytes = stored.bytes();
-    const auto count = static_cast<std::int64_t>(numbers_.size());
-    bytes.resize(static_cast<std::size_t>(executor::fp8_scale_offset(count)));
-    append(bytes, fp8_inverse);
-    executor::cpu::decode({bytes.data(), DType::fp8, {1, 1, count}}, format, numbers_.data());
-  }
-
-  std::vector<float> numbers_;
-};
+/// Moments of an optimizer lie under a root, statistics of a softmax or a loss divide: positive.
+Numbers numbers_of(const models::Block& block, OperandId id) {
+  const Operand& of = block.operands[id];
+  const bool statistic = of.role == Role::saved && bits(of.dtype) > 16 && !is_multiplied(block, id);
+  return statistic || of.role == Role::optimizer ? Numbers::positive : Numbers::both_signs;
+}
 
 /// From one copy of the pattern to as many as fit, each copy as long as all before it.
 void fill(executor::Device& device, std::byte* memory, Bytes size, const Pattern& pattern) {
@@ -127,87 +49,71 @@ void fill(executor::Device& device, std::byte* memory, Bytes size, const Pattern
   }
 }
 
+/// The patterns that a block's operands repeat, each made once.
+class Patterns {
+ public:
+  explicit Patterns(std::int64_t tokens) : tokens_{std::max<std::int64_t>(1, tokens)} {}
+  const Pattern& of(DType dtype, Numbers numbers) {
+    for (const auto& each : made_) {
+      if (each.dtype == dtype && each.numbers == numbers) return each.pattern;
+    }
+    return made_.emplace_back(Made{dtype, numbers, Pattern{dtype, numbers, tokens_}}).pattern;
+  }
+
+ private:
+  struct Made {
+    DType dtype;
+    Numbers numbers;
+    Pattern pattern;
+  };
+  std::int64_t tokens_;
+  std::vector<Made> made_;
+};
+
 }  // namespace
 
-Pattern::Pattern(DType dtype, Numbers numbers, std::int64_t tokens) : dtype_{dtype} {
-  Draw draw;
-  for (std::int64_t i = 0; i < period; ++i) {
-    const double share = draw.share();
-    const double value = numbers == Numbers::both_signs ? largest * (2 * share - 1)
-                                                        : smallest + (largest - smallest) * share;
-    const auto token = static_cast<std::int64_t>(share * static_cast<double>(tokens));
-    switch (dtype) {
-      case DType::fp64:
-        append(bytes_, value);
-        break;
-      case DType::fp32:
-      case DType::tf32:
-        append(bytes_, static_cast<float>(value));
-        break;
-      case DType::bf16:
-        append_half<executor::Bf16>(bytes_, value);
-        break;
-      case DType::fp16:
-        append_half<executor::Fp16>(bytes_, value);
-        break;
-      case DType::int64:
-        append(bytes_, token);
-        break;
-      case DType::int32:
-        append(bytes_, static_cast<std::int32_t>(token));
-        break;
-      case DType::fp8: {
-        const double magnitude = std::abs(2 * share - 1);
-        const bool negative = numbers == Numbers::both_signs && share < 0.5;
-        const unsigned code = first_code + static_cast<unsigned>(magnitude * fp8_codes) % fp8_codes;
-        append(bytes_, static_cast<std::uint8_t>(negative ? code | 0x80U : code));
-        break;
-      }
-      default:
-        append(bytes_, std::uint8_t{0});
-    }
-  }
-}
-
-double Pattern::at(std::int64_t index) const {
-  const std::int64_t size = bits(dtype_) / 8;
-  return value_at(dtype_, bytes_.data() + index % period * size);
-}
-
 Operands::Operands(executor::Device& device, const models::Block& block, int copies,
-                   Numbers numbers, std::int64_t tokens)
+                   std::int64_t tokens)
     : device_{device}, views_(static_cast<std::size_t>(copies)) {
-  std::vector<std::pair<DType, Pattern>> patterns;
-  const auto pattern_of = [&](DType dtype) -> const Pattern& {
-    for (const auto& [known, pattern] : patterns) {
-      if (known == dtype) return pattern;
-    }
-    patterns.emplace_back(dtype, Pattern{dtype, numbers, std::max<std::int64_t>(1, tokens)});
-    return patterns.back().second;
-  };
+  const Bytes each = footprint(block);
+  arena_ = device.allocate(std::max(each * copies, Bytes{lies_on}));
   try {
-    for (auto& copy : views_) {
-      for (const Operand& operand : block.operands) {
-        const Bytes size = room_on_device(operand);
-        copy.push_back(
-            {.data = device.allocate(size), .dtype = operand.dtype, .shape = operand.shape});
-        fill(device, copy.back().data, size, pattern_of(operand.dtype));
-        if (operand.dtype != DType::fp8) continue;
-        auto* inverse = reinterpret_cast<std::byte*>(executor::fp8_inverse_scale(copy.back()));
-        device.write(&fp8_inverse, inverse, Bytes{sizeof fp8_inverse});
-      }
+    for (int copy = 0; copy < copies; ++copy) place(block, copy, arena_ + each.count() * copy);
+    fill_first(block, tokens);
+    for (int copy = 1; copy < copies; ++copy) {
+      device.copy(arena_, arena_ + each.count() * copy, each, models::Queue::compute);
     }
   } catch (...) {
-    for (const auto& copy : views_) {
-      for (const View& view : copy) device.release(view.data);
-    }
+    device.release(arena_);
     throw;
   }
 }
 
 Operands::~Operands() {
-  for (const auto& copy : views_) {
-    for (const View& view : copy) device_.release(view.data);
+  device_.release(arena_);
+}
+
+void Operands::place(const models::Block& block, int copy, std::byte* memory) {
+  for (const Operand& operand : block.operands) {
+    views_[static_cast<std::size_t>(copy)].push_back(
+        {.data = memory, .dtype = operand.dtype, .shape = operand.shape});
+    memory += room_on_device(operand).count();
+  }
+}
+
+/// Scales of fp8 come last: a write overtakes what was enqueued.
+void Operands::fill_first(const models::Block& block, std::int64_t tokens) {
+  Patterns patterns{tokens};
+  for (std::size_t id = 0; id < block.operands.size(); ++id) {
+    const Operand& operand = block.operands[id];
+    const Numbers numbers = numbers_of(block, static_cast<OperandId>(id));
+    fill(device_, views_[0][id].data, room_on_device(operand), patterns.of(operand.dtype, numbers));
+  }
+  device_.finish();
+  for (const View& view : views_[0]) {
+    if (view.dtype != DType::fp8) continue;
+    auto* inverse = reinterpret_cast<std::byte*>(executor::fp8_inverse_scale(view));
+    device_.write(&fp8_inverse, inverse, Bytes{sizeof fp8_inverse});
   }
 }
 
@@ -253,65 +159,6 @@ models::Block single(const models::Block& block, const Operation& op) {
   renumber(own.writes);
   own.full_sequence.clear();
   return made;
-}
-
-double element_of(executor::Device& device, const View& view, std::int64_t index) {
-  std::byte bytes[8]{};
-  const std::int64_t size = bits(view.dtype) / 8;
-  device.read(view.data + index * size, bytes, Bytes{size});
-  return value_at(view.dtype, bytes);
-}
-
-namespace {
-
-/// The product that is looked at: the only one, or the last expert's that has rows.
-executor::ExpertProduct looked_at(const Operation& op) {
-  if (op.kind != models::OpKind::grouped_gemm) return {.shape = op.gemm};
-  const std::vector<executor::ExpertProduct> all = executor::expert_products(op);
-  const auto has_rows = [](const executor::ExpertProduct& each) {
-    return each.shape.m > 0 && each.shape.k > 0;
-  };
-  const auto last = std::find_if(all.rbegin(), all.rend(), has_rows);
-  ensure(last != all.rend(), "a product of experts has rows");
-  return *last;
-}
-
-}  // namespace
-
-/// Terms of a sum of k products are of either sign, 0.1^2 / 3 in the mean square: the sum is some
-/// sqrt(k) of that, and so is what another row or column would give. What rounding the operands
-/// (tf32) and the result (16 bits) may miss is a hundredth of it.
-void check_product(executor::Device& device, const models::Block& block, const Operands& operands,
-                   const models::Model& model) {
-  const Operation& op = block.operations.front();
-  const executor::ExpertProduct of = looked_at(op);
-  const auto& [m, n, k, batch, transpose_a, transpose_b, accumulate] = of.shape;
-  const View& a = operands.view(0, op.reads[0]);
-  const View& b = operands.view(0, op.reads[1]);
-  const View& out = operands.view(0, op.writes[0]);
-  const Multiplied in_a{a, op, 0}, in_b{b, op, 1};
-  const Pattern before{out.dtype, Numbers::both_signs, 1};
-  operands.run(op, 0, model);
-  device.finish();
-  const double usual = std::sqrt(static_cast<double>(k)) * largest * largest / 3;
-  for (const std::int64_t part : {std::int64_t{3}, std::int64_t{1}}) {
-    const std::int64_t row = (m - 1) / part, column = (n - 1) / (part + 1);
-    double expected = accumulate ? before.at(of.c + row * n + column) : 0;
-    if (op.reads.size() > 2) {
-      const Pattern bias{operands.view(0, op.reads[2]).dtype, Numbers::both_signs, 1};
-      expected += bias.at(column);
-    }
-    for (std::int64_t i = 0; i < k; ++i) {
-      expected += in_a.at(of.a + (transpose_a ? i * m + row : row * k + i)) *
-                  in_b.at(of.b + (transpose_b ? column * k + i : i * n + column));
-    }
-    const double found = element_of(device, out, of.c + row * n + column);
-    if (!(std::abs(found - expected) <= 0.01 * (usual + std::abs(expected)) + 1e-6)) {
-      throw executor::RunFailure{
-          executor::Exit::local_failure,
-          fmt::format("{} computes {} where {} is right: not timed", op.name, found, expected)};
-    }
-  }
 }
 
 }  // namespace orrery::calibrate

@@ -1,42 +1,23 @@
 #pragma once
-// Memory of a device with contents that are known on the host: every operand repeats one sequence
-// of numbers, so that any element of a product can be computed again without reading it back.
+// The operands of a block in a device's memory, with contents that are known on the host
+// (pattern.hpp).
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "calibrate/gpu/pattern.hpp"
 #include "executor/device.hpp"
 
 namespace orrery::calibrate {
 
-/// What numbers a block's operands hold: of both signs, as a product's in training; or small and
-/// positive, so that no kernel overflows, divides by nothing or takes the root of less.
-enum class Numbers : std::uint8_t { both_signs, positive };
-
-/// A sequence of a prime number of elements: rows of no matrix are alike.
-class Pattern {
- public:
-  static constexpr std::int64_t period = 65521;
-
-  /// tokens  integers are below this
-  Pattern(models::DType dtype, Numbers numbers, std::int64_t tokens);
-  const std::vector<std::byte>& bytes() const { return bytes_; }
-  /// As it is stored. Errors  of no floating-point format: ContractError
-  double at(std::int64_t index) const;
-
- private:
-  models::DType dtype_;
-  std::vector<std::byte> bytes_;
-};
-
-/// The operands of a block, several times, one copy after another for work that shall not find its
-/// operands in a cache.
+/// The operands of a block, several times in one piece of memory, for work that goes around them
+/// and shall not find them in a cache. Numbers are of both signs but for moments and statistics.
 class Operands {
  public:
+  /// tokens  integers are below this
   /// Errors  no room: RunFailure
-  Operands(executor::Device& device, const models::Block& block, int copies, Numbers numbers,
-           std::int64_t tokens);
+  Operands(executor::Device& device, const models::Block& block, int copies, std::int64_t tokens);
   ~Operands();
   Operands(const Operands&) = delete;
   Operands& operator=(const Operands&) = delete;
@@ -49,7 +30,11 @@ class Operands {
   void run(const models::Operation& op, int copy, const models::Model& model) const;
 
  private:
+  void place(const models::Block& block, int copy, std::byte* memory);
+  void fill_first(const models::Block& block, std::int64_t tokens);
+
   executor::Device& device_;
+  std::byte* arena_ = nullptr;
   std::vector<std::vector<executor::View>> views_;  // by copy, by operand
 };
 

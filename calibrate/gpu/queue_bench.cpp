@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "calibrate/gpu/operands.hpp"
 #include "models/program/block.hpp"
 #include "sim/errors.hpp"
 
@@ -10,8 +11,24 @@ namespace orrery::calibrate {
 namespace {
 
 constexpr models::Queue compute = models::Queue::compute;
-constexpr double ahead = 1.5;      // of the host's last time: it varies
-constexpr Bytes small_copy{4096};  // a kernel that is hardly there
+constexpr double ahead = 1.5;             // of the host's last time: it varies
+constexpr std::int64_t small_add = 1024;  // elements: a kernel that is hardly there
+
+models::Block small_kernel() {
+  models::Block block;
+  for (const char* name : {"a", "b", "sum"}) {
+    block.operands.push_back(
+        {name, models::Role::temporary, models::DType::fp32, {1, 1, small_add}});
+  }
+  models::Operation add;
+  add.kind = models::OpKind::add;
+  add.name = "add";
+  add.dtype = models::DType::fp32;
+  add.reads = {0, 1};
+  add.writes = {2};
+  block.operations.push_back(std::move(add));
+  return block;
+}
 
 }  // namespace
 
@@ -52,14 +69,17 @@ Time QueueBench::time_copy() {
   return best;
 }
 
-/// What small copies take longer with a mark behind each: the median of five looks.
+/// What small kernels take longer with a mark after each: the median of five looks.
 Time QueueBench::time_marks() {
+  const models::Block block = small_kernel();
+  const models::Model model;
+  const Operands operands{device_, block, 1, 1};
   std::vector<Time> looks;
   const auto pass = [&](bool marked) {
     run_up(20_us * sizes_.marks);
     const executor::Mark begin = device_.mark(compute);
     for (int i = 0; i < sizes_.marks; ++i) {
-      device_.copy(from_, to_, std::min(small_copy, sizes_.run_up), compute);
+      operands.run(block.operations.front(), 0, model);
       if (marked) device_.mark(compute);
     }
     const executor::Mark end = device_.mark(compute);

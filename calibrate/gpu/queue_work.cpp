@@ -41,8 +41,7 @@ BlockOnQueue::BlockOnQueue(TimedBlock of, QueueBench& bench)
 
 void BlockOnQueue::set_up() {
   const int layers = std::min(most_layers, bench().copies_of(footprint(*of_.block)));
-  operands_ = std::make_unique<Operands>(bench().device(), *of_.block, layers, Numbers::positive,
-                                         of_.model->vocab);
+  operands_ = std::make_unique<Operands>(bench().device(), *of_.block, layers, of_.model->vocab);
   turn_ = 0;
 }
 
@@ -58,8 +57,7 @@ void OperationOnQueue::set_up() {
   const OpKind kind = operation().kind;
   const bool product = kind == OpKind::gemm || kind == OpKind::grouped_gemm;
   operands_ = std::make_unique<Operands>(
-      bench().device(), *of_.block, bench().copies_of(footprint(*of_.block)),
-      product ? Numbers::both_signs : Numbers::positive, of_.model->vocab);
+      bench().device(), *of_.block, bench().copies_of(footprint(*of_.block)), of_.model->vocab);
   if (product) check_product(bench().device(), *of_.block, *operands_, *of_.model);
   repeats_ = 1;
   std::vector<Time> once(1);
@@ -133,8 +131,7 @@ LaunchSubject::LaunchSubject(TimedBlock of, QueueBench& bench)
 }
 
 void LaunchSubject::prepare() {
-  operands_ = std::make_unique<Operands>(bench_.device(), *of_.block, 1, Numbers::positive,
-                                         of_.model->vocab);
+  operands_ = std::make_unique<Operands>(bench_.device(), *of_.block, 1, of_.model->vocab);
 }
 
 bool LaunchSubject::run(std::vector<Time>& times) {

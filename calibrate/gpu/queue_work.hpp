@@ -14,6 +14,16 @@ struct TimedBlock {
   std::string name;
   const models::Block* block = nullptr;
   const models::Model* model = nullptr;
+  /// What times are kept under, operation by operation; null: the block's own. The executor
+  /// multiplies by the vocabulary head's weight the other way around than a Program says.
+  const models::Block* priced = nullptr;
+  bool first = false;  // of a plan that is run next: measured before the others
+
+  const models::Operation& priced_as(const models::Operation& of) const {
+    return priced == nullptr
+               ? of
+               : priced->operations[static_cast<std::size_t>(&of - block->operations.data())];
+  }
 };
 
 /// The operations that a device can run on its compute queue: neither collectives nor copies, nor
@@ -28,6 +38,7 @@ class BlockOnQueue : public QueueSubject {
   std::string name() const override { return of_.name; }
   std::size_t parts() const override { return operations_.size(); }
   const std::vector<const models::Operation*>& operations() const { return operations_; }
+  const TimedBlock& timed() const { return of_; }
 
  private:
   void set_up() override;
@@ -48,6 +59,7 @@ class OperationOnQueue : public QueueSubject {
   std::string name() const override { return of_.name; }
   std::size_t parts() const override { return 1; }
   const models::Operation& operation() const { return of_.block->operations.front(); }
+  const TimedBlock& timed() const { return of_; }
 
  private:
   void set_up() override;

@@ -59,11 +59,11 @@ Conditions summary(const std::vector<Reading>& readings);
 /// `{processor_mhz, ..., watts, reasons}`; null where nothing is known.
 Json to_json(const Conditions& conditions);
 
-/// Looks again and again, from a thread of its own.
+/// Looks again and again, from a thread of its own; seldom, as each look takes the driver's lock.
 class Overseer {
  public:
   /// Without telemetry it knows nothing.
-  explicit Overseer(std::unique_ptr<Telemetry> telemetry, Time between = 10_ms);
+  explicit Overseer(std::unique_ptr<Telemetry> telemetry, Time between = 100_ms);
   ~Overseer();
   Overseer(const Overseer&) = delete;
   Overseer& operator=(const Overseer&) = delete;

@@ -11,11 +11,11 @@ namespace {
 constexpr int products_in_a_round = 32;
 constexpr Bytes copy_beside = 256_MiB;
 
-/// Goes around its operands.
+/// One operation, which goes around its operands.
 class ProductPiece {
  public:
   ProductPiece(const TimedBlock& of, executor::Device& device, int copies)
-      : of_{of}, operands_{device, *of.block, copies, Numbers::both_signs, of.model->vocab} {
+      : of_{of}, operands_{device, *of.block, copies, of.model->vocab} {
     device.finish();
   }
   void enqueue() {
@@ -44,7 +44,7 @@ models::Block two_blocks_of(Bytes size) {
 
 }  // namespace
 
-Load put_under_load(const TimedBlock& product, QueueBench& bench, Time span) {
+Time time_under_load(const TimedBlock& product, QueueBench& bench, Time span) {
   executor::Device& device = bench.device();
   ProductPiece work{product, device, bench.copies_of(footprint(*product.block))};
   std::vector<Time> rounds;
@@ -58,12 +58,8 @@ Load put_under_load(const TimedBlock& product, QueueBench& bench, Time span) {
     rounds.push_back(Time{bench.between(begin, last).count() / products_in_a_round});
     device.forget_marks();
   } while (bench.clock().now() < end || rounds.size() < 4);
-  rounds.erase(rounds.begin());  // it warmed up
-  const auto third = static_cast<std::ptrdiff_t>(rounds.size() / 3);
-  return {.what = product.name,
-          .at_first = quantile({rounds.begin(), rounds.begin() + third}, 0),
-          .at_last = quantile({rounds.end() - third, rounds.end()}, 0.5),
-          .conditions = bench.overseer().seen()};
+  const auto third = static_cast<std::ptrdiff_t>((rounds.size() + 2) / 3);
+  return std::max(Time{1}, quantile({rounds.end() - third, rounds.end()}, 0.5));
 }
 
 NamedBeside beside_product(const TimedBlock& product, executor::Device& device, std::string what,
@@ -76,7 +72,7 @@ NamedBeside beside_product(const TimedBlock& product, executor::Device& device, 
 NamedBeside beside_copy(const TimedBlock& product, QueueBench& bench) {
   executor::Device& device = bench.device();
   const Bytes size = std::min(copy_beside, bench.sizes().run_up);
-  const Operands copied{device, two_blocks_of(size), 1, Numbers::both_signs, 1};
+  const Operands copied{device, two_blocks_of(size), 1, 1};
   device.finish();
   const Piece copy{.queue = models::Queue::copy, .enqueue = [&] {
                      device.copy(copied.view(0, 0).data, copied.view(0, 1).data, size,

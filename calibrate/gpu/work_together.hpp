@@ -13,16 +13,22 @@ struct NamedBeside {
   Beside times;
 };
 
-/// A large product for seconds on end.
+/// One operation in bursts, as points are timed, and for seconds on end, as steps run it: under
+/// load a GPU lowers its clocks to keep its power.
 struct Load {
+  enum class Of : std::uint8_t { product, attention };
   std::string what;
-  Time at_first{}, at_last{};  // of one
-  Conditions conditions;
+  Of of = Of::product;
+  Time isolated{}, sustained{};   // of one: the medians of bursts and of the last third
+  Conditions bursts, conditions;  // meanwhile, and under load
+
+  /// Rate under load over that of bursts.
+  double share() const { return ratio(isolated, sustained); }
 };
 
-/// The block's product without a pause, the host a round of products ahead. Runs four rounds at
-/// the least. at_first: the quickest of the first third, at_last: the median of the last.
-Load put_under_load(const TimedBlock& product, QueueBench& bench, Time span);
+/// The block's one operation without a pause, of which rounds of 32 are timed, four at the least:
+/// the median of the last third.
+Time time_under_load(const TimedBlock& work, QueueBench& bench, Time span);
 
 /// The product beside other work of its device.
 NamedBeside beside_product(const TimedBlock& product, executor::Device& device, std::string what,

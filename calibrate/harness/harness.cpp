@@ -90,7 +90,7 @@ bool Harness::less_disturbed(const Batch& batch, const std::optional<Batch>& oth
 
 Harness::Harness(Clock& clock, Rules rules, std::uint64_t seed)
     : clock_{clock}, rules_{rules}, order_{seed} {
-  end_ = clock_.now() + rules_.budget;
+  start();
   best_reference_ = clock_.reference_work();
   for (int i = 0; i < 4; ++i) best_reference_ = std::min(best_reference_, clock_.reference_work());
 }
@@ -158,7 +158,7 @@ Measurement Harness::measure_one(Subject& subject, Time limit) {
 }
 
 std::vector<Measurement> Harness::measure(const std::vector<Subject*>& subjects, double share,
-                                          const Watcher& watcher) {
+                                          const Watcher& watcher, const Taker& taker) {
   std::vector<std::size_t> order(subjects.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::shuffle(order.begin(), order.end(), order_);
@@ -173,11 +173,12 @@ std::vector<Measurement> Harness::measure(const std::vector<Subject*>& subjects,
     Subject& subject = *subjects[order[i]];
     try {
       found[order[i]] = measure_one(subject, limit);
-    } catch (const std::runtime_error& failure) {
+    } catch (const std::exception& failure) {
       if (!rules_.goes_on) throw;
       failures_.push_back(subject.name() + ": " + failure.what());
       subject.finish();
     }
+    if (taker && found[order[i]]) taker(*found[order[i]]);
   }
   if (watcher) watcher(order.size(), order.size());
   std::vector<Measurement> answer;

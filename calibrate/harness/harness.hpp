@@ -79,6 +79,8 @@ double relative_spread(const std::vector<Time>& values);
 
 /// Says how far it is; false: stop with what is there.
 using Watcher = std::function<bool(std::size_t done, std::size_t all)>;
+/// Gets each measurement as soon as it is made.
+using Taker = std::function<void(const Measurement&)>;
 
 class Harness {
  public:
@@ -88,8 +90,12 @@ class Harness {
   /// Measures all that the budget allows, each once, within `share` of what is left of it.
   /// Subjects that the budget or the watcher left out are not in the answer; order as given.
   std::vector<Measurement> measure(const std::vector<Subject*>& subjects, double share,
-                                   const Watcher& watcher = {});
+                                   const Watcher& watcher = {}, const Taker& taker = {});
 
+  /// The whole budget again, from now on: what came before was setting up.
+  void start() { end_ = clock_.now() + rules_.budget; }
+  /// What took so long was no measuring.
+  void extend(Time by) { end_ += by; }
   Time left();
   int discarded_runs() const { return discarded_; }
   /// Of subjects that failed, `NAME: WHY`.

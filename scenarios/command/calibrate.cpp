@@ -207,14 +207,17 @@ int measure(const CalibrateFlags& flags) {
   inputs.seed = flags.seed;
   const Watch watch;
   inputs.watcher = watched_progress("points");
+  SampleLines lines{flags.out};
+  inputs.sample = [&](const Json& sample) { lines.add(sample); };
   const auto clock = calibrate::machine_clock();
   const calibrate::Findings found = run_campaign(inputs, *clock);
-  if (found.products.empty()) return exit_interrupted;
+  if (found.products.empty()) return Watch::exit_code();
   const calibrate::Profile profile = make_profile(found, profile_of_stack);
   if (flags.out) {
     write_json(*flags.out, profile.cluster);
     write_json(samples_path(*flags.out),
                {{"machine", to_json(found.machine)}, {"measurements", found.raw}});
+    lines.remove();
   }
   if (flags.json) {
     fmt::print("{}\n", Json{{"profile", flags.out ? Json(*flags.out) : Json{}},
@@ -228,7 +231,7 @@ int measure(const CalibrateFlags& flags) {
   } else {
     print_findings(found, profile);
   }
-  return Watch::interrupted() ? exit_interrupted : exit_done;
+  return Watch::exit_code();
 }
 
 }  // namespace

@@ -86,25 +86,29 @@ void print_gpu_findings(const calibrate::GpuFindings& found, const calibrate::Pr
              printable(found.gpu.versions));
   print_curves(profile.curves);
   const calibrate::LaunchCosts& launch = found.launch;
-  const auto told = [](const std::optional<Time>& time) {
+  const auto known = [](const std::optional<Time>& time) {
     return time ? format(*time) : std::string{"unknown"};
   };
   fmt::print("  host, one launch: forward {}, backward {}, a small kernel {}\n",
-             told(launch.forward), told(launch.backward), told(launch.small));
+             known(launch.forward), known(launch.backward), known(launch.small));
   if (launch.graph) {
     fmt::print(
         "  host, a small layer as one CUDA graph: {}, on the queue a kernel of it every {}\n",
-        format(*launch.graph), told(launch.graph_kernel));
+        format(*launch.graph), known(launch.graph_kernel));
   }
   if (launch.communication) {
     fmt::print("  host, one collective of {} rank{}: {}\n", launch.communication_ranks,
                launch.communication_ranks > 1 ? "s" : "", format(*launch.communication));
   }
-  fmt::print("  queue: a small kernel every {}, a mark {}\n", told(launch.small_on_queue),
+  fmt::print("  queue: a small kernel every {}, a mark {}\n", known(launch.small_on_queue),
              format(launch.mark));
   fmt::print("  {}\n", profile.cluster.at("node").at("gpu").at("notes").get<std::string>());
   for (const std::string& each : found.missing) fmt::print("  not measured: {}\n", each);
-  for (const std::string& each : found.failures) fmt::print("  failed: {}\n", printable(each));
+  for (const calibrate::Load& each : found.loads) {
+    fmt::print("  {}: {} in bursts, {} for seconds\n", each.what, format(each.isolated),
+               format(each.sustained));
+  }
+  fmt::print("  points set up in {}, which is none of the budget\n", format(found.setting_up));
   if (found.discarded_runs + found.discarded_points + found.points_left_out > 0) {
     fmt::print(
         "  {} runs and {} points of a throttled GPU discarded, {} points left out by the "
@@ -124,10 +128,52 @@ void print_gpu_json(const GpuCalibration& wishes, const calibrate::GpuFindings& 
                           {"machine", to_json(found.machine)},
                           {"missing", found.missing},
                           {"failures", found.failures},
+                          {"setting_up_s", seconds(found.setting_up)},
                           {"discarded_runs", found.discarded_runs},
                           {"discarded_points", found.discarded_points},
                           {"points_left_out", found.points_left_out}}
                          .dump(2));
+}
+
+/// The profile and all samples, by what is known so far.
+calibrate::Profile write_gpu_profile(const std::string& path, const calibrate::GpuFindings& found,
+                                     const Json& stack) {
+  calibrate::Profile profile = make_profile(found, stack);
+  write_json(path, profile.cluster);
+  write_json(samples_path(path), {{"machine", to_json(found.machine)},
+                                  {"gpu", found.gpu.name},
+                                  {"versions", found.gpu.versions},
+                                  {"measurements", found.raw},
+                                  {"chosen", found.notes},
+                                  {"failures", found.failures}});
+  return profile;
+}
+
+/// What a campaign measures on this machine's GPUs; the module and the blocks outlive it.
+calibrate::GpuCampaignInputs campaign_inputs(const executor::CudaModule& module,
+                                             const GpuCalibration& wishes,
+                                             const calibrate::GpuIdentity& gpu,
+                                             const GpuBlocks& blocks) {
+  const bool trial = wishes.widest < small_models;
+  calibrate::GpuCampaignInputs inputs;
+  inputs.gpu = gpu;
+  inputs.blocks = blocks.blocks;
+  inputs.operations = blocks.operations;
+  inputs.launches = blocks.launches;
+  inputs.loads = blocks.loads;
+  inputs.copies = sizes_between(4_KiB, trial ? 1_MiB : 512_MiB, 8);
+  inputs.messages = sizes_between(1_KiB, trial ? 64_KiB : 256_MiB, 4);
+  inputs.most_memory = Bytes{gpu.memory.count() / 5};
+  inputs.device = [&module] { return module.make_device(0); };
+  inputs.why_no_collectives = why_no_collectives(module, gpu.count);
+  inputs.telemetry = calibrate::nvml_telemetry(module.gpus().front().unique);
+  inputs.notes = [&module](const executor::Device& device) { return module.notes(device); };
+  inputs.fused = [&module](const executor::Device& device) { return module.attention(device); };
+  inputs.rules.budget = wishes.budget;
+  inputs.rules.point = 250_ms;
+  inputs.sizes = bench_sizes(wishes.widest);
+  inputs.seed = wishes.seed;
+  return inputs;
 }
 
 }  // namespace
@@ -140,64 +186,47 @@ int calibrate_gpus(const GpuCalibration& wishes) {
   }
   const Json profile_of_stack = models::software_profile("orrery-cuda");
   const Document stack = Document::from(profile_of_stack, "orrery-cuda");
-  calibrate::GpuCampaignInputs inputs;
-  inputs.gpu = identity_of(module);
+  const calibrate::GpuIdentity gpu = identity_of(module);
   const GpuBlocks blocks =
-      gpu_blocks(models::read_software(stack.root()), generation_of(inputs.gpu), wishes.widest);
-  const bool trial = wishes.widest < small_models;
-  inputs.blocks = blocks.blocks;
-  inputs.operations = blocks.operations;
-  inputs.launches = blocks.launches;
-  inputs.load = blocks.load;
-  inputs.copies = sizes_between(4_KiB, trial ? 1_MiB : 512_MiB, 8);
-  inputs.messages = sizes_between(1_KiB, trial ? 64_KiB : 256_MiB, 4);
-  inputs.most_memory = Bytes{inputs.gpu.memory.count() / 5};
-  inputs.device = [&module] { return module.make_device(0); };
-  inputs.why_no_collectives = why_no_collectives(module, inputs.gpu.count);
+      gpu_blocks(models::read_software(stack.root()), generation_of(gpu), wishes.widest);
+  calibrate::GpuCampaignInputs inputs = campaign_inputs(module, wishes, gpu, blocks);
   std::optional<Meeting> meeting;
   const calibrate::GpuCrew::Make join = [&](int rank, int ranks) {
     return meeting->join(module, rank, ranks);
   };
   if (module.has_nccl()) {
-    meeting.emplace(inputs.gpu.count);
-    (inputs.gpu.count > 1 ? inputs.rank : inputs.lone_rank) = join;
+    meeting.emplace(gpu.count);
+    (gpu.count > 1 ? inputs.rank : inputs.lone_rank) = join;
   }
-  inputs.telemetry = calibrate::nvml_telemetry(module.gpus().front().unique);
-  inputs.notes = [&module](const executor::Device& device) { return module.notes(device); };
-  inputs.fused = [&module](const executor::Device& device) { return module.attention(device); };
-  inputs.rules.budget = wishes.budget;
-  inputs.rules.point = 250_ms;
-  inputs.sizes = bench_sizes(wishes.widest);
-  inputs.seed = wishes.seed;
   const Watch watch;
   inputs.watcher = watched_progress("points");
+  SampleLines lines{wishes.out};
+  inputs.sample = [&](const Json& sample) { lines.add(sample); };
+  inputs.part_done = [&](const calibrate::GpuFindings& so_far) {
+    if (wishes.out && !so_far.products.empty()) {
+      write_gpu_profile(*wishes.out, so_far, profile_of_stack);
+    }
+  };
   const auto host = calibrate::machine_clock();
   const auto clock = calibrate::gpu_clock(*host);
   const calibrate::GpuFindings found = run_gpu_campaign(std::move(inputs), *clock);
+  for (const std::string& each : found.failures) {
+    fmt::print(stderr, "left out: {}\n", printable(each));
+  }
   if (found.products.empty()) {
-    for (const std::string& each : found.failures) {
-      fmt::print(stderr, "failed: {}\n", printable(each));
-    }
-    return Watch::interrupted() ? exit_interrupted
+    return Watch::interrupted() ? Watch::exit_code()
                                 : static_cast<int>(executor::Exit::local_failure);
   }
-  const calibrate::Profile profile = make_profile(found, profile_of_stack);
-  if (wishes.out) {
-    write_json(*wishes.out, profile.cluster);
-    write_json(samples_path(*wishes.out), {{"machine", to_json(found.machine)},
-                                           {"gpu", found.gpu.name},
-                                           {"versions", found.gpu.versions},
-                                           {"measurements", found.raw},
-                                           {"chosen", found.notes},
-                                           {"failures", found.failures}});
-  }
+  const calibrate::Profile profile = wishes.out
+                                         ? write_gpu_profile(*wishes.out, found, profile_of_stack)
+                                         : make_profile(found, profile_of_stack);
+  lines.remove();
   if (wishes.json) {
     print_gpu_json(wishes, found, profile);
   } else {
     print_gpu_findings(found, profile);
   }
-  if (!found.failures.empty()) return static_cast<int>(executor::Exit::local_failure);
-  return Watch::interrupted() ? exit_interrupted : exit_done;
+  return Watch::exit_code();
 }
 
 }  // namespace orrery::scenarios

@@ -7,9 +7,12 @@
 #include <tuple>
 
 #include "calibrate/fit/experts.hpp"
+#include "executor/block_plan.hpp"
 #include "models/lowering/lower.hpp"
 #include "models/model.hpp"
 #include "models/operations/grouped.hpp"
+#include "scenarios/command/calibrate_gpu_cases.hpp"
+#include "scenarios/scenario.hpp"
 
 namespace orrery::scenarios {
 
@@ -18,89 +21,6 @@ namespace {
 using calibrate::TimedBlock;
 using models::Operation;
 using models::OpKind;
-
-enum class Attention { fused, unfused };
-
-/// One model of two layers, and how a rank runs it. ffn 0: four times hidden.
-struct GpuCase {
-  const char* family;
-  std::int64_t hidden, heads, kv_heads, ffn, seq, micro_batch, tensor, vocab;
-  const char* precision = "bf16";
-  Attention attention = Attention::fused;
-};
-
-/// Every operation of their blocks is timed: norms, losses, updates over sizes.
-constexpr GpuCase whole[] = {
-    {"llama", 128, 2, 2, 384, 128, 1, 1, 512},
-    {"gpt", 128, 2, 2, 0, 64, 2, 1, 512},
-    {"gpt", 512, 8, 8, 0, 512, 1, 1, 8192},
-    {"gpt", 768, 12, 12, 0, 1024, 1, 1, 50304},
-    {"gpt", 1024, 16, 16, 0, 1024, 4, 1, 50304},
-    {"gpt", 2048, 16, 16, 0, 2048, 4, 1, 50304},
-    {"gpt", 2048, 32, 32, 0, 1000, 1, 1, 32000},
-    {"llama", 1024, 16, 4, 2816, 4096, 1, 1, 32000},
-    {"llama", 2048, 16, 16, 5632, 2048, 1, 1, 32000},
-    {"llama", 2048, 32, 8, 8192, 2048, 4, 1, 32000},
-    {"llama", 4096, 32, 8, 14336, 4096, 1, 1, 32000},
-    {"llama", 4096, 32, 8, 14336, 8192, 2, 4, 128256},
-    {"gpt", 1024, 16, 16, 0, 1024, 2, 1, 8192, "bf16", Attention::unfused},
-    {"gpt", 2048, 16, 16, 0, 2048, 1, 1, 8192, "bf16", Attention::unfused},
-    {"gpt", 1024, 16, 16, 0, 512, 2, 1, 8192, "fp32", Attention::unfused},
-    {"gpt", 1024, 16, 16, 0, 1024, 4, 1, 8192, "fp16"},
-    {"llama", 1024, 16, 4, 2816, 1024, 1, 1, 8192, "fp8"},
-    {"llama", 4096, 32, 8, 14336, 4096, 1, 1, 8192, "fp8"},
-};
-
-/// Their products alone are timed, forward, input gradient and weight gradient; many are one
-/// tensor rank's of a wider model.
-constexpr GpuCase products[] = {
-    {"llama", 128, 2, 2, 384, 96, 1, 1, 512},
-    {"llama", 1024, 16, 16, 2816, 512, 1, 1, 32768},
-    {"llama", 1024, 16, 16, 2816, 4096, 4, 1, 32768},
-    {"llama", 2048, 16, 16, 5632, 1000, 1, 1, 32768},
-    {"llama", 2048, 16, 16, 5632, 8192, 1, 1, 32768},
-    {"llama", 4096, 32, 8, 14336, 2048, 1, 1, 32768},
-    {"llama", 4096, 32, 8, 14336, 8192, 1, 1, 32768},
-    {"llama", 4096, 32, 32, 11008, 4096, 1, 2, 32768},
-    {"llama", 5120, 40, 40, 13824, 4096, 1, 1, 32768},
-    {"llama", 5120, 40, 40, 13824, 1000, 3, 4, 32768},
-    {"llama", 8192, 64, 8, 28672, 4096, 1, 8, 32768},
-    {"llama", 8192, 64, 8, 28672, 8192, 2, 4, 32768},
-    {"llama", 8192, 64, 8, 28672, 2048, 1, 1, 32768},
-    {"llama", 16384, 128, 8, 53248, 8192, 1, 8, 32768},
-    {"llama", 16384, 128, 8, 53248, 512, 1, 8, 32768},
-    {"llama", 2048, 16, 16, 5632, 4096, 1, 1, 32768, "fp16"},
-    {"llama", 4096, 32, 8, 14336, 4096, 1, 1, 32768, "fp16"},
-    {"llama", 1024, 16, 16, 2816, 1000, 1, 1, 32768, "tf32"},
-    {"llama", 2048, 16, 16, 5632, 4096, 1, 1, 32768, "tf32"},
-    {"llama", 4096, 32, 8, 14336, 4096, 1, 1, 32768, "tf32"},
-    {"llama", 2048, 16, 16, 5632, 2048, 1, 1, 32768, "fp32"},
-    {"llama", 128, 2, 2, 384, 64, 1, 1, 512, "fp8"},
-    {"llama", 2048, 16, 16, 5632, 2048, 1, 1, 32768, "fp8"},
-    {"llama", 4096, 32, 8, 14336, 8192, 1, 1, 32768, "fp8"},
-    {"llama", 8192, 64, 8, 28672, 4096, 1, 8, 32768, "fp8"},
-    {"llama", 8192, 64, 8, 28672, 8192, 1, 4, 32768, "fp8"},
-};
-
-/// Their attention alone: lengths 512 to 16384, heads of 64 and 128, groups of queries.
-constexpr GpuCase attentions[] = {
-    {"llama", 128, 2, 2, 384, 64, 1, 1, 512},        {"llama", 2048, 16, 16, 5632, 512, 16, 1, 512},
-    {"llama", 2048, 16, 16, 5632, 1024, 8, 1, 512},  {"llama", 2048, 16, 16, 5632, 2048, 4, 1, 512},
-    {"llama", 2048, 16, 16, 5632, 4096, 2, 1, 512},  {"llama", 2048, 16, 16, 5632, 8192, 1, 1, 512},
-    {"llama", 2048, 16, 16, 5632, 16384, 1, 1, 512}, {"llama", 2048, 32, 32, 5632, 512, 16, 1, 512},
-    {"llama", 2048, 32, 32, 5632, 2048, 4, 1, 512},  {"llama", 2048, 32, 32, 5632, 4096, 2, 1, 512},
-    {"llama", 2048, 32, 32, 5632, 16384, 1, 1, 512}, {"llama", 4096, 32, 8, 14336, 1024, 4, 1, 512},
-    {"llama", 4096, 32, 8, 14336, 4096, 1, 1, 512},  {"llama", 4096, 32, 8, 14336, 8192, 1, 1, 512},
-    {"llama", 4096, 32, 8, 14336, 16384, 1, 1, 512},
-};
-
-/// Layers of experts: few wide ones, many narrow ones; of so many tokens in all.
-constexpr struct {
-  std::int64_t experts, k, n, rows;
-} expert_layers[] = {
-    {4, 128, 256, 96},       {8, 4096, 14336, 4096}, {8, 14336, 4096, 4096},
-    {64, 2048, 1408, 16384}, {64, 2048, 1408, 4096}, {16, 4096, 4096, 8192},
-};
 
 Json gpu_model_json(const GpuCase& of) {
   Json json{{"format", "orrery-model"}, {"name", of.family},
@@ -120,7 +40,7 @@ Json gpu_plan_json(const GpuCase& of) {
 std::string words_of(const GpuCase& of) {
   return fmt::format("{} {} {} x {} x {} h{}/{} t{} v{}{}", of.precision, of.family, of.hidden,
                      of.seq, of.micro_batch, of.heads, of.kv_heads, of.tensor, of.vocab,
-                     of.attention == Attention::unfused ? " unfused" : "");
+                     of.attention == GpuAttention::unfused ? " unfused" : "");
 }
 
 class GpuBlockMaker {
@@ -129,22 +49,50 @@ class GpuBlockMaker {
       : software_{std::move(software)}, generation_{generation}, widest_{widest} {}
 
   GpuBlocks make() {
-    for (const GpuCase& of : whole) {
-      if (of.hidden <= widest_) add_blocks(of);
+    for (const std::string& name : scenario_names()) {
+      if (of_one_gpu(name)) add_plan(name);
     }
-    for (const GpuCase& of : products) {
-      if (of.hidden <= widest_) add_products(of);
+    for (const GpuCase& of : whole_cases) {
+      if (of.hidden <= widest_) add_blocks(lowered(of), words_of(of), false);
     }
-    for (const GpuCase& of : attentions) {
+    for (const GpuCase& of : product_cases) {
+      if (of.hidden <= widest_) add_products(lowered(of), false);
+    }
+    for (const GpuCase& of : attention_cases) {
       if (of.hidden <= widest_) add_attentions(of);
     }
     add_experts();
     add_launches();
-    add_load();
+    add_loads();
     return std::move(made_);
   }
 
  private:
+  /// Plans that this machine is compared on: what their steps run is measured first.
+  static bool of_one_gpu(const std::string& scenario) {
+    constexpr std::string_view suffix = "-1gpu";
+    return scenario.size() > suffix.size() &&
+           scenario.compare(scenario.size() - suffix.size(), suffix.size(), suffix) == 0;
+  }
+
+  void add_plan(const std::string& scenario) {
+    const models::Question question = Scenario::load(scenario).question();
+    if (question.model.hidden > widest_) return;
+    const models::Program& program = lowered(question.model, question.plan, GpuAttention::fused);
+    add_blocks(program, scenario, true);
+    add_products(program, true);
+  }
+
+  const models::Program& lowered(const models::Model& model, const models::Plan& plan,
+                                 GpuAttention attention) {
+    models::Software software = software_;
+    const bool fused = attention == GpuAttention::fused;
+    software.kernels.attention = {{"default", fused ? "flash-2" : "unfused"}};
+    made_.programs.push_back(
+        std::make_unique<models::Program>(models::lower({model, plan, software, generation_})));
+    return *made_.programs.back();
+  }
+
   const models::Program& lowered(const GpuCase& of) {
     const Document model_file = Document::from(gpu_model_json(of), "calibration model");
     const Document plan_file = Document::from(gpu_plan_json(of), "calibration plan");
@@ -152,41 +100,51 @@ class GpuBlockMaker {
     std::vector<std::string> defaults;
     const models::Plan plan =
         models::read_plan(plan_file.root(), model, static_cast<int>(of.tensor), defaults);
-    models::Software software = software_;
-    const bool fused = of.attention == Attention::fused;
-    software.kernels.attention = {{"default", fused ? "flash-2" : "unfused"}};
-    made_.programs.push_back(
-        std::make_unique<models::Program>(models::lower({model, plan, software, generation_})));
-    return *made_.programs.back();
+    return lowered(model, plan, of.attention);
   }
 
-  void add_blocks(const GpuCase& of) {
-    const models::Program& program = lowered(of);
+  /// As the executor runs it; its times are kept under what the Program says.
+  const models::Block& run_of(const models::Block& block) {
+    made_.single.push_back(std::make_unique<models::Block>(executor::executed(block)));
+    return *made_.single.back();
+  }
+
+  void add_blocks(const models::Program& program, const std::string& of, bool first) {
     for (const models::Block& block : program.blocks) {
-      std::string name = words_of(of) + " " + block.name;
+      std::string name = of + " " + block.name;
       if (block.operations.empty() || !names_.insert(name).second) continue;
-      made_.blocks.push_back({std::move(name), &block, &program.model});
+      made_.blocks.push_back({.name = std::move(name),
+                              .block = &run_of(block),
+                              .model = &program.model,
+                              .priced = &block,
+                              .first = first});
     }
   }
 
   TimedBlock alone(std::string name, const models::Block& block, const Operation& op,
                    const models::Model& model) {
     made_.single.push_back(std::make_unique<models::Block>(calibrate::single(block, op)));
-    return {std::move(name), made_.single.back().get(), &model};
+    return {.name = std::move(name), .block = made_.single.back().get(), .model = &model};
   }
 
   /// Products of one shape, format and layout once.
-  void add_products(const GpuCase& of) {
-    const models::Program& program = lowered(of);
+  void add_products(const models::Program& program, bool first) {
     for (const models::Block& block : program.blocks) {
-      for (const Operation& op : block.operations) {
+      const models::Block& run = run_of(block);
+      for (std::size_t i = 0; i < run.operations.size(); ++i) {
+        const Operation& op = run.operations[i];
         if (op.kind != OpKind::gemm) continue;
         const models::GemmShape& s = op.gemm;
         std::string name = fmt::format("gemm {} {} x {} x {} {}{}{}", hardware::name(op.dtype), s.m,
                                        s.n, s.k, s.transpose_a ? "t" : "n",
                                        s.transpose_b ? "t" : "n", s.accumulate ? " added" : "");
         if (!names_.insert(name).second) continue;
-        made_.operations.push_back(alone(std::move(name), block, op, program.model));
+        TimedBlock made = alone(std::move(name), run, op, program.model);
+        made_.single.push_back(
+            std::make_unique<models::Block>(calibrate::single(block, block.operations[i])));
+        made.priced = made_.single.back().get();
+        made.first = first;
+        made_.operations.push_back(std::move(made));
       }
     }
   }
@@ -218,8 +176,8 @@ class GpuBlockMaker {
 
   /// Each with rows that are alike and with rows by Zipf's law.
   void add_experts() {
-    for (const auto& of : expert_layers) {
-      if (std::max(of.k, of.n) > widest_ && of.experts != expert_layers[0].experts) continue;
+    for (const auto& of : expert_cases) {
+      if (std::max(of.k, of.n) > widest_ && of.experts != expert_cases[0].experts) continue;
       add_experts({.rows = calibrate::even_rows(of.rows, of.experts), .k = of.k, .n = of.n}, "");
       add_experts({.rows = calibrate::zipf_rows(of.rows, of.experts), .k = of.k, .n = of.n},
                   " skewed");
@@ -233,9 +191,11 @@ class GpuBlockMaker {
       made_.single.push_back(std::make_unique<models::Block>(experts_block(shape, which)));
       const models::Block& block = *made_.single.back();
       made_.operations.push_back(
-          {fmt::format("{} {} {} x {} x {}, {} rows{}", block.name, hardware::name(shape.dtype),
-                       shape.rows.size(), shape.k, shape.n, shape.all_rows(), how),
-           &block, &made_.programs.front()->model});
+          {.name =
+               fmt::format("{} {} {} x {} x {}, {} rows{}", block.name, hardware::name(shape.dtype),
+                           shape.rows.size(), shape.k, shape.n, shape.all_rows(), how),
+           .block = &block,
+           .model = &made_.programs.front()->model});
     }
   }
 
@@ -243,35 +203,59 @@ class GpuBlockMaker {
   void add_launches() {
     const models::Program& program = lowered({"llama", 128, 2, 2, 384, 64, 1, 1, 512});
     const models::Block& forward = program.blocks[models::layer_forward];
-    made_.launches.push_back({"a small layer.forward", &forward, &program.model});
     made_.launches.push_back(
-        {"a small layer.backward", &program.blocks[models::layer_backward], &program.model});
+        {.name = "a small layer.forward", .block = &forward, .model = &program.model});
+    made_.launches.push_back({.name = "a small layer.backward",
+                              .block = &program.blocks[models::layer_backward],
+                              .model = &program.model});
     const auto add = std::find_if(forward.operations.begin(), forward.operations.end(),
                                   [](const Operation& op) { return op.kind == OpKind::add; });
     if (add == forward.operations.end()) return;
     made_.launches.push_back(alone("one kernel", forward, *add, program.model));
   }
 
-  /// A square product: of 8192 it takes a millisecond or two of today's GPUs.
-  void add_load() {
-    const std::int64_t side = std::min<std::int64_t>(8192, widest_);
-    auto block = std::make_unique<models::Block>();
-    for (const char* name : {"a", "b", "c"}) {
-      block->operands.push_back(
-          {name, models::Role::temporary, models::DType::bf16, {1, side, side}});
+  /// What runs for seconds: a square product, of 8192 a millisecond or two of today's GPUs; one
+  /// into a Llama's MLP and the gradient of its weight; the backward of its attention.
+  void add_loads() {
+    const std::int64_t wide = 8192, hidden = 2048, ffn = 11008;
+    add_load({.m = wide, .n = wide, .k = wide, .transpose_b = true});
+    add_load({.m = wide, .n = ffn, .k = hidden});
+    add_load({.m = hidden, .n = ffn, .k = wide, .transpose_a = true});
+    const models::Program& program =
+        lowered(widest_ < hidden ? attention_cases[0]
+                                 : GpuCase{"llama", hidden, 16, 16, 5504, 2048, 4, 1, 512});
+    const models::Block& block = program.blocks[models::layer_backward];
+    for (const Operation& op : block.operations) {
+      if (op.kind != OpKind::attention_backward) continue;
+      made_.loads.push_back(alone(attention_name(op), block, op, program.model));
     }
+  }
+
+  void add_load(models::GemmShape shape) {
+    for (std::int64_t* side : {&shape.m, &shape.n, &shape.k}) *side = std::min(*side, widest_);
+    auto block = std::make_unique<models::Block>();
+    const auto operand = [&](const char* name, std::int64_t rows, std::int64_t columns) {
+      block->operands.push_back(
+          {name, models::Role::temporary, models::DType::bf16, {1, rows, columns}});
+    };
+    operand("a", shape.transpose_a ? shape.k : shape.m, shape.transpose_a ? shape.m : shape.k);
+    operand("b", shape.transpose_b ? shape.n : shape.k, shape.transpose_b ? shape.k : shape.n);
+    operand("c", shape.m, shape.n);
     Operation product;
     product.name = "load";
     product.dtype = models::DType::bf16;
     product.reads = {0, 1};
     product.writes = {2};
-    product.gemm = {.m = side, .n = side, .k = side, .transpose_b = true};
-    product.flops = Flops{2 * side * side * side};
-    product.bytes = Bytes{3 * 2 * side * side};
+    product.gemm = shape;
+    product.flops = Flops{2 * shape.m * shape.n * shape.k};
+    product.bytes = Bytes{2 * (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n)};
     block->operations.push_back(std::move(product));
     made_.single.push_back(std::move(block));
-    made_.load = {fmt::format("gemm bf16 {} x {} x {}", side, side, side),
-                  made_.single.back().get(), &made_.programs.back()->model};
+    made_.loads.push_back(
+        {.name = fmt::format("gemm bf16 {} x {} x {} {}{}", shape.m, shape.n, shape.k,
+                             shape.transpose_a ? "t" : "n", shape.transpose_b ? "t" : "n"),
+         .block = made_.single.back().get(),
+         .model = &made_.programs.back()->model});
   }
 
   models::Software software_;

@@ -27,6 +27,26 @@ std::string samples_path(const std::string& profile) {
   return path.replace_extension(".samples.json").string();
 }
 
+SampleLines::SampleLines(const std::optional<std::string>& profile) {
+  if (!profile) return;
+  path_ = samples_path(*profile) + "l";
+  file_.open(path_, std::ios::trunc);
+  if (!file_) throw InputError{"--out", path_ + " cannot be written"};
+}
+
+void SampleLines::add(const Json& sample) {
+  if (path_.empty()) return;
+  if (!file_) return;
+  if (file_ << sample.dump() << "\n" << std::flush) return;
+  fmt::print(stderr, "{}: no more samples can be written here; they stay in memory\n", path_);
+}
+
+void SampleLines::remove() {
+  if (path_.empty()) return;
+  file_.close();
+  std::filesystem::remove(path_);
+}
+
 Json curves_json(const std::vector<calibrate::CurveCard>& curves) {
   Json json = Json::array();
   for (const auto& each : curves) {

@@ -1,6 +1,8 @@
 #pragma once
 // What `orrery calibrate` writes and prints, of a processor and of GPUs.
 
+#include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,8 +13,24 @@ namespace orrery::scenarios {
 void write_json(const std::string& path, const Json& json);
 /// Told before anything is measured; a profile that is there stays as it is.
 void require_writable(const std::string& path);
-/// "profile.samples.json" beside "profile.json".
+/// "profile.samples.json" next to "profile.json".
 std::string samples_path(const std::string& profile);
+
+/// Samples as they come, a line of JSON each, in "profile.samples.jsonl": what is left of a
+/// calibration that is killed. Without a profile to write it does nothing; a disk that is full by
+/// then is reported, not an error: the profile's own samples come at the end.
+class SampleLines {
+ public:
+  /// Errors  the file cannot be written: InputError
+  explicit SampleLines(const std::optional<std::string>& profile);
+  void add(const Json& sample);
+  /// All of them are in the profile's samples by now.
+  void remove();
+
+ private:
+  std::string path_;
+  std::ofstream file_;
+};
 
 Json curves_json(const std::vector<calibrate::CurveCard>& curves);
 /// Every point's median with what it was, without the single runs.

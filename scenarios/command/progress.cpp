@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "scenarios/command/commands.hpp"
 #include "scenarios/report/style.hpp"
 
 namespace orrery::scenarios {
@@ -15,9 +16,9 @@ namespace {
 
 volatile std::sig_atomic_t seen = 0;
 
-extern "C" void remember(int) {
-  seen = 1;
-  std::signal(SIGINT, SIG_DFL);
+extern "C" void remember(int signal) {
+  seen = signal;
+  std::signal(signal, SIG_DFL);
 }
 
 }  // namespace
@@ -25,14 +26,20 @@ extern "C" void remember(int) {
 Watch::Watch() {
   seen = 0;
   std::signal(SIGINT, remember);
+  std::signal(SIGTERM, remember);
 }
 
 Watch::~Watch() {
   std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
 }
 
 bool Watch::interrupted() {
   return seen != 0;
+}
+
+int Watch::exit_code() {
+  return seen == 0 ? exit_done : 128 + seen;
 }
 
 Progress watched_progress(std::string noun) {

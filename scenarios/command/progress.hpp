@@ -1,5 +1,6 @@
 #pragma once
-// Progress on stderr while somebody watches, and Ctrl-C as a wish to stop with what there is.
+// Progress on stderr while somebody watches, and Ctrl-C or SIGTERM as a wish to stop with what
+// there is.
 
 #include <string>
 
@@ -7,7 +8,8 @@
 
 namespace orrery::scenarios {
 
-/// While it lives, the first Ctrl-C is remembered and the second one ends the program as usual.
+/// While it lives, the first Ctrl-C or SIGTERM is remembered; a second one ends the program as
+/// usual.
 class Watch {
  public:
   Watch();
@@ -16,6 +18,8 @@ class Watch {
   Watch& operator=(const Watch&) = delete;
 
   static bool interrupted();
+  /// 130 after Ctrl-C, 143 after SIGTERM, else 0.
+  static int exit_code();
 };
 
 /// Rewrites one line on a terminal, silent elsewhere; says stop once interrupted.

@@ -76,15 +76,15 @@ TEST_CASE("The last expert with rows is compared before products of experts are 
   const models::Block block = experts_block(shape, ExpertsProduct::forward);
   const models::Model model;
   executor::CpuDevice right;
-  const Operands operands{right, block, 1, Numbers::both_signs, 1};
+  const Operands operands{right, block, 1, 1};
   CHECK_NOTHROW(check_product(right, block, operands, model));
   for (const auto which : {ExpertsProduct::input_gradient, ExpertsProduct::weight_gradient}) {
     const models::Block other = experts_block(shape, which);
-    const Operands others{right, other, 1, Numbers::both_signs, 1};
+    const Operands others{right, other, 1, 1};
     CHECK_NOTHROW(check_product(right, other, others, model));
   }
   Wrong wrong;
-  const Operands others{wrong, block, 1, Numbers::both_signs, 1};
+  const Operands others{wrong, block, 1, 1};
   CHECK_THROWS_WITH(check_product(wrong, block, others, model),
                     Catch::Matchers::Contains("is right: not timed"));
 }
