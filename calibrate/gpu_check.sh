@@ -1,67 +1,97 @@
 #!/usr/bin/env bash
-# On a machine with a GPU and nothing to download: tests the kernels, calibrates, executes plans
-# and sets prediction beside measurement, in under ten minutes.
+# On a machine with a GPU and nothing to download: measures plans, tests the kernels, calibrates and
+# sets prediction against measurement. What is worth most comes first; a summary and one archive of
+# all that was written are made again after every step, so that a run that is cut short loses none.
 #
-#   calibrate/gpu_check.sh [--build DIR] [--out FOLDER]
+#   calibrate/gpu_check.sh [--build DIR] [--run N | --only A,B,C] [--from ARCHIVE] [--out FOLDER]
+#                          [--results FOLDER] [--list]
+#   calibrate/gpu_check.sh --build DIR --pack FOLDER
 #
-#   --build DIR   a build brought along: orrery, liborrery_cuda.so, tests/cuda_test. Without it one
-#                 is made, with cmake and nvcc; ORRERY_DEPS may name folders of headers and
-#                 libraries brought along (CMake's prefix path, separated by ;). Shared libraries
-#                 in DIR/lib are found.
-#   --out FOLDER  for all that is written (gpu-check)
+#   --build DIR      a build brought along: orrery, liborrery_cuda.so, tests/cuda_test. Without it one
+#                    is made, with cmake and nvcc; ORRERY_DEPS may name folders of headers and
+#                    libraries brought along (CMake's prefix path, separated by ;)
+#   --run N          the groups of one run of under nine minutes: 1, 2 and 3 are all of them
+#   --only A,B,C     these groups alone; --list names them
+#   --from ARCHIVE   goes on from an earlier run's gpu-check.tar.gz: its profile and its results
+#   --out FOLDER     for all that is written (gpu-check)
+#   --results FOLDER for summary.md and gpu-check.tar.gz (the same)
+#   --pack FOLDER    checks nothing: makes DIR small enough to be carried, in FOLDER
 #
-# A step that fails is told and the rest goes on; the exit code is 1 then, and 2 where there is no
-# GPU to run on. Every step's output lies beside the summary, in FOLDER.
+# CUDA's libraries are looked for in DIR/lib, the toolkit and Python's packages. A step that fails is
+# listed and the rest goes on; the exit code is 1 then, and 2 where nothing can run. Every step's
+# output is in FOLDER. ORRERY_CHECK_SECONDS (530) is the most that a run takes, without the build.
 set -euo pipefail
-here=$(cd "$(dirname "$0")/.." && pwd)
-build='' out=gpu-check
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+source "$here/calibrate/gpu_check/steps.sh"
+source "$here/calibrate/gpu_check/libraries.sh"
+source "$here/calibrate/gpu_check/summary.sh"
+source "$here/calibrate/gpu_check/pack.sh"
+
+# Run, group, seconds at the most, what it does: in the order of their worth.
+groups=(
+  "1 llama 150 a Llama of 1.3 B in bf16, untraced, with cuDNN's attention and with our own"
+  "1 gpt 90 GPT-2 medium in bf16, as above"
+  "1 torch 120 the same Llama by PyTorch, eager, with 16-bit and with fp32 states"
+  "1 graphs 60 a small GPT-2, launched as CUDA graphs"
+  "2 cuda-test 130 every kernel against the CPU's"
+  "2 calibrate 210 this GPU's profile"
+  "2 compare 110 the Llama and the GPT once more, traced, against their predictions"
+  "3 fp8 80 the Llama in fp8"
+  "3 torch-compiled 180 the same Llama by PyTorch, compiled"
+  "3 sanitizer 120 compute-sanitizer over the smallest cases"
+  "3 dp2 80 GPT-2 medium on two ranks that share the GPU, by way of the host"
+)
+group_names=()
+for line in "${groups[@]}"; do
+  read -r _ name _ <<<"$line"
+  group_names+=("$name")
+done
+
+usage() {
+  echo "gpu_check: $1" >&2
+  exit 2
+}
+build='' out=gpu-check results='' only='' earlier='' packed=''
 while (($#)); do
   case $1 in
-    --build | --out)
-      [[ $# -ge 2 ]] || { echo "gpu_check: $1 needs a folder" >&2; exit 2; }
-      if [[ $1 == --build ]]; then build=$2; else out=$2; fi
+    --list)
+      printf '%s\n' "${groups[@]}"
+      exit 0
+      ;;
+    --build | --out | --results | --only | --run | --from | --pack)
+      [[ $# -ge 2 ]] || usage "$1 needs a value"
+      case $1 in
+        --build) build=$2 ;;
+        --out) out=$2 ;;
+        --results) results=$2 ;;
+        --from) earlier=$2 ;;
+        --pack) packed=$2 ;;
+        --only) only=${2//,/ } ;;
+        --run)
+          only=$(printf '%s\n' "${groups[@]}" | awk -v run="$2" '$1 == run { print $2 }')
+          [[ -n $only ]] || usage "--run: expected 1, 2 or 3, found '$2'"
+          ;;
+      esac
       shift 2
       ;;
-    *)
-      echo "gpu_check: expected --build DIR or --out FOLDER, found '$1'" >&2
-      exit 2
-      ;;
+    *) usage "expected --build, --run, --only, --from, --out, --results, --pack or --list, found '$1'" ;;
   esac
 done
+for name in $only; do
+  [[ " ${group_names[*]} " == *" $name "* ]] ||
+    usage "--only: no group '$name'; known: ${group_names[*]}"
+done
+if [[ -n $packed ]]; then
+  pack "${build:-build}" "$packed"
+  exit 0
+fi
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
-began=$SECONDS
-limit_of_all=${ORRERY_CHECK_SECONDS:-570}
-failed=()
-rows=()
-
-# step NAME LIMIT [to FILE] COMMAND...: its output goes to NAME.log, what it says to FILE. No step goes beyond the whole's limit.
-step() {
-  local name=$1 limit=$2 status=0 begin=$SECONDS left=$((limit_of_all - SECONDS + began))
-  shift 2
-  printf '%-28s' "$name"
-  [[ $limit -le $left ]] || limit=$left
-  if [[ $limit -lt 1 ]]; then
-    limit=0 status=124
-  else
-    if [[ $1 == to ]]; then
-      timeout "$limit" "${@:3}" >"$2" 2>"$out/$name.log" || status=$?
-    else
-      timeout "$limit" "$@" >"$out/$name.log" 2>&1 || status=$?
-    fi
-  fi
-  local said="ok"
-  case $status in
-    0) ;;
-    124) said="not done in the $limit s left to it" ;;
-    *) said="failed ($status): $(tail -n 1 "$out/$name.log" | cut -c1-160)" ;;
-  esac
-  [[ $status -eq 0 ]] || failed+=("$name")
-  printf '%4d s  %s\n' $((SECONDS - begin)) "$said"
-  rows+=("| $name | $((SECONDS - begin)) | ${said//|/\\|} |")
-  return 0
-}
-passed() { [[ " ${failed[*]-} " != *" $1 "* ]]; }
+[[ -z $results ]] || mkdir -p "$results"
+results=$(cd "${results:-$out}" && pwd)
+[[ -z $earlier ]] || tar -xzf "$earlier" -C "$out"
+scenarios=${ORRERY_CHECK_SCENARIOS:-$here/scenarios/local}
+steps_of_a_run=${ORRERY_CHECK_STEPS:-8}
 
 make_build() {
   local generator=()
@@ -70,36 +100,22 @@ make_build() {
     -DCMAKE_PREFIX_PATH="${ORRERY_DEPS-}" -DCMAKE_CUDA_ARCHITECTURES=native &&
     cmake --build "$1" -j "$(nproc)" --target orrery orrery_cuda cuda_test
 }
+export -f make_build
+export here
 
 if [[ -z $build ]]; then
   if ! command -v cmake >/dev/null || ! command -v nvcc >/dev/null; then
-    echo "gpu_check: nothing to run: bring a build (--build DIR), or cmake and nvcc to make one" >&2
-    exit 2
+    usage "nothing to run: bring a build (--build DIR), or cmake and nvcc to make one"
   fi
   build=$out/build
-  step build 420 make_build "$build"
+  ends=$((SECONDS + 560))
+  [[ -x $build/orrery ]] || step build 560 make_build "$build"
 fi
+[[ -d $build ]] && build=$(cd "$build" && pwd)
 orrery=$build/orrery
-if [[ ! -x $orrery ]]; then
-  echo "gpu_check: $orrery is not there; see $out" >&2
-  exit 2
-fi
-[[ -d $build/lib ]] && export LD_LIBRARY_PATH=$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-# PyTorch brings a cuDNN along, which serves where the loader finds no other.
-if ! python3 -c 'import ctypes; ctypes.CDLL("libcudnn.so.9")' 2>/dev/null &&
-  cudnn=$(python3 -c 'import nvidia.cudnn as of; print(of.__path__[0] + "/lib")' 2>/dev/null); then
-  export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$cudnn
-fi
-# The first sentence of a calibration tells whether there is a GPU, before anything is measured.
-if ! why=$(timeout 60 "$orrery" calibrate --backend cuda --budget 1s --widest 128 2>&1 >/dev/null); then
-  if [[ $why == --backend:* ]]; then
-    echo "gpu_check: no GPU to check: ${why#--backend: }" >&2
-    exit 2
-  elif [[ $why == *"error while loading shared libraries"* ]]; then
-    echo "gpu_check: $orrery does not start: ${why##*: }; bring it in $build/lib" >&2
-    exit 2
-  fi
-fi
+[[ -x $orrery ]] || usage "$orrery is not there; see $out"
+ends=$((SECONDS + ${ORRERY_CHECK_SECONDS:-530}))
+find_libraries
 
 gpu=unknown driver=unknown capability=0
 if command -v nvidia-smi >/dev/null; then
@@ -113,119 +129,129 @@ for word in ${gpu,,}; do
 done
 echo "GPU: $gpu, driver $driver; writing to $out"
 
-if [[ -x $build/tests/cuda_test ]]; then
-  step cuda_test 240 "$build/tests/cuda_test"
-else
-  echo "cuda_test: not in $build"
-  failed+=(cuda_test)
-  rows+=("| cuda_test | 0 | not in the build |")
+# A calibration of a second says whether the module loads and finds a GPU, before anything else.
+step module 60 "$orrery" calibrate --backend cuda --budget 1s --widest 128 --out "$out/trial.json"
+if why=$(grep -m 1 '^--backend: ' "$out/module.log"); then
+  usage "${why#--backend: cuda: }"
 fi
-step calibrate 180 "$orrery" calibrate --backend cuda --budget 120s --out "$profile"
-[[ -s $profile ]] || profile=
 
-# execute SCENARIO STEPS: the report, then predicted beside measured.
+# The cluster that plans are predicted for: this GPU's profile, once it is there.
+cluster_of() {
+  cluster=()
+  [[ -s $profile ]] || return 0
+  cluster=(--cluster "$profile")
+  # Two ranks on one GPU are predicted for two such GPUs, which would talk over PCIe.
+  [[ $1 != *dp2* ]] || cluster+=(--set /cluster/node/gpus=2
+    --set '/cluster/node/scale_up={"name":"pcie","kind":"pcie"}')
+}
+
+# execute NAME SCENARIO SECONDS [VARIABLE=VALUE]: a run without a trace, and what was predicted.
 execute() {
-  local plan=$1 steps=$2 detail=operations cluster=() scenario=$here/scenarios/local/$1.json
-  [[ -n $profile ]] && cluster=(--cluster "$profile")
-  # Two ranks on one GPU are predicted for two such GPUs, which would speak over PCIe.
-  [[ -n $profile && $plan == *dp2* ]] &&
-    cluster+=(--set /cluster/node/gpus=2 --set '/cluster/node/scale_up={"name":"pcie","kind":"pcie"}')
-  step "execute-$plan" 120 to "$out/$plan.json" "$orrery" execute "$scenario" \
-    --backend cuda --steps "$steps" "${cluster[@]}" --explain --json \
-    --trace "$out/$plan.measured.trace.json"
-  # Kernels of a CUDA graph have no times of their own.
-  [[ $plan == *graphs* ]] && detail=instructions
-  step "simulate-$plan" 30 to "$out/$plan.predicted.json" "$orrery" simulate \
-    "$scenario" "${cluster[@]}" --json --trace "$out/$plan.predicted.trace.json" \
-    --trace-detail "$detail"
-  if ! passed "execute-$plan" || ! passed "simulate-$plan"; then return 0; fi
-  step "compare-$plan" 30 "$orrery" compare "$out/$plan.predicted.trace.json" \
-    "$out/$plan.measured.trace.json"
-}
-plans=(gpt-1gpu llama-1b-1gpu gpt-dp2-1gpu gpt-graphs-1gpu)
-# From compute capability 8.9 on GPUs multiply in fp8.
-if [[ $(awk -v of="${capability:-0}" 'BEGIN { print of >= 8.9 }') == 1 ]]; then
-  plans+=(llama-1b-fp8-1gpu)
-fi
-for plan in "${plans[@]}"; do execute "$plan" 8; done
-# Where cuDNN's attention ran, our own kernels in its place: measured alone, for the profile is of
-# what was calibrated.
-own=
-if grep -q '"device": ".*attention by cuDNN' "$out/llama-1b-1gpu.json" 2>/dev/null; then
-  own=llama-1b-1gpu-own-attention
-  step "execute-$own" 120 to "$out/$own.json" env ORRERY_ATTENTION=own "$orrery" execute \
-    "$here/scenarios/local/llama-1b-1gpu.json" --backend cuda --steps 8 \
-    ${profile:+--cluster "$profile"} --json
-fi
-
-torch="torch is not there"
-if python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
-  step torch 180 to "$out/torch.json" python3 "$here/calibrate/torch_step.py"
-  torch="see below"
-fi
-
-# number FILE KEY: a number of one of our own JSON documents, at its top level.
-number() {
-  { sed -n 's/^  "'"$2"'": \([-0-9.e+]*\),\{0,1\}$/\1/p' "$1" 2>/dev/null || true; } | head -n 1
+  local name=$1 plan=$2 limit=$3
+  cluster_of "$plan"
+  step "$name" "$limit" to "$out/$name.json" env "${@:4}" "$orrery" execute \
+    "$scenarios/$plan.json" --backend cuda --steps "$steps_of_a_run" "${cluster[@]}" --json
+  predict "$name" "$plan"
 }
 
-# Measured MFU: the predicted one belongs to the predicted step, both to the same FLOPs and peak.
-table() {
-  echo "| plan | measured step, s | predicted, s | predicted / measured | MFU measured | predicted |"
-  echo "|---|---:|---:|---:|---:|---:|"
-  local plan measured predicted mfu
-  for plan in "${plans[@]}"; do
-    measured=$(number "$out/$plan.json" median_step_time_s)
-    predicted=$(number "$out/$plan.predicted.json" step_time_s)
-    mfu=$(number "$out/$plan.predicted.json" mfu)
-    awk -v plan="$plan" -v m="${measured:-0}" -v p="${predicted:-0}" -v u="${mfu:-0}" 'BEGIN {
-      if (m > 0 && p > 0) printf "| %s | %.4g | %.4g | %.3f | %.1f %% | %.1f %% |\n", plan, m, p,
-        p / m, 100 * u * p / m, 100 * u
-      else printf "| %s | not measured | %s | | | |\n", plan, (p > 0 ? sprintf("%.4g", p) : "none")
-    }'
+# predict NAME SCENARIO: by what is known of this GPU so far.
+predict() {
+  cluster_of "$2"
+  echo "${cluster[1]-catalogue}" >"$out/$1.predicted.by"
+  step "$1-predicted" 15 to "$out/$1.predicted.json" "$orrery" simulate "$scenarios/$2.json" \
+    "${cluster[@]}" --json
+}
+
+# Of runs that were measured before the calibration, those with the attention that it measured.
+predict_again() {
+  local of measured=' cudnn own ' name
+  if grep -q '"default": "cudnn"' "$profile" 2>/dev/null; then measured=' cudnn '; fi
+  if grep -q '"default": "orrery"' "$profile" 2>/dev/null; then measured=' own '; fi
+  for name in llama-cudnn llama-own gpt-cudnn gpt-own; do
+    of=${name%-*}-1gpu
+    [[ $of == gpt* ]] || of=llama-1b-1gpu
+    [[ ! -s $out/$name.json || $measured != *" ${name#*-} "* ]] || predict "$name" "$of"
   done
-  measured=$(number "$out/$own.json" median_step_time_s)
-  [[ -z $own ]] || echo "| $own | ${measured:-not measured} | | | | |"
+  [[ ! -s $out/graphs.json ]] || predict graphs gpt-graphs-1gpu
 }
 
-# attention FILE: whose kernels an execution's report names.
-attention() {
-  { sed -n 's/^  "device": ".*, \(.*attention.*\)",$/\1/p' "$1" 2>/dev/null || true; } | head -n 1
+# One step traced, joined with its prediction.
+compare() {
+  local plan=$1 trace=$out/$1
+  cluster_of "$plan"
+  step "traced-$plan" 45 to "$out/$plan.traced.json" "$orrery" execute "$scenarios/$plan.json" \
+    --backend cuda --steps 3 "${cluster[@]}" --explain --json --trace "$trace.measured.trace.json"
+  step "simulate-$plan" 10 to "$out/$plan.predicted.json" "$orrery" simulate \
+    "$scenarios/$plan.json" "${cluster[@]}" --json --trace "$trace.predicted.trace.json" \
+    --trace-detail operations
+  passed "traced-$plan" && passed "simulate-$plan" || return 0
+  step "compare-$plan" 10 "$orrery" compare "$trace.predicted.trace.json" \
+    "$trace.measured.trace.json"
 }
 
-summary=$out/comparison.md
-{
-  echo "# Predicted against measured"
-  echo
-  echo "$gpu, driver $driver; $("$orrery" --version 2>/dev/null | head -n 1); $(date -u +%Y-%m-%d)."
-  [[ -s $out/calibrate.log ]] && head -n 1 "$out/calibrate.log"
-  echo
-  table
-  echo
-  echo "Of gpt-dp2-1gpu two ranks share one GPU, and the prediction is for two of them."
-  echo
-  whose=$(attention "$out/llama-1b-1gpu.json")
-  echo "llama-1b-1gpu: ${whose:-no fused attention ran}."
-  echo
-  echo "PyTorch: $torch."
-  [[ -s $out/torch.json ]] && cat "$out/torch.json"
-  echo
-  echo "| step | seconds | |"
-  echo "|---|---:|---|"
-  printf '%s\n' "${rows[@]}"
-  for plan in "${plans[@]}"; do
-    if ! passed "compare-$plan" || [[ ! -s $out/compare-$plan.log ]]; then continue; fi
-    printf '\n## %s\n\n```\n' "$plan"
-    cat "$out/compare-$plan.log"
-    echo '```'
-  done
-} >"$summary"
+torch() {
+  if ! python3 -c 'import torch; assert torch.cuda.is_available()' 2>"$out/torch.log"; then
+    note "torch-$1" "no PyTorch that sees a GPU: $(tail -n 1 "$out/torch.log" | cut -c1-120)"
+    return 0
+  fi
+  step "torch-$1" "$2" to "$out/torch-$1.jsonl" python3 -u "$here/calibrate/torch_step.py" \
+    --scenario "$scenarios/llama-1b-1gpu.json" --variants "${@:3}"
+}
+
+run_group() {
+  case $1 in
+    llama | gpt)
+      local plan=$1-1gpu
+      [[ $1 == gpt ]] || plan=llama-1b-1gpu
+      execute "$1-cudnn" "$plan" 70 ORRERY_ATTENTION=cudnn
+      execute "$1-own" "$plan" 70 ORRERY_ATTENTION=own
+      ;;
+    torch) torch eager 120 eager eager-fp32 ;;
+    torch-compiled) torch compiled 180 compiled compiled-fp32 ;;
+    graphs) execute graphs gpt-graphs-1gpu 50 ;;
+    cuda-test) step cuda-test 130 "$build/tests/cuda_test" ;;
+    calibrate)
+      # shellcheck disable=SC2086
+      step calibrate 210 "$orrery" calibrate --backend cuda \
+        ${ORRERY_CHECK_CALIBRATION:---budget 100s} --out "$profile"
+      ;;
+    compare)
+      predict_again
+      compare llama-1b-1gpu
+      compare gpt-1gpu
+      ;;
+    fp8)
+      # From compute capability 8.9 on GPUs multiply in fp8.
+      if [[ $(awk -v of="${capability:-0}" 'BEGIN { print (of >= 8.9) }') == 1 ]]; then
+        execute fp8 llama-1b-fp8-1gpu 65
+      else
+        note fp8 "compute capability $capability has none"
+      fi
+      ;;
+    sanitizer)
+      if command -v compute-sanitizer >/dev/null; then
+        step sanitizer 120 compute-sanitizer --error-exitcode 9 "$build/tests/cuda_test" \
+          "Activations and their gradients are the CPU's,Norms of rows of any length are the CPU's"
+      else
+        note sanitizer "compute-sanitizer is not there"
+      fi
+      ;;
+    dp2) execute dp2 gpt-dp2-1gpu 65 ;;
+  esac
+}
+
+for line in "${groups[@]}"; do
+  read -r _ name seconds _ <<<"$line"
+  [[ -z $only || " ${only//$'\n'/ } " == *" $name "* ]] || continue
+  group_ends=$((SECONDS + seconds))
+  run_group "$name"
+done
 
 echo
 table
-echo "PyTorch: $torch"
-echo "$((SECONDS - began)) s; $summary"
-if ((${#failed[@]})); then
-  echo "gpu_check: failed: ${failed[*]}" >&2
+echo "$SECONDS s; $results/summary.md"
+failures=$(awk -F '\t' '$2 != 0 { print $1 }' "$out/steps.tsv" | tr '\n' ' ')
+if [[ -n $failures ]]; then
+  echo "gpu_check: failed: $failures" >&2
   exit 1
 fi

@@ -1,14 +1,26 @@
-"""A yardstick beside `orrery execute`: the same Llama's training step by PyTorch, in bf16 with
-AdamW, eager and compiled. Prints one JSON object; needs nothing but torch and a GPU."""
+"""A yardstick for `orrery execute`: the training step of a Llama by PyTorch, with AdamW, on the
+shape of a scenario file. Prints a line of JSON when it begins and one for each variant as soon as
+that is done; needs nothing but torch.
+
+Variants: `eager` and `compiled` keep parameters, gradients and moments in bf16; with `-fp32` after
+it a variant keeps fp32 master weights and moments and adds the micro-batches' gradients up in fp32,
+as Orrery does."""
 
 import argparse
+import contextlib
 import json
 import statistics
+import sys
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import torch
 from torch import nn
 from torch.nn import functional as F
+
+VARIANTS = ("eager", "eager-fp32", "compiled", "compiled-fp32")
+SCENARIO = Path(__file__).resolve().parent.parent / "scenarios/local/llama-1b-1gpu.json"
 
 
 class Norm(nn.Module):
@@ -17,8 +29,7 @@ class Norm(nn.Module):
         self.weight = nn.Parameter(torch.ones(width))
 
     def forward(self, x):
-        scale = torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + 1e-5)
-        return (x.float() * scale).to(x.dtype) * self.weight
+        return F.rms_norm(x, self.weight.shape, self.weight, 1e-5)
 
 
 def rotate(x, cosine, sine):
@@ -39,7 +50,8 @@ class Layer(nn.Module):
     def forward(self, x, cosine, sine):
         batch, seq, hidden = x.shape
         shape = (batch, seq, self.heads, hidden // self.heads)
-        q, k, v = (part.view(shape).transpose(1, 2) for part in self.qkv(self.norms[0](x)).chunk(3, -1))
+        parts = self.qkv(self.norms[0](x)).chunk(3, -1)
+        q, k, v = (part.view(shape).transpose(1, 2) for part in parts)
         q, k = rotate(q, cosine, sine), rotate(k, cosine, sine)
         context = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.out(context.transpose(1, 2).reshape(batch, seq, hidden))
@@ -69,46 +81,139 @@ class Llama(nn.Module):
         return F.cross_entropy(logits.float().flatten(0, 1), labels.flatten())
 
 
-def step_times(of, compiled):
-    """Seconds of each step, by events of the GPU."""
-    torch.manual_seed(1)
-    model = Llama(of).to("cuda", torch.bfloat16)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
-    loss_of = torch.compile(model) if compiled else model
-    tokens = torch.randint(of.vocab, (of.micro_batches, of.micro_batch, of.seq), device="cuda")
-    times = []
-    for _ in range(of.warm_up + of.steps):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        for each in tokens:
-            (loss_of(each, each) / of.micro_batches).backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        end.record()
+class NarrowStates:
+    """Everything in the parameters' own format: gradients add up where backward leaves them."""
+
+    def __init__(self, parameters, fused):
+        self.parameters = parameters
+        self.optimizer = torch.optim.AdamW(parameters, lr=3e-4, fused=fused)
+
+    def take_gradients(self):
+        pass
+
+    def step(self):
+        nn.utils.clip_grad_norm_(self.parameters, 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+
+
+class WideStates:
+    """fp32 masters, moments and sums of gradients; parameters are the masters rounded."""
+
+    def __init__(self, parameters, fused):
+        self.parameters = parameters
+        self.masters = [each.detach().float() for each in parameters]
+        for each in self.masters:
+            each.grad = torch.zeros_like(each)
+        self.optimizer = torch.optim.AdamW(self.masters, lr=3e-4, fused=fused)
+
+    def take_gradients(self):
+        sums = [each.grad for each in self.masters]
+        torch._foreach_add_(sums, [each.grad for each in self.parameters])
+        for each in self.parameters:
+            each.grad = None
+
+    def step(self):
+        nn.utils.clip_grad_norm_(self.masters, 1.0)
+        self.optimizer.step()
+        with torch.no_grad():
+            torch._foreach_copy_(self.parameters, self.masters)
+        torch._foreach_zero_([each.grad for each in self.masters])
+
+
+class GpuTimer:
+    """Seconds between two events of the GPU."""
+
+    def __enter__(self):
+        self.begin, self.end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        self.begin.record()
+        return self
+
+    def __exit__(self, *_):
+        self.end.record()
         torch.cuda.synchronize()
-        times.append(begin.elapsed_time(end) / 1e3)
-    return times[of.warm_up :]
+        self.seconds = self.begin.elapsed_time(self.end) / 1e3
+
+
+class HostTimer:
+    def __enter__(self):
+        self.begin = time.perf_counter()
+        return self
+
+    def __exit__(self, *_):
+        self.seconds = time.perf_counter() - self.begin
+
+
+def measure(of, variant, device):
+    """Step times and the loss of each step; the first ones warm up."""
+    torch.manual_seed(1)
+    on_gpu = device == "cuda"
+    model = Llama(of).to(device, torch.bfloat16)
+    states = (WideStates if variant.endswith("-fp32") else NarrowStates)(
+        list(model.parameters()), on_gpu
+    )
+    loss_of = torch.compile(model) if variant.startswith("compiled") else model
+    shape = (of.micro_batches, of.micro_batch, of.seq)
+    tokens = torch.randint(of.vocab, shape, device=device)
+    times, losses = [], []
+    for _ in range(of.warm_up + of.steps):
+        total = torch.zeros((), device=device)
+        with (GpuTimer if on_gpu else HostTimer)() as timer:
+            for each in tokens:
+                loss = loss_of(each, each) / of.micro_batches
+                loss.backward()
+                states.take_gradients()
+                total += loss.detach()
+            states.step()
+        times.append(timer.seconds)
+        losses.append(total.item())
+    return times[of.warm_up :], losses
+
+
+def shape_of(scenario, changes):
+    """The numbers of a scenario's Llama and its batch."""
+    model, plan = scenario["model"], scenario["plan"]
+    of = {key: model[key] for key in ("layers", "hidden", "heads", "ffn_hidden", "vocab")}
+    of["seq"], of["micro_batch"] = plan["seq_len"], plan["micro_batch"]
+    of["micro_batches"] = plan["global_batch"] // plan["micro_batch"]
+    of |= {"warm_up": 3, "steps": 8}
+    return SimpleNamespace(**(of | changes))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    defaults = {"layers": 24, "hidden": 2048, "heads": 16, "ffn_hidden": 5504, "vocab": 32000}
-    defaults |= {"seq": 2048, "micro_batch": 4, "micro_batches": 4, "warm_up": 3, "steps": 8}
-    for name, value in defaults.items():
-        parser.add_argument("--" + name.replace("_", "-"), type=int, default=value)
-    of = parser.parse_args()
-    found = {"torch": torch.__version__, "device": torch.cuda.get_device_name(), "model": vars(of)}
-    for name, compiled in (("eager", False), ("compiled", True)):
-        began = time.time()
+    parser.add_argument("--scenario", type=Path, default=SCENARIO)
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=VARIANTS)
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--warm-up", type=int)
+    parser.add_argument("--steps", type=int)
+    asked = parser.parse_args()
+    changes = {name: getattr(asked, name) for name in ("warm_up", "steps")}
+    changes = {name: value for name, value in changes.items() if value is not None}
+    of = shape_of(json.loads(asked.scenario.read_text()), changes)
+    name = torch.cuda.get_device_name() if asked.device == "cuda" else "the processor"
+    print(json.dumps({"torch": torch.__version__, "device": name, "model": vars(of)}), flush=True)
+    failed = []
+    for variant in asked.variants:
+        found, began = {"variant": variant}, time.time()
         try:
-            times = step_times(of, compiled)
-            found[name] = {"median_step_time_s": statistics.median(times), "step_times_s": times}
-        except Exception as error:  # no compiler, no room: the other way still says something
-            found[name] = {"failed": str(error).splitlines()[0][:200]}
-        found[name]["took_s"] = round(time.time() - began, 1)
-        torch.cuda.empty_cache()
-    print(json.dumps(found))
+            times, losses = measure(of, variant, asked.device)
+            found["median_step_time_s"] = statistics.median(times)
+            found["step_times_s"], found["losses"] = times, losses
+            if asked.device == "cuda":
+                found["peak_memory_bytes"] = torch.cuda.max_memory_allocated()
+        except Exception as error:  # no compiler, no room: the other variants still say something
+            found["failed"] = (str(error).splitlines() or [type(error).__name__])[0][:200]
+            failed.append(f"{variant}: {found['failed']}")
+        found["took_s"] = round(time.time() - began, 1)
+        print(json.dumps(found), flush=True)
+        with contextlib.suppress(Exception):
+            torch.compiler.reset()
+        if asked.device == "cuda":
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+    if failed:
+        sys.exit("; ".join(failed))
 
 
 if __name__ == "__main__":
