@@ -139,15 +139,16 @@ Placement by_pod(const Variables& variables) {
 
 Placement by_open_mpi(const Variables& variables) {
   // OMPI_COMM_WORLD_NODE_RANK is the rank on the node, not the node's.
-  Placement placed{.launcher = Launcher::open_mpi,
-                   .rank = variables.need("OMPI_COMM_WORLD_RANK"),
-                   .ranks = variables.need("OMPI_COMM_WORLD_SIZE"),
-                   .local_rank = variables.number("OMPI_COMM_WORLD_LOCAL_RANK"),
-                   .local_ranks = variables.number("OMPI_COMM_WORLD_LOCAL_SIZE"),
-                   .rendezvous = master(variables),
-                   .job = variables.text("PMIX_NAMESPACE").value_or("mpirun"),
-                   .mpi = true,
-                   .reason = "OMPI_COMM_WORLD_RANK is set (mpirun)"};
+  Placement placed{
+      .launcher = Launcher::open_mpi,
+      .rank = variables.need("OMPI_COMM_WORLD_RANK"),
+      .ranks = variables.need("OMPI_COMM_WORLD_SIZE"),
+      .local_rank = variables.number("OMPI_COMM_WORLD_LOCAL_RANK"),
+      .local_ranks = variables.number("OMPI_COMM_WORLD_LOCAL_SIZE"),
+      .rendezvous = master(variables),
+      .job = variables.text("PMIX_NAMESPACE").value_or(fmt::format("mpirun-{}", getppid())),
+      .mpi = true,
+      .reason = "OMPI_COMM_WORLD_RANK is set (mpirun)"};
   require_rank(placed, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE");
   return placed;
 }
@@ -240,7 +241,10 @@ Environment environment() {
 
 Placement placement(const Environment& environment, const PlacementFlags& flags) {
   Placement placed = detected(environment, flags);
-  if (flags.address) placed.rendezvous = parse_address(*flags.address, "--address");
+  if (flags.address) {
+    placed.rendezvous = parse_address(*flags.address, "--address");
+    placed.by_address = true;
+  }
   return placed;
 }
 

@@ -30,15 +30,16 @@ Environment environment();
 enum class Launcher : std::uint8_t { flags, orrery, torchrun, open_mpi, slurm, pmi, alone };
 std::string_view name(Launcher launcher);
 
-/// A host, by name or number, and a port of it.
+/// Where one listens: at a port of a host, by its name or number, or at a Unix socket.
 struct Address {
-  std::string host;
+  std::string host{};
   std::uint16_t port = 0;
+  std::string path{};  // of the Unix socket; then there are no host and port
   friend bool operator==(const Address&, const Address&) = default;
 };
-/// "node1:29500", "[::1]:29500".
+/// "node1:29500", "[::1]:29500", "/run/user/1000/orrery/store".
 std::string text_of(const Address& address);
-/// Errors: InputError `PLACE: expected HOST:PORT, found 'x'`.
+/// Of a host and a port. Errors: InputError `PLACE: expected HOST:PORT, found 'x'`.
 Address parse_address(std::string_view text, const std::string& place);
 
 /// What the command line says about this process.
@@ -51,7 +52,8 @@ struct Placement {
   Launcher launcher = Launcher::alone;
   int rank = 0, ranks = 1;
   std::optional<int> local_rank{}, local_ranks{}, node{};
-  std::optional<Address> rendezvous{};  // where rank 0 listens; nothing: by file or by MPI
+  std::optional<Address> rendezvous{};  // where rank 0 listens, if ranks are on several hosts
+  bool by_address = false;              // `--address` says where
   std::string job{};                    // the same for all ranks of a run, another for another run
   bool mpi = false;                     // MPI finds its peers by itself
   std::string reason{};                 // one sentence

@@ -8,9 +8,6 @@
 
 namespace orrery::executor {
 
-inline constexpr std::string_view store_magic = "ORRERYST";
-inline constexpr std::uint32_t store_version = 1;
-
 enum class StoreVerb : std::uint8_t { set, first, find, get, add, erase, barrier, now, leave };
 enum class StoreAnswer : std::uint8_t { done, absent, refused };
 

@@ -98,6 +98,7 @@ std::vector<int> expand_tasks(std::string_view list) {
 }
 
 std::string text_of(const Address& address) {
+  if (!address.path.empty()) return address.path;
   const bool version_6 = address.host.find(':') != std::string::npos;
   const std::string host = version_6 ? fmt::format("[{}]", address.host) : address.host;
   return fmt::format("{}:{}", host, address.port);

@@ -8,15 +8,16 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <thread>
 
 #include "executor/errors.hpp"
+#include "executor/launch/interruption.hpp"
 
 namespace orrery::executor {
 
@@ -43,28 +44,100 @@ Socket socket_for(const addrinfo& each) {
   return Socket{::socket(each.ai_family, each.ai_socktype | SOCK_CLOEXEC, each.ai_protocol)};
 }
 
+/// False: the deadline has passed.
+/// Errors  RunFailure{interrupted}
+bool wait_until_ready(const Socket& socket, short events, Deadline deadline) {
+  for (;;) {
+    pollfd waited[] = {{socket.descriptor(), events, 0}, {interruption(), POLLIN, 0}};
+    const int ready = ::poll(waited, 2, poll_timeout(deadline));
+    refuse_if_interrupted();
+    if (ready > 0) return true;
+    if (ready == 0 && Clock::now() >= deadline) return false;
+  }
+}
+
+/// Sleeps, unless an interruption comes.
+void pause_for(std::chrono::milliseconds time) {
+  wait_until_ready(Socket{}, 0, Clock::now() + time);
+}
+
 /// 0, or the error of one attempt.
-int try_connect(const Socket& socket, const addrinfo& each, Deadline deadline) {
+int try_connect(const Socket& socket, const sockaddr* where, socklen_t length, Deadline deadline) {
   make_nonblocking(socket);
-  if (::connect(socket.descriptor(), each.ai_addr, each.ai_addrlen) == 0) return 0;
+  if (::connect(socket.descriptor(), where, length) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
-  pollfd waited{socket.descriptor(), POLLOUT, 0};
   // One address that drops packets must not use up the time of the next.
   const auto patience = std::min(deadline, Clock::now() + std::chrono::seconds{3});
-  if (::poll(&waited, 1, poll_timeout(patience)) <= 0) return ETIMEDOUT;
+  if (!wait_until_ready(socket, POLLOUT, patience)) return ETIMEDOUT;
   int error = 0;
   socklen_t size = sizeof error;
   ::getsockopt(socket.descriptor(), SOL_SOCKET, SO_ERROR, &error, &size);
   return error;
 }
 
-bool wait_until_ready(const Socket& socket, short events, Deadline deadline) {
-  for (;;) {
-    pollfd waited{socket.descriptor(), events, 0};
-    const int ready = ::poll(&waited, 1, poll_timeout(deadline));
-    if (ready > 0) return true;
-    if (ready == 0 && Clock::now() >= deadline) return false;
+Socket unix_socket() {
+  return Socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+}
+
+/// Errors  a path that has no room in an address: RunFailure{local_failure}
+sockaddr_un unix_address(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    throw RunFailure{Exit::local_failure,
+                     fmt::format("{}: the path of a socket has at most {} letters", path,
+                                 sizeof address.sun_path - 1)};
   }
+  path.copy(address.sun_path, path.size());
+  return address;
+}
+
+const sockaddr* generic(const sockaddr_un& address) {
+  return reinterpret_cast<const sockaddr*>(&address);
+}
+
+/// 0 and a socket, or the error of one attempt.
+int try_connect(const std::string& path, Deadline deadline, Socket& socket) {
+  const sockaddr_un where = unix_address(path);
+  socket = unix_socket();
+  return socket ? try_connect(socket, generic(where), sizeof where, deadline) : errno;
+}
+
+/// Why none of its addresses answers; empty: `socket` is connected.
+std::string why_unconnected(const Address& address, Deadline deadline, Socket& socket) {
+  if (!address.path.empty()) {
+    const int error = try_connect(address.path, deadline, socket);
+    return error == 0 ? "" : std::strerror(error);
+  }
+  std::string why = "no address";
+  const Found found = look_up(address, 0, why);
+  for (const addrinfo* each = found.get(); each != nullptr; each = each->ai_next) {
+    socket = socket_for(*each);
+    const int error =
+        socket ? try_connect(socket, each->ai_addr, each->ai_addrlen, deadline) : errno;
+    if (error == 0) return {};
+    why = std::strerror(error);
+  }
+  return why;
+}
+
+int bind_to(const Socket& socket, const sockaddr_un& where) {
+  return ::bind(socket.descriptor(), generic(where), sizeof where) == 0 ? 0 : errno;
+}
+
+Socket listen_on_path(const std::string& path) {
+  const sockaddr_un where = unix_address(path);
+  Socket listener = unix_socket(), other;
+  int error = bind_to(listener, where);
+  if (error == EADDRINUSE &&
+      try_connect(path, Clock::now() + between_attempts, other) == ECONNREFUSED) {
+    ::unlink(path.c_str());  // left by a run that was killed
+    error = bind_to(listener, where);
+  }
+  if (error == 0 && ::listen(listener.descriptor(), backlog) != 0) error = errno;
+  if (error == 0) return listener;
+  throw RunFailure{Exit::local_failure,
+                   fmt::format("cannot listen on {}: {}", path, std::strerror(error))};
 }
 
 [[noreturn]] void lost(std::string_view peer, std::string_view how) {
@@ -91,6 +164,7 @@ void Socket::close() noexcept {
 }
 
 Socket listen_on(const Address& address) {
+  if (!address.path.empty()) return listen_on_path(address.path);
   // Every interface is one IPv6 socket that takes IPv4 too, where the machine has IPv6.
   std::string why;
   Address wanted = address;
@@ -119,26 +193,14 @@ Socket listen_on(const Address& address) {
                    fmt::format("cannot listen on {}: {}", text_of(wanted), why)};
 }
 
-Socket accept_from(const Socket& listener, Deadline deadline) {
-  while (wait_until_ready(listener, POLLIN, deadline)) {
-    Socket peer{::accept4(listener.descriptor(), nullptr, nullptr, SOCK_CLOEXEC)};
-    if (peer) return peer;  // else it has gone again
-  }
-  return Socket{};
-}
-
 Socket connect_to(const Address& address, Deadline deadline) {
-  std::string why = "no address";
+  std::string why;
   do {
-    const Found found = look_up(address, 0, why);
-    for (const addrinfo* each = found.get(); each != nullptr; each = each->ai_next) {
-      Socket socket = socket_for(*each);
-      if (!socket) continue;
-      const int error = try_connect(socket, *each, deadline);
-      if (error == 0) return socket;
-      why = std::strerror(error);
-    }
-    std::this_thread::sleep_for(between_attempts);
+    refuse_if_interrupted();
+    Socket socket;
+    why = why_unconnected(address, deadline, socket);
+    if (why.empty()) return socket;
+    pause_for(between_attempts);
   } while (Clock::now() < deadline);
   throw RunFailure{Exit::peer_failed,
                    fmt::format("nobody answers at {} ({})", text_of(address), why)};
@@ -161,9 +223,16 @@ bool is_loopback(std::string_view host) {
   return host.substr(0, 4) == "127." || host == "::1" || host == "localhost";
 }
 
-void send_immediately(const Socket& socket) {
-  const int yes = 1;
-  ::setsockopt(socket.descriptor(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+int family_of(const Socket& socket) {
+  sockaddr_storage bound{};
+  socklen_t size = sizeof bound;
+  ::getsockname(socket.descriptor(), reinterpret_cast<sockaddr*>(&bound), &size);
+  return bound.ss_family;
+}
+
+void send_immediately(int descriptor) {
+  const int yes = 1;  // a Unix socket does so by itself
+  ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
 }
 
 void make_nonblocking(const Socket& socket) {

@@ -1,7 +1,8 @@
 #pragma once
-// Stream sockets that do not surprise: closed on exec, silent on a broken pipe, IPv4 and IPv6,
-// whole messages or a reason, everything within a deadline. SO_REUSEPORT is never set: with it a
-// second job would listen on the same port and take half of the first one's ranks.
+// Stream sockets that do not surprise: closed on exec, silent on a broken pipe, IPv4, IPv6 and
+// Unix, whole messages or a reason, everything within a deadline and until an interruption
+// (interruption.hpp). SO_REUSEPORT is never set: with it a second job would listen on the same port
+// and take half of the first one's ranks.
 
 #include <chrono>
 #include <cstddef>
@@ -31,25 +32,28 @@ class Socket {
   int descriptor() const { return descriptor_; }
   explicit operator bool() const { return descriptor_ >= 0; }
   void close() noexcept;
+  /// To another owner.
+  int release() { return std::exchange(descriptor_, -1); }
 
  private:
   int descriptor_ = -1;
 };
 
-/// Listens; an empty host is every interface, port 0 any free one.
+/// Listens there alone; an empty host is every interface, port 0 any free one. A Unix socket that
+/// nobody serves any more is replaced.
 /// Errors  RunFailure{local_failure}: `cannot listen on HOST:PORT: REASON`
 Socket listen_on(const Address& address);
-/// The next peer that knocks. Nothing within the deadline: an empty socket.
-Socket accept_from(const Socket& listener, Deadline deadline);
 /// Tries every address of the name, again and again: the listener may be late.
 /// Errors  RunFailure{peer_failed}: `nobody answers at HOST:PORT (REASON)`
 Socket connect_to(const Address& address, Deadline deadline);
 
 Address local_address(const Socket& socket);
 bool is_loopback(std::string_view host);
+/// AF_INET, AF_INET6 or AF_UNIX.
+int family_of(const Socket& socket);
 
 /// Small messages leave at once.
-void send_immediately(const Socket& socket);
+void send_immediately(int descriptor);
 void make_nonblocking(const Socket& socket);
 
 /// All of it, or RunFailure{peer_failed} saying that `peer` closed, failed or was too slow.

@@ -14,7 +14,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "executor/launch/environment.hpp"
+#include "executor/launch/private_folder.hpp"
 #include "executor/launch/socket.hpp"
 
 namespace orrery::executor {
@@ -43,7 +43,7 @@ void on_signal(int signal, void (*handler)(int)) {
 class RunFolder {
  public:
   RunFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "orrery-run-XXXXXX").string();
+    std::string name = private_folder(environment()) + "/run-XXXXXX";
     if (::mkdtemp(name.data()) == nullptr) {
       throw RunFailure{Exit::local_failure,
                        fmt::format("{}: cannot be made: {}", name, std::strerror(errno))};

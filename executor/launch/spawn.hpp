@@ -22,7 +22,7 @@ struct SpawnSettings {
 std::vector<std::string> own_arguments();
 
 /// Runs them to their end. Each finds ORRERY_RANK, ORRERY_RANKS, ORRERY_JOB and ORRERY_STORE (the
-/// file with the store's address) in its environment; rank 0 alone writes to our standard output.
+/// store's Unix socket) in its environment; rank 0 alone writes to our standard output.
 /// The exit code of the rank that failed first by its own fault, else that of its peers.
 int spawn_ranks(const SpawnSettings& settings);
 

@@ -1,10 +1,10 @@
 #pragma once
-// A small table that all ranks of a run share: rank 0 serves it over TCP, everyone (rank 0 too)
-// is a client. Ranks find each other's addresses in it, agree on barriers, and tell why they end.
+// A small table that all ranks of a run share: rank 0 serves it, everyone (rank 0 too) is a client.
+// Ranks find each other's addresses in it, agree on barriers, and tell why they end.
 //
-// Wire. Frames are a length (4 bytes, little-endian, at most `store_frame_limit`) and that many
-// bytes. The first frame says who knocks: magic, protocol version, ranks, rank, job; the server
-// answers yes, or no and why, so two jobs on one host cannot mistake each other.
+// Ranks of one host meet at a Unix socket, those of several over TCP. A connection begins with a
+// greeting (handshake.hpp); then frames go either way in turn, a request and its answer: a length
+// (4 bytes, little-endian, at most `store_frame_limit`) and that many bytes (store_table.hpp).
 
 #include <chrono>
 #include <cstdint>
@@ -13,23 +13,17 @@
 #include <string>
 #include <string_view>
 
-#include "executor/launch/socket.hpp"
+#include "executor/launch/handshake.hpp"
 
 namespace orrery::executor {
 
-inline constexpr std::size_t store_frame_limit = std::size_t{64} << 20;
-
-/// What the two ends must agree on.
-struct StoreIdentity {
-  std::string job{};
-  int ranks = 1;
-};
+enum class StoreVerb : std::uint8_t;
 
 /// The table. Serves from its own thread until it is destroyed.
 class StoreServer {
  public:
-  /// Errors  the port is taken: RunFailure{local_failure}
-  StoreServer(const Address& where, StoreIdentity identity);
+  /// Errors  the address is taken or is not ours: RunFailure{local_failure}
+  StoreServer(const Address& where, const StoreIdentity& identity);
   ~StoreServer();
   /// Where it listens: the port is the real one, the host as it was asked for.
   Address address() const;
@@ -41,19 +35,19 @@ class StoreServer {
   std::unique_ptr<State> state_;
 };
 
-/// A key and a value that the server writes, if the key is not there yet, when this client's
-/// connection ends without `leave`: how a rank that is killed still tells its peers.
-struct LastWill {
-  std::string key{}, value{};
-};
-
 /// One connection of one rank. One thread at a time uses it.
-/// Errors of all calls  RunFailure{peer_failed}: the server vanished, or a deadline has passed
+/// Errors of all calls  RunFailure{peer_failed}: the server vanished or answers what cannot be
+/// read,
+///                      or a deadline has passed
 class Store {
  public:
   /// Joins; waits until `patience` is over for a server that is late.
+  /// Errors  as `greet`
+  Store(const Address& server, const StoreIdentity& identity, const Claims& claims,
+        std::chrono::milliseconds patience);
   Store(const Address& server, const StoreIdentity& identity, int rank,
-        std::chrono::milliseconds patience, const LastWill& will = {});
+        std::chrono::milliseconds patience)
+      : Store{server, identity, Claims{.rank = rank}, patience} {}
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;
   ~Store();
@@ -65,6 +59,7 @@ class Store {
   /// Waits until somebody sets it: `nobody set 'x' within 5 s; missing: ranks 2 3` names the ranks
   /// that have not joined.
   std::string get(std::string_view key, std::chrono::milliseconds patience);
+  std::int64_t get_number(std::string_view key, std::chrono::milliseconds patience);
   /// To a number that is 0 at first; the sum.
   std::int64_t add(std::string_view key, std::int64_t amount);
   void erase(std::string_view key);
@@ -80,26 +75,24 @@ class Store {
   void interrupt() noexcept;
 
   int rank() const { return rank_; }
-  int ranks() const { return ranks_; }
+  int ranks() const { return identity_.ranks; }
+  const StoreIdentity& identity() const { return identity_; }
   /// This end of the connection: an address at which this rank can be reached.
   Address local() const { return local_address(socket_); }
   const Address& server() const { return server_; }
 
  private:
-  std::string ask(std::uint8_t verb, std::string_view key, std::string_view value,
+  std::string ask(StoreVerb verb, std::string_view key, std::string_view value,
                   std::chrono::milliseconds patience, bool* found = nullptr);
+  std::int64_t number_of(const std::string& answer) const;
 
   Socket socket_;
   Address server_;
-  int rank_ = 0, ranks_ = 1;
+  StoreIdentity identity_;
+  int rank_ = 0;
 };
 
 /// "ranks 2 3", "rank 7"; a long list is cut: "ranks 0 1 2 3 4 5 6 7 and 56 more".
 std::string text_of_ranks(const std::vector<int>& ranks);
-
-/// The store's address in a file of a folder that all ranks see: written whole or not at all.
-void publish_address(const std::string& path, const Address& address);
-/// Waits for it. Errors: RunFailure{peer_failed} `no rank 0 within 5 s: PATH is not there`.
-Address published_address(const std::string& path, std::chrono::milliseconds patience);
 
 }  // namespace orrery::executor

@@ -36,7 +36,7 @@ Watchdog::Watchdog(const Address& store, const StoreIdentity& identity, int rank
     : settings_{std::move(settings)},
       rank_{rank},
       ranks_{identity.ranks},
-      store_{store, identity, rank, to_join, will_of(rank)} {
+      store_{store, identity, {rank, Role::watchdog, will_of(rank)}, to_join} {
   const auto now = Clock::now();
   seen_.resize(rank_ == 0 ? static_cast<std::size_t>(ranks_) : 0);
   for (Seen& each : seen_) each.beat_at = each.place_at = now;

@@ -1,85 +1,125 @@
-// The mesh of connections: a rank calls all lower ranks and is called by all higher ones.
+// The mesh of connections between ranks.
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "executor/errors.hpp"
-#include "executor/launch/frame.hpp"
+#include "executor/launch/acceptor.hpp"
+#include "executor/launch/interruption.hpp"
 #include "executor/tcp/wire.hpp"
+#include "sim/errors.hpp"
 
 namespace orrery::executor {
 
 namespace {
 
-constexpr std::string_view wire_magic = "ORRERYTW";
-constexpr std::size_t longest_job = 4096;
-constexpr std::chrono::seconds for_a_greeting{5};
+constexpr std::chrono::milliseconds between_looks{50};  // at the deadline and an interruption
 
 std::string key_of(int rank) {
   return fmt::format("tcp/{}", rank);
 }
 
-/// A rank beside the store publishes what only its own machine can use; others reach it by the
-/// name under which they reach the store.
-Address reachable(Address published, const Store& store) {
-  if (is_loopback(published.host)) published.host = store.server().host;
-  return published;
+/// On one host a socket next to the store's; else the interface over which this rank reaches the
+/// store, unless rank 0 was asked to listen on all.
+Address own_address(const Store& store) {
+  const Address& server = store.server();
+  if (!server.path.empty()) return {.path = fmt::format("{}.{}", server.path, store.rank())};
+  const bool all = server.host == "0.0.0.0" || server.host == "::";
+  return {.host = store.rank() == 0 && all ? server.host : store.local().host, .port = 0};
 }
 
-/// Who calls; nothing if it is no rank of this job above ours.
-std::optional<int> greeting(const Socket& socket, std::string_view job, int above, int ranks) {
-  const Deadline deadline = Clock::now() + for_a_greeting;
+/// A rank on rank 0's host may know itself by an address that only this host can use; others reach
+/// it by the name under which they reach the store.
+Address reachable(const std::string& published, int rank, const Store& store) {
+  if (published.substr(0, 1) == "/") return {.path = published};
   try {
-    std::string head(wire_magic.size() + 8, '\0');
-    receive_all(socket, head.data(), head.size(), deadline, "a caller");
-    if (std::string_view{head}.substr(0, wire_magic.size()) != wire_magic) return std::nullopt;
-    FrameReader numbers{std::string_view{head}.substr(wire_magic.size())};
-    const std::uint64_t rank = numbers.number(4), size = numbers.number(4);
-    if (size > longest_job || rank >= static_cast<std::uint64_t>(ranks)) return std::nullopt;
-    std::string theirs(size, '\0');
-    receive_all(socket, theirs.data(), size, deadline, "a caller");
-    if (theirs != job || static_cast<int>(rank) <= above) return std::nullopt;
-    return static_cast<int>(rank);
-  } catch (const RunFailure&) {  // a stranger that hangs up
-    return std::nullopt;
+    Address address = parse_address(published, key_of(rank));
+    if (is_loopback(address.host)) address.host = store.server().host;
+    return address;
+  } catch (const InputError& error) {
+    throw RunFailure{Exit::peer_failed, error.what()};
   }
+}
+
+/// What this rank is called at by higher ones, while they are missing.
+class Mesh {
+ public:
+  Mesh(Store& store, std::vector<Socket>& peers) : rank_{store.rank()}, peers_{peers} {
+    const Address own = own_address(store);
+    path_ = own.path;
+    Socket listener = listen_on(own);
+    const Address known =
+        own.path.empty() ? Address{store.local().host, local_address(listener).port} : own;
+    acceptor_.emplace(
+        context_, std::move(listener), Service::wire, store.identity(),
+        [this](const Claims& claims, StreamSocket& socket, const std::string& welcome) {
+          return enter(claims, socket, welcome);
+        });
+    store.set(key_of(rank_), text_of(known));
+  }
+  ~Mesh() {
+    if (!path_.empty()) ::unlink(path_.c_str());
+  }
+  Mesh(const Mesh&) = delete;
+  Mesh& operator=(const Mesh&) = delete;
+
+  std::vector<int> missing() const {
+    std::vector<int> absent;
+    for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
+      if (static_cast<int>(rank) > rank_ && !peers_[rank]) absent.push_back(static_cast<int>(rank));
+    }
+    return absent;
+  }
+  void let_in() { context_.run_one_for(between_looks); }
+
+ private:
+  bool enter(const Claims& claims, StreamSocket& socket, const std::string& welcome) {
+    Socket& peer = peers_[static_cast<std::size_t>(claims.rank)];
+    if (claims.rank <= rank_ || peer) return false;
+    Socket taken{socket.release()};
+    try {  // a new connection has room for it
+      send_all(taken, welcome.data(), welcome.size(), Clock::now(), "");
+      peer = std::move(taken);
+    } catch (const RunFailure&) {  // gone again; it may come back
+    }
+    return true;
+  }
+
+  int rank_;
+  std::vector<Socket>& peers_;
+  std::string path_;
+  boost::asio::io_context context_;
+  std::optional<Acceptor> acceptor_;
+};
+
+Socket call(Store& store, int rank, std::chrono::milliseconds patience, Deadline deadline) {
+  const std::string published = store.get(key_of(rank), patience);
+  Socket socket = connect_to(reachable(published, rank, store), deadline);
+  handshake(socket, Service::wire, store.identity(), {.rank = store.rank()}, deadline,
+            fmt::format("rank {}", rank));
+  return socket;
 }
 
 }  // namespace
 
-void Wire::connect(Store& store, std::string_view job, std::chrono::milliseconds patience) {
-  if (ranks() == 1) return;
+std::vector<Socket> connected_ranks(Store& store, std::chrono::milliseconds patience) {
+  std::vector<Socket> peers(static_cast<std::size_t>(store.ranks()));
+  if (peers.size() == 1) return peers;
   const Deadline deadline = Clock::now() + patience;
-  const std::string host = store.local().host;
-  // Only where all ranks share a machine is its loopback enough.
-  const bool alone = is_loopback(store.server().host);
-  const Socket listener = listen_on({.host = alone ? host : "", .port = 0});
-  store.set(key_of(rank_), text_of({host, local_address(listener).port}));
-
-  for (int lower = 0; lower < rank_; ++lower) {
-    const std::string published = store.get(key_of(lower), patience);
-    Socket socket = connect_to(reachable(parse_address(published, key_of(lower)), store), deadline);
-    FrameWriter numbers;
-    numbers.number(static_cast<std::uint64_t>(rank_), 4).text(job);
-    const std::string hello = std::string{wire_magic} + numbers.framed().substr(4);
-    send_all(socket, hello.data(), hello.size(), deadline, fmt::format("rank {}", lower));
-    peers_[static_cast<std::size_t>(lower)].socket = std::move(socket);
+  Mesh mesh{store, peers};
+  for (int lower = 0; lower < store.rank(); ++lower) {
+    peers[static_cast<std::size_t>(lower)] = call(store, lower, patience, deadline);
   }
-  for (int missing = ranks() - 1 - rank_; missing > 0;) {
-    Socket socket = accept_from(listener, deadline);
-    if (!socket) {
-      std::vector<int> absent;
-      for (const Peer& each : peers_) {
-        if (each.rank > rank_ && !each.socket) absent.push_back(each.rank);
-      }
+  for (std::vector<int> missing = mesh.missing(); !missing.empty(); missing = mesh.missing()) {
+    refuse_if_interrupted();
+    if (Clock::now() >= deadline) {
       throw RunFailure{Exit::peer_failed,
-                       fmt::format("{} did not connect within {} s", text_of_ranks(absent),
+                       fmt::format("{} did not connect within {} s", text_of_ranks(missing),
                                    std::chrono::ceil<std::chrono::seconds>(patience).count())};
     }
-    const auto caller = greeting(socket, job, rank_, ranks());
-    if (!caller || peers_[static_cast<std::size_t>(*caller)].socket) continue;
-    peers_[static_cast<std::size_t>(*caller)].socket = std::move(socket);
-    --missing;
+    mesh.let_in();
   }
+  return peers;
 }
 
 }  // namespace orrery::executor

@@ -46,7 +46,7 @@ std::shared_ptr<InProgress> start_collective(const CollectiveJob& job) {
 }
 
 TcpFabric::TcpFabric(Store& store, const TcpSettings& settings)
-    : wire_{store, settings.job, settings.patience} {}
+    : wire_{store.rank(), connected_ranks(store, settings.patience)} {}
 
 TcpFabric::~TcpFabric() = default;
 

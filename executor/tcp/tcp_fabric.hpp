@@ -1,7 +1,8 @@
 #pragma once
-// A fabric of sockets: needs no library, crosses machines, and says which peer was lost. Progress
-// is made inside its calls only; when nothing can move it sleeps, so ranks may outnumber cores.
-// Every two ranks hold a connection: meant for hundreds of ranks, not for thousands.
+// A fabric of sockets, Unix or TCP: needs no library, crosses machines, and says which peer was
+// lost. Progress is made inside its calls only; when nothing can move it sleeps, so ranks may
+// outnumber cores. Every two ranks hold a connection: meant for hundreds of ranks, not for
+// thousands.
 
 #include <chrono>
 #include <deque>
@@ -17,7 +18,6 @@
 namespace orrery::executor {
 
 struct TcpSettings {
-  std::string job{};                           // what a caller must know to be let in
   std::chrono::milliseconds patience{60'000};  // until all ranks are connected
 };
 

@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
-#include "executor/copy_bytes.hpp"
 #include "executor/errors.hpp"
 #include "sim/errors.hpp"
 
@@ -19,24 +19,21 @@ namespace orrery::executor {
 
 namespace {
 
-constexpr std::size_t read_ahead = 64 << 10;    // bytes: small messages come in one call
 constexpr std::size_t pooled_size = 256 << 10;  // bytes of the blocks that are kept
 constexpr std::size_t most_pooled = 64;
 constexpr std::size_t messages_at_once = 8;
 
 }  // namespace
 
-Wire::Wire(Store& store, std::string_view job, std::chrono::milliseconds patience)
-    : rank_{store.rank()},
-      peers_(static_cast<std::size_t>(store.ranks())),
-      wake_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {
-  for (std::size_t i = 0; i < peers_.size(); ++i) peers_[i].rank = static_cast<int>(i);
-  connect(store, job, patience);
-  for (Peer& each : peers_) {
-    if (!each.socket) continue;
-    make_nonblocking(each.socket);
-    send_immediately(each.socket);
-    each.buffer = std::make_unique<std::byte[]>(read_ahead);
+Wire::Wire(int rank, std::vector<Socket> peers)
+    : rank_{rank}, peers_(peers.size()), wake_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    peers_[i].rank = static_cast<int>(i);
+    if (!peers[i]) continue;
+    make_nonblocking(peers[i]);
+    send_immediately(peers[i].descriptor());
+    peers_[i].socket = std::move(peers[i]);
+    peers_[i].buffer = std::make_unique<std::byte[]>(read_ahead);
   }
 }
 
@@ -61,8 +58,6 @@ void Wire::give_back(Block block) {
 void Wire::require(const Peer& peer) const {
   if (!peer.lost.empty()) throw RunFailure{Exit::peer_failed, peer.lost};
 }
-
-// --- sending
 
 void Wire::send(int peer, Stream stream, const std::byte* data, std::size_t size, Done done) {
   enqueue(peers_.at(static_cast<std::size_t>(peer)),
@@ -124,127 +119,6 @@ void Wire::write(Peer& peer) {
     }
   }
 }
-
-// --- receiving
-
-void Wire::receive(int peer, Stream stream, std::byte* into, std::size_t size, Done done) {
-  post(peers_.at(static_cast<std::size_t>(peer)), stream,
-       {.into = into, .size = size, .done = std::move(done), .taken = {}});
-}
-
-void Wire::take(int peer, Stream stream, std::size_t size, Taken taken) {
-  post(peers_.at(static_cast<std::size_t>(peer)), stream,
-       {.into = nullptr, .size = size, .done = {}, .taken = std::move(taken)});
-}
-
-void Wire::post(Peer& peer, Stream stream, Posted posted) {
-  Line& line = peer.lines[stream];
-  if (line.arrived.empty()) {
-    require(peer);
-    line.posted.push_back(std::move(posted));
-    ++peer.expected;
-    return;
-  }
-  Arrived first = std::move(line.arrived.front());
-  line.arrived.pop_front();
-  if (line.arrived.empty()) peer.lines.erase(stream);
-  complete(posted, std::move(first.block), first.size);
-}
-
-void Wire::complete(Posted& posted, Block block, std::size_t size) {
-  ensure(posted.size == size, "a send meets a receive of another size");
-  if (posted.taken) return posted.taken(std::move(block));
-  if (block.memory && size > 0) copy_bytes(posted.into, block.data(), size);
-  if (block.memory) give_back(std::move(block));
-  if (posted.done) posted.done();
-}
-
-/// Up to `size` bytes, from what was read ahead or from the socket; false when none are there.
-bool Wire::fill(Peer& peer, std::byte* to, std::size_t size, std::size_t& got) {
-  while (got < size) {
-    if (peer.begin < peer.end) {
-      const std::size_t part = std::min(size - got, peer.end - peer.begin);
-      copy_bytes(to + got, peer.buffer.get() + peer.begin, part);
-      peer.begin += part;
-      got += part;
-      continue;
-    }
-    // What is large goes straight to where it belongs.
-    const bool ahead = size - got < read_ahead;
-    std::byte* into = ahead ? peer.buffer.get() : to + got;
-    const ssize_t read =
-        ::recv(peer.socket.descriptor(), into, ahead ? read_ahead : size - got, MSG_DONTWAIT);
-    if (read > 0) {
-      if (ahead) {
-        peer.begin = 0;
-        peer.end = static_cast<std::size_t>(read);
-      } else {
-        got += static_cast<std::size_t>(read);
-      }
-    } else if (read == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
-      peer.lost = read == 0 ? fmt::format("rank {} closed its connection", peer.rank)
-                            : fmt::format("rank {} vanished ({})", peer.rank, std::strerror(errno));
-      peer.socket.close();
-      return false;
-    } else if (errno != EINTR) {
-      return false;
-    }
-  }
-  return true;
-}
-
-/// Reads all there is.
-void Wire::read(Peer& peer) {
-  while (peer.socket) {
-    if (!peer.in_message) {
-      auto* head = reinterpret_cast<std::byte*>(&peer.header);
-      if (!fill(peer, head, sizeof peer.header, peer.got)) break;
-      begin_message(peer);
-    }
-    std::byte* to =
-        peer.bound && peer.target.into != nullptr ? peer.target.into : peer.block.data();
-    if (!fill(peer, to, peer.header.size, peer.got)) break;
-    end_message(peer);
-  }
-}
-
-void Wire::begin_message(Peer& peer) {
-  peer.in_message = true;
-  peer.got = 0;
-  const auto line = peer.lines.find(peer.header.stream);
-  peer.bound = line != peer.lines.end() && !line->second.posted.empty();
-  if (peer.bound) {
-    peer.target = std::move(line->second.posted.front());
-    line->second.posted.pop_front();
-    ensure(peer.target.size == peer.header.size, "a send meets a receive of another size");
-    if (line->second.posted.empty()) peer.lines.erase(line);
-  }
-  if (!peer.bound || peer.target.into == nullptr) peer.block = block(peer.header.size);
-}
-
-void Wire::end_message(Peer& peer) {
-  peer.in_message = false;
-  peer.got = 0;
-  Block arrived = std::move(peer.block);
-  peer.block = {};
-  if (peer.bound) {
-    --peer.expected;
-    Posted target = std::move(peer.target);
-    return complete(target, std::move(arrived), peer.header.size);
-  }
-  Line& line = peer.lines[peer.header.stream];
-  if (line.posted.empty()) {
-    line.arrived.push_back({std::move(arrived), peer.header.size});
-    return;
-  }
-  Posted target = std::move(line.posted.front());
-  line.posted.pop_front();
-  if (line.posted.empty()) peer.lines.erase(peer.header.stream);
-  --peer.expected;
-  complete(target, std::move(arrived), peer.header.size);
-}
-
-// --- progress
 
 void Wire::progress(std::chrono::milliseconds patience) {
   refuse_if_aborted();

@@ -1,8 +1,13 @@
 #pragma once
-// Messages between every two ranks of a run, over one TCP connection each. A message belongs to a
+// Messages between every two ranks of a run, over one connection each: a Unix socket where they
+// share a host, else TCP. A message belongs to a
 // stream of its sender; the k-th message of a stream meets the receiver's k-th receive on it,
 // whichever comes first: what nobody waits for yet is kept. One thread calls; `abort` may come from
 // another. Nothing moves but inside `send` and `progress`.
+//
+// A peer has shown that it belongs to the run (launch/handshake.hpp). Still, what it sends is not
+// believed: a message of another size than is waited for, or one that no memory is found for, ends
+// the connection.
 //
 // A peer may close its connection when all it owes has been sent: only who still waits for it, or
 // has something for it, fails.
@@ -36,14 +41,15 @@ struct Block {
   std::byte* data() const { return memory.get(); }
 };
 
+inline constexpr std::size_t read_ahead = 64 << 10;  // bytes: small messages come in one call
+
 class Wire {
  public:
   using Done = std::function<void()>;
   using Taken = std::function<void(Block)>;
 
-  /// Connects to all other ranks, whose addresses it finds in the store.
-  /// Errors  RunFailure{peer_failed}: `ranks 2 3 did not connect within 30 s`
-  Wire(Store& store, std::string_view job, std::chrono::milliseconds patience);
+  /// peers  connections by rank; one's own is empty
+  Wire(int rank, std::vector<Socket> peers);
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
 
@@ -54,7 +60,7 @@ class Wire {
   void send(int peer, Stream stream, const std::byte* data, std::size_t size, Done done);
   /// The wire keeps the block and gives it back to the pool.
   void send(int peer, Stream stream, Block block, std::size_t size, Done done);
-  /// Errors  the message has another size: ContractError
+  /// Errors  the message has another size: RunFailure{peer_failed}, here or in `progress`
   void receive(int peer, Stream stream, std::byte* into, std::size_t size, Done done);
   /// Hands over the message as it lies.
   void take(int peer, Stream stream, std::size_t size, Taken taken);
@@ -111,7 +117,6 @@ class Wire {
     Block block;    // where there is no `into`
   };
 
-  void connect(Store& store, std::string_view job, std::chrono::milliseconds patience);
   void post(Peer& peer, Stream stream, Posted posted);
   void enqueue(Peer& peer, Outgoing message);
   void write(Peer& peer);
@@ -119,7 +124,9 @@ class Wire {
   bool fill(Peer& peer, std::byte* to, std::size_t size, std::size_t& got);
   void begin_message(Peer& peer);
   void end_message(Peer& peer);
-  void complete(Posted& posted, Block block, std::size_t size);
+  void complete(const Peer& peer, Posted& posted, Block block, std::size_t size);
+  Block block_for(const Peer& peer, std::uint64_t size);
+  bool fill_block(Peer& peer);
   void require(const Peer& peer) const;
 
   int rank_;
@@ -132,5 +139,10 @@ class Wire {
   std::mutex why_lock_;
   std::string why_;
 };
+
+/// Connects every two ranks: one calls all lower ranks, whose addresses it finds in the store, and
+/// is called by all higher ones. By rank; one's own is empty.
+/// Errors  RunFailure{peer_failed}: `ranks 2 3 did not connect within 30 s`
+std::vector<Socket> connected_ranks(Store& store, std::chrono::milliseconds patience);
 
 }  // namespace orrery::executor

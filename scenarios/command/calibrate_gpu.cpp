@@ -7,6 +7,7 @@
 
 #include "calibrate/gpu/gpu_campaign.hpp"
 #include "executor/errors.hpp"
+#include "executor/launch/private_folder.hpp"
 #include "executor/launch/store.hpp"
 #include "hardware/catalogue.hpp"
 #include "hardware/recognise.hpp"
@@ -52,7 +53,7 @@ class Meeting {
  public:
   explicit Meeting(int ranks)
       : identity_{.job = fmt::format("calibrate-{}", ::getpid()), .ranks = ranks},
-        server_{executor::Address{.host = "127.0.0.1", .port = 0}, identity_},
+        server_{executor::unused_socket(), identity_},
         stores_(static_cast<std::size_t>(ranks)) {}
 
   calibrate::GpuRank join(const executor::CudaModule& module, int rank, int ranks) {

@@ -6,6 +6,7 @@
 #include <exception>
 #include <thread>
 
+#include "executor/launch/private_folder.hpp"
 #include "executor/launch/store.hpp"
 #include "executor/tcp/tcp_fabric.hpp"
 #include "executor/thread_fabric.hpp"
@@ -28,8 +29,8 @@ struct CalibrationWorlds::World {
   std::unique_ptr<executor::Fabric> connect(int rank, const executor::StoreIdentity& identity) {
     auto& store = stores[static_cast<std::size_t>(rank)];
     store = std::make_unique<executor::Store>(server->address(), identity, rank, patience);
-    return std::make_unique<executor::TcpFabric>(
-        *store, executor::TcpSettings{.job = identity.job, .patience = patience});
+    return std::make_unique<executor::TcpFabric>(*store,
+                                                 executor::TcpSettings{.patience = patience});
   }
 };
 
@@ -54,8 +55,7 @@ std::vector<std::unique_ptr<executor::Fabric>> CalibrationWorlds::make(int ranks
   }
   const executor::StoreIdentity identity{.job = fmt::format("calibrate-{}", ::getpid()),
                                          .ranks = ranks};
-  world.server = std::make_unique<executor::StoreServer>(
-      executor::Address{.host = "127.0.0.1", .port = 0}, identity);
+  world.server = std::make_unique<executor::StoreServer>(executor::unused_socket(), identity);
   world.stores.resize(fabrics.size());
   std::vector<std::exception_ptr> failures(fabrics.size());
   std::vector<std::thread> threads;

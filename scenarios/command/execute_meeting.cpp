@@ -6,11 +6,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <numeric>
 #include <utility>
 
 #include "executor/launch/mpi_module.hpp"
+#include "executor/launch/rendezvous.hpp"
 #include "executor/launch/spawn.hpp"
 #include "executor/staged_fabric.hpp"
 #include "executor/tcp/tcp_fabric.hpp"
@@ -29,7 +29,7 @@ namespace {
 constexpr std::chrono::seconds to_meet{120};        // ranks of a large job start minutes apart
 constexpr std::chrono::minutes to_write{30};        // a checkpoint, on the slowest rank
 constexpr std::chrono::milliseconds to_hear{2500};  // why the run ends
-constexpr std::size_t address_size = 512;           // bytes of the message that tells it
+constexpr std::size_t place_size = 512;             // bytes of the message that says where
 
 FabricKind kind_of(const ExecuteOptions& options, const executor::Placement& placed) {
   if (options.fabric && options.fabric != FabricKind::nccl) return *options.fabric;
@@ -59,14 +59,15 @@ Meeting::Meeting(const ExecuteOptions& options, const executor::Placement& place
       kind_{kind_of(options, placed)},
       asked_{options.fabric},
       identity_{.job = placed.job, .ranks = placed.ranks} {
-  if (kind_ == FabricKind::mpi) fabric_ = executor::mpi_fabric();
+  placed_.mpi = kind_ == FabricKind::mpi;
+  if (placed_.mpi) fabric_ = executor::mpi_fabric();
   open_store(threads);
   start_watchdog(options);
   if (threads) {
     fabric_ = threads->world->fabric(placed_.rank);
   } else if (kind_ == FabricKind::tcp) {
-    fabric_ = std::make_unique<executor::TcpFabric>(
-        *store_, executor::TcpSettings{.job = placed_.job, .patience = to_meet});
+    fabric_ =
+        std::make_unique<executor::TcpFabric>(*store_, executor::TcpSettings{.patience = to_meet});
   }
   live_with({fabric_.get()});
   std::vector<int> all(static_cast<std::size_t>(placed_.ranks));
@@ -122,64 +123,52 @@ void Meeting::connect(const Equipment& equipment) {
 }
 
 void Meeting::open_store(const std::optional<Threads>& threads) {
-  Address address = threads ? threads->store : store_address();
-  store_ = std::make_unique<executor::Store>(address, identity_, placed_.rank, to_meet);
+  executor::Rendezvous place;
+  if (threads) {
+    place.address = threads->store;
+  } else {
+    const auto known = executor::rendezvous_of(placed_, executor::environment());
+    place = known ? *known : rendezvous_by_mpi();
+  }
+  identity_.secret = place.secret;
+  if (placed_.rank == 0 && !threads) serve(place);
+  store_ = std::make_unique<executor::Store>(place.address, identity_, placed_.rank, to_meet);
+  const bool named = place.address.path.empty() && !executor::is_loopback(place.address.host);
+  if (server_ && named && place.address.host != "0.0.0.0" && place.address.host != "::" &&
+      executor::is_loopback(store_->local().host)) {
+    fmt::print(stderr, "{} is {} on this machine: ranks of other machines cannot reach it\n",
+               place.address.host, store_->local().host);
+  }
 }
 
-/// Where the store is; rank 0 opens it.
-Address Meeting::store_address() {
-  const bool first = placed_.rank == 0;
-  if (placed_.rendezvous) {
-    const Address& where = *placed_.rendezvous;
-    if (first) {
-      server_ = std::make_unique<executor::StoreServer>(Address{"", where.port}, identity_);
-    }
-    return where;
-  }
-  if (const char* path = std::getenv("ORRERY_STORE");
-      path && placed_.launcher == Launcher::orrery) {
-    return address_by_file(path);
-  }
-  if (placed_.ranks == 1) {
-    server_ = std::make_unique<executor::StoreServer>(Address{"127.0.0.1", 0}, identity_);
-    return server_->address();
-  }
-  if (kind_ == FabricKind::mpi) return address_by_mpi();
-  if (placed_.local_ranks.value_or(0) != placed_.ranks) {
-    throw InputError{"--address", "missing: ranks on several machines need HOST:PORT of rank 0"};
-  }
-  // Ranks of one machine have one parent, so another run of the same job id has another file.
-  const auto folder = std::filesystem::temp_directory_path();
-  return address_by_file(
-      (folder / fmt::format("orrery-{}-{}-{}", getuid(), placed_.job, getppid())).string());
+void Meeting::serve(executor::Rendezvous& place) {
+  if (!server_) server_ = std::make_unique<executor::StoreServer>(place.address, identity_);
+  if (place.open()) fmt::print(stderr, "{}\n", warning_of(place));
 }
 
-Address Meeting::address_by_file(const std::string& path) {
-  if (placed_.rank != 0) return executor::published_address(path, to_meet);
-  server_ = std::make_unique<executor::StoreServer>(Address{"127.0.0.1", 0}, identity_);
-  executor::publish_address(path, server_->address());
-  return server_->address();
-}
-
-Address Meeting::address_by_mpi() {
+/// Rank 0 broadcasts where it listens, and a secret of this run.
+executor::Rendezvous Meeting::rendezvous_by_mpi() {
   std::vector<int> all(static_cast<std::size_t>(placed_.ranks));
   std::iota(all.begin(), all.end(), 0);
-  std::vector<std::byte> message(address_size);
+  std::vector<char> message(place_size);
   if (placed_.rank == 0) {
-    server_ = std::make_unique<executor::StoreServer>(Address{"", 0}, identity_);
-    char host[256] = "localhost";
-    const bool alone = placed_.local_ranks == placed_.ranks;
-    if (!alone) ::gethostname(host, sizeof host - 1);
-    const std::string text = text_of(Address{host, server_->address().port});
-    std::memcpy(message.data(), text.data(), std::min(text.size(), address_size - 1));
+    identity_.secret = executor::random_secret();
+    const Address asked = placed_.rendezvous.value_or(Address{});  // or every interface
+    server_ = std::make_unique<executor::StoreServer>(asked, identity_);
+    char host[256] = "";
+    ::gethostname(host, sizeof host - 1);
+    const Address reached = placed_.rendezvous.value_or(Address{host, server_->address().port});
+    const executor::Rendezvous own{reached, identity_.secret};
+    text_of(own).copy(message.data(), message.size() - 1);
   }
+  auto* at = reinterpret_cast<std::byte*>(message.data());
   fabric_->wait(fabric_->start({.kind = models::Collective::broadcast,
                                 .group = fabric_->make_group(all),
-                                .send = message.data(),
-                                .receive = message.data(),
+                                .send = at,
+                                .receive = at,
                                 .count = static_cast<std::int64_t>(message.size()),
                                 .element = executor::Element::byte}));
-  return executor::parse_address(reinterpret_cast<const char*>(message.data()), "rank 0");
+  return executor::parse_rendezvous(message.data());
 }
 
 void Meeting::start_watchdog(const ExecuteOptions& options) {

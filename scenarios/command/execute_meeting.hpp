@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "executor/fabric.hpp"
+#include "executor/launch/rendezvous.hpp"
 #include "executor/launch/store.hpp"
 #include "executor/launch/watchdog.hpp"
 #include "executor/runner.hpp"
@@ -58,9 +59,8 @@ class Meeting {
   std::string without_nccl(const Equipment& equipment);
   void live_with(std::vector<executor::Fabric*> fabrics);
   void open_store(const std::optional<Threads>& threads);
-  executor::Address store_address();
-  executor::Address address_by_mpi();
-  executor::Address address_by_file(const std::string& path);
+  void serve(executor::Rendezvous& place);
+  executor::Rendezvous rendezvous_by_mpi();
   void start_watchdog(const ExecuteOptions& options);
 
   executor::Placement placed_;

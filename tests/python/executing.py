@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -131,3 +132,9 @@ class Running:
         for pid in self.pids:
             assert not Path(f"/proc/{pid}").exists()
         return self.process.returncode, "".join(self.told) + error, seconds
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]

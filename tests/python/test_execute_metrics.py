@@ -10,7 +10,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from executing import INTERRUPTED, Running, line, needs_execute, outcome, write_model
+from executing import INTERRUPTED, Running, free_port, line, needs_execute, outcome, write_model
 
 pytestmark = needs_execute
 
@@ -18,14 +18,6 @@ pytestmark = needs_execute
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     return write_model(tmp_path / "tiny.json")
-
-
-def free_port() -> int:
-    import socket
-
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def page_at(host: str, port: int) -> str:

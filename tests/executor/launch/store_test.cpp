@@ -1,18 +1,11 @@
 #include "executor/launch/store.hpp"
 
-#include <poll.h>
-#include <sys/socket.h>
-
 #include <atomic>
 #include <catch2/catch.hpp>
-#include <filesystem>
-#include <functional>
 #include <thread>
 #include <vector>
 
-#include "executor/errors.hpp"
-#include "executor/launch/frame.hpp"
-#include "sim/errors.hpp"
+#include "tests/executor/launch/failure.hpp"
 
 namespace orrery::executor {
 
@@ -23,16 +16,8 @@ using namespace std::chrono_literals;
 const Address any_port{.host = "127.0.0.1", .port = 0};
 
 Store join(const StoreServer& server, int rank, int ranks, const LastWill& will = {}) {
-  return Store{server.address(), {.job = "test", .ranks = ranks}, rank, 5s, will};
-}
-
-std::string failure(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const RunFailure& error) {
-    return error.what();
-  }
-  return "";
+  return Store{
+      server.address(), {.job = "test", .ranks = ranks}, Claims{rank, Role::rank, will}, 5s};
 }
 
 }  // namespace
@@ -98,25 +83,6 @@ TEST_CASE("Who is missing when time is up is said by name") {
   CHECK(failure([&] { zero.get("nothing", 20ms); }) == "nobody set 'nothing' within 1 s");
 }
 
-TEST_CASE("Another job, another world and a stranger are refused with the reason") {
-  const StoreServer server{any_port, {.job = "test", .ranks = 2}};
-  const std::string store = "rank 0's store at " + text_of(server.address());
-  CHECK(failure([&] { Store(server.address(), {.job = "b", .ranks = 2}, 1, 1s); }) ==
-        store + " refuses: this is job 'test', not 'b'");
-  CHECK(failure([&] { Store(server.address(), {.job = "test", .ranks = 3}, 1, 1s); }) ==
-        store + " refuses: there are 2 ranks here, not 3");
-  // A browser that takes the port for its own: its first 4 bytes are no length of a frame.
-  const Socket stranger = connect_to(server.address(), Clock::now() + 1s);
-  send_all(stranger, "GET / HTTP/1.1\r\n\r\n", 18, Clock::now() + 1s, "server");
-  char answer[256] = "";
-  ::pollfd ready{stranger.descriptor(), POLLIN, 0};
-  REQUIRE(::poll(&ready, 1, 2000) == 1);
-  const auto size = ::recv(stranger.descriptor(), answer, sizeof answer, 0);
-  REQUIRE(size > 9);
-  CHECK(std::string(answer + 9, static_cast<std::size_t>(size) - 9) ==
-        "the frame is larger than 64 MiB");
-}
-
 TEST_CASE("A rank that dies without goodbye leaves its will, one that leaves does not") {
   const StoreServer server{any_port, {.job = "test", .ranks = 3}};
   Store zero = join(server, 0, 3);
@@ -158,17 +124,6 @@ TEST_CASE("A port that is taken is said, not shared") {
   const StoreServer server{any_port, {.job = "test", .ranks = 1}};
   CHECK(failure([&] { StoreServer(server.address(), {.job = "other", .ranks = 1}); }) ==
         "cannot listen on " + text_of(server.address()) + ": Address already in use");
-}
-
-TEST_CASE("The address travels in a file, and the wait for it ends") {
-  std::string folder = (std::filesystem::temp_directory_path() / "orrery-XXXXXX").string();
-  REQUIRE(mkdtemp(folder.data()) != nullptr);
-  const std::string path = folder + "/store";
-  CHECK(failure([&] { published_address(path, 20ms); }) ==
-        "no rank 0 within 1 s: " + path + " is not there");
-  publish_address(path, {"::1", 4000});
-  CHECK(published_address(path, 1s) == Address{"::1", 4000});
-  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("Nobody at an address is said with the reason") {

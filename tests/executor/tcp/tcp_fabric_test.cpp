@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "executor/errors.hpp"
+#include "executor/launch/private_folder.hpp"
 #include "executor/thread_fabric.hpp"
 #include "tests/executor/tcp/conformance.hpp"
 
@@ -17,15 +18,16 @@ using namespace std::chrono_literals;
 
 /// Runs `body` on ranks that are threads of this process and speak TCP; what they throw, by rank.
 std::vector<std::string> on_tcp_ranks(int ranks,
-                                      const std::function<void(TcpFabric&, Store&)>& body) {
-  const StoreServer server{{"127.0.0.1", 0}, {.job = "test", .ranks = ranks}};
+                                      const std::function<void(TcpFabric&, Store&)>& body,
+                                      const Address& where = {"127.0.0.1", 0}) {
+  const StoreServer server{where, {.job = "test", .ranks = ranks}};
   std::vector<std::string> failures(static_cast<std::size_t>(ranks));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       try {
         Store store{server.address(), {.job = "test", .ranks = ranks}, rank, 10s};
-        TcpFabric fabric{store, {.job = "test", .patience = 10s}};
+        TcpFabric fabric{store, {.patience = 10s}};
         body(fabric, store);
       } catch (const std::exception& error) {
         failures[static_cast<std::size_t>(rank)] = error.what();
@@ -54,13 +56,17 @@ GroupId world_of(Fabric& fabric) {
 
 TEST_CASE("Sockets keep a fabric's contract, whatever the number of ranks") {
   const int ranks = GENERATE(1, 2, 3, 4);
+  const Address where = GENERATE(Address{"127.0.0.1", 0}, unused_socket());
   std::mutex lock;
   std::vector<std::string> wrong;
-  const auto failures = on_tcp_ranks(ranks, [&](TcpFabric& fabric, Store&) {
-    const auto mine = broken_promises(fabric);
-    const std::lock_guard guard{lock};
-    wrong.insert(wrong.end(), mine.begin(), mine.end());
-  });
+  const auto failures = on_tcp_ranks(
+      ranks,
+      [&](TcpFabric& fabric, Store&) {
+        const auto mine = broken_promises(fabric);
+        const std::lock_guard guard{lock};
+        wrong.insert(wrong.end(), mine.begin(), mine.end());
+      },
+      where);
   CHECK(wrong == std::vector<std::string>{});
   CHECK(failures == std::vector<std::string>(static_cast<std::size_t>(ranks)));
 }
@@ -167,14 +173,14 @@ TEST_CASE("Ranks that never come are named") {
   std::thread other{[&] {
     try {
       Store store{server.address(), {.job = "test", .ranks = 4}, 1, 1s};
-      const TcpFabric fabric{store, {.job = "test", .patience = 500ms}};
+      const TcpFabric fabric{store, {.patience = 500ms}};
     } catch (const RunFailure& failure) {
       one = failure.what();
     }
   }};
   try {
     Store store{server.address(), {.job = "test", .ranks = 4}, 0, 1s};
-    const TcpFabric fabric{store, {.job = "test", .patience = 500ms}};
+    const TcpFabric fabric{store, {.patience = 500ms}};
   } catch (const RunFailure& failure) {
     zero = failure.what();
   }
@@ -190,12 +196,12 @@ TEST_CASE("A stranger at the door of the mesh is passed over") {
     const Address door = parse_address(store.get("tcp/0", 5s), "tcp/0");
     const Socket stranger = connect_to(door, Clock::now() + 1s);
     send_all(stranger, "GET / HTTP/1.1\r\n\r\n", 18, Clock::now() + 1s, "rank 0");
-    TcpFabric fabric{store, {.job = "test", .patience = 5s}};
+    TcpFabric fabric{store, {.patience = 5s}};
     std::vector<float> buffer{2};
     fabric.wait(all_reduce(fabric, world_of(fabric), buffer));
   }};
   Store store{server.address(), {.job = "test", .ranks = 2}, 0, 5s};
-  TcpFabric fabric{store, {.job = "test", .patience = 5s}};
+  TcpFabric fabric{store, {.patience = 5s}};
   std::vector<float> buffer{1};
   fabric.wait(all_reduce(fabric, world_of(fabric), buffer));
   one.join();

@@ -1,0 +1,87 @@
+#pragma once
+// The first bytes of every connection between ranks: the two ends show each other that they belong
+// to one run. Until then a caller is not authenticated: it is read in pieces of known size, at most
+// 4 KiB, and everything that is not as it should be has the same answer.
+//
+//   caller  magic of store or wire (8), version (4), a nonce (32)
+//   called  a nonce (32)
+//   caller  length (4) and claims: ranks, rank, role, job, will; proof (32) of both nonces and them
+//   called  proof (32) of both nonces and the claims; or the refusal, 32 bytes of zero
+//
+// Left out: what comes afterwards is neither encrypted nor signed (executor/SECURITY.md).
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "executor/launch/secret.hpp"
+#include "executor/launch/socket.hpp"
+
+namespace orrery::executor {
+
+/// What the ranks of a run must agree on.
+struct StoreIdentity {
+  std::string job{};
+  int ranks = 1;
+  std::optional<Secret> secret{};  // nothing: who reaches the socket is accepted
+};
+
+/// A key and a value that the store writes, if the key is not there yet, when this client's
+/// connection ends without `leave`: how a rank that is killed still tells its peers.
+struct LastWill {
+  std::string key{}, value{};
+};
+
+/// Who speaks for a rank. Each has at most one connection to the store.
+enum class Role : std::uint8_t { rank, watchdog };
+
+struct Claims {
+  int rank = 0;
+  Role role = Role::rank;
+  LastWill will{};
+};
+
+/// What listens at the socket.
+enum class Service : std::uint8_t { store, wire };
+
+/// The side that is called, as a state machine without its socket.
+class HandshakeServer {
+ public:
+  enum class Result : std::uint8_t { more, refused, accepted };
+
+  HandshakeServer(Service service, const StoreIdentity& identity, const Nonce& nonce);
+  /// How many bytes are to be read next; no more than 4 KiB all together.
+  std::size_t wanted() const { return wanted_; }
+  /// Takes exactly those.
+  Result receive(std::string_view bytes);
+  /// What is to be sent now; empty: nothing.
+  const std::string& answer() const { return answer_; }
+  /// Once accepted.
+  const Claims& claims() const { return claims_; }
+
+  static std::string refusal();
+
+ private:
+  Result receive_hello(std::string_view bytes);
+  Result receive_claims(std::string_view bytes);
+  Result refuse();
+  bool read_claims(std::string_view bytes);
+
+  enum class Step : std::uint8_t { hello, size, claims };
+
+  Service service_;
+  StoreIdentity identity_;
+  std::string nonces_;
+  Step step_ = Step::hello;
+  std::size_t wanted_;
+  std::string answer_;
+  Claims claims_;
+};
+
+/// The side that calls.
+/// Errors  RunFailure{peer_failed}: `PEER refuses this rank: ...`, or it does not know the secret
+void handshake(const Socket& socket, Service service, const StoreIdentity& identity,
+               const Claims& claims, Deadline deadline, const std::string& peer);
+
+}  // namespace orrery::executor

@@ -1,0 +1,71 @@
+#pragma once
+// What the store keeps and how it answers, without sockets: frames in, frames out. Whoever asks has
+// shown that it belongs to the run; what it sends may still be anything.
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "executor/launch/frame.hpp"
+#include "executor/launch/handshake.hpp"
+
+namespace orrery::executor {
+
+inline constexpr std::size_t store_frame_limit = std::size_t{64} << 20;  // bytes, so of a value
+inline constexpr std::size_t store_key_limit = 256;                      // bytes
+
+/// Who asks: a rank, or its watchdog.
+struct ClientId {
+  int rank = 0;
+  Role role = Role::rank;
+  friend auto operator<=>(const ClientId&, const ClientId&) = default;
+};
+
+class StoreTable {
+ public:
+  /// Is called with each answer, one to each request.
+  using Answer = std::function<void(ClientId id, std::string frame)>;
+  StoreTable(int ranks, Answer answer);
+
+  /// False: that id is connected already.
+  bool join(ClientId id, const LastWill& will);
+  /// The connection has ended: what was willed is written.
+  void lose(ClientId id);
+
+  /// `waits`: the answer comes later, by another's request or by `give_up`. `refused`: this is no
+  /// request; whoever sent it is to be lost.
+  enum class Served : std::uint8_t { answered, waits, refused };
+  Served serve(ClientId id, std::string_view frame);
+  /// For how long a id that waits is willing to; nothing: it does not wait.
+  std::optional<std::chrono::milliseconds> patience(ClientId id) const;
+  void give_up(ClientId id);
+
+ private:
+  struct Client {
+    LastWill will;
+    std::optional<StoreVerb> waits;  // get or barrier
+    std::string key;
+    std::chrono::milliseconds patience{};
+  };
+
+  Served look_up(ClientId id, Client& client, StoreVerb verb);
+  Served write(ClientId id, const Client& client, StoreVerb verb, const std::string& value);
+  Served arrive(ClientId id, Client& client);
+  bool set(const std::string& key, const std::string& value);
+  std::vector<int> without(const std::set<int>& there) const;
+  std::string why_given_up(const Client& client);
+  Served answer(ClientId id, StoreAnswer status, std::string_view text);
+
+  int ranks_;
+  Answer answer_;
+  std::map<ClientId, Client> clients_;
+  std::map<std::string, std::string> values_;
+  std::map<std::string, std::set<int>> barriers_;
+  std::set<int> joined_;
+};
+
+}  // namespace orrery::executor
