@@ -8,10 +8,12 @@
 #include <thread>
 
 #include "executor/checkpoint/checkpoint.hpp"
+#include "executor/launch/private_folder.hpp"
 #include "executor/launch/process_name.hpp"
 #include "executor/launch/spawn.hpp"
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/execute_meeting.hpp"
+#include "scenarios/command/execute_result.hpp"
 #include "scenarios/command/execute_trace.hpp"
 #include "scenarios/command/metrics.hpp"
 #include "scenarios/result.hpp"
@@ -137,12 +139,10 @@ class RankRun {
 
   /// Everybody's measurements at rank 0, which prints them.
   void report() {
-    Json mine{{"seconds", Json::array()},
-              {"peak", runner_.memory().peak.count()},
-              {"resident", runner_.memory().resident.count()}};
-    for (const MeasuredStep& each : steps_) mine["seconds"].push_back(each.seconds);
+    RankResult mine{.peak = runner_.memory().peak, .resident = runner_.memory().resident};
+    for (const MeasuredStep& each : steps_) mine.seconds.push_back(each.seconds);
     executor::Store& store = meeting_.store();
-    store.set(key("result", rank_), mine.dump());
+    store.set(key("result", rank_), packed(mine));
     if (options_.traces()) {
       store.set(key("trace", rank_), packed(runner_.trace(), begun_ + store.clock_offset()));
     }
@@ -180,7 +180,7 @@ class RankRun {
       const auto found = checkpoints().newest();
       store.set("resume", std::to_string(found ? found->steps : 0));
     }
-    first_ = std::stoll(store.get("resume", for_results));
+    first_ = store.get_number("resume", for_results);
     if (first_ == 0) return;
     checkpoints().restore(state_of(runner_), first_);
     runner_.finish_loading(first_);
@@ -208,12 +208,12 @@ class RankRun {
                   .graphs = runner_.graphs()};
     std::vector<std::string> traces;
     for (int rank = 0; rank < all.ranks; ++rank) {
-      const Json theirs = Json::parse(meeting_.store().get(key("result", rank), for_results));
-      all.peak = std::max(all.peak, Bytes{theirs.at("peak").get<std::int64_t>()});
-      all.resident = std::max(all.resident, Bytes{theirs.at("resident").get<std::int64_t>()});
+      const RankResult theirs = parse_result(meeting_.store().get(key("result", rank), for_results),
+                                             rank, all.steps.size());
+      all.peak = std::max(all.peak, theirs.peak);
+      all.resident = std::max(all.resident, theirs.resident);
       for (std::size_t i = 0; i < all.steps.size(); ++i) {
-        all.steps[i].seconds =
-            std::max(all.steps[i].seconds, theirs.at("seconds").at(i).get<double>());
+        all.steps[i].seconds = std::max(all.steps[i].seconds, theirs.seconds[i]);
       }
       if (options_.traces())
         traces.push_back(meeting_.store().get(key("trace", rank), for_results));
@@ -273,7 +273,7 @@ int run_rank(const models::Question& question, const ExecuteOptions& options,
 int run_threads(const models::Question& question, const ExecuteOptions& options, int ranks) {
   constexpr std::chrono::hours forever{24 * 365};  // the watchdog sees to it
   executor::ThreadWorld world{ranks, forever};
-  const executor::StoreServer server{{"127.0.0.1", 0}, {.job = "threads", .ranks = ranks}};
+  const executor::StoreServer server{executor::unused_socket(), {.job = "threads", .ranks = ranks}};
   std::vector<int> codes(static_cast<std::size_t>(ranks), exit_our_fault);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {

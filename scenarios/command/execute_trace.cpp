@@ -1,8 +1,13 @@
 #include "scenarios/command/execute_trace.hpp"
 
-#include <algorithm>
-#include <limits>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <optional>
+
+#include "executor/errors.hpp"
 #include "executor/launch/frame.hpp"
 
 namespace orrery::scenarios {
@@ -21,29 +26,62 @@ std::int64_t signed_number(FrameReader& reader) {
 }
 
 constexpr std::int64_t picoseconds_per_nanosecond = 1000;
+constexpr std::int64_t longest = std::int64_t{1}
+                                 << 50;  // nanoseconds: 13 days, so no sum overflows
+
+/// When a rank began, on rank 0's clock.
+std::int64_t begin_of(FrameReader& reader) {
+  return signed_number(reader);
+}
+
+[[noreturn]] void unreadable(std::size_t rank) {
+  throw executor::RunFailure{executor::Exit::peer_failed,
+                             fmt::format("rank {} sent a trace that cannot be read", rank)};
+}
+
+/// A time of at most `longest`, else the reader's bytes are no trace.
+std::optional<Time> time_of(FrameReader& reader) {
+  const std::int64_t picoseconds = signed_number(reader);
+  if (std::abs(picoseconds / picoseconds_per_nanosecond) > longest) return std::nullopt;
+  return Time{picoseconds};
+}
+
+bool unpack_record(FrameReader& reader, const std::vector<Track>& tracks, Time shift,
+                   Trace& merged) {
+  const std::uint64_t track = reader.number(4);
+  const auto start = time_of(reader), duration = time_of(reader);
+  TraceRecord record;
+  record.name = reader.text();
+  record.id = reader.text();
+  record.kind = reader.text();
+  record.flops = Flops{signed_number(reader)};
+  record.bytes = Bytes{signed_number(reader)};
+  if (!reader.whole() || track >= tracks.size() || !start || !duration) return false;
+  record.track = tracks[track];
+  record.start = *start + shift;
+  record.duration = *duration;
+  merged.add(std::move(record));
+  return true;
+}
 
 /// Adds one rank's records, moved to the common time.
-void unpack(const std::string& bytes, std::int64_t first_nanosecond, Trace& merged) {
+void unpack(const std::string& bytes, std::size_t rank, std::int64_t first_nanosecond,
+            Trace& merged) {
   FrameReader reader{bytes};
-  const Time shift{(signed_number(reader) - first_nanosecond) * picoseconds_per_nanosecond};
-  std::vector<Track> tracks(reader.number(4));
-  for (Track& each : tracks) {
-    const std::string process = reader.text();
-    each = merged.add_track(process, reader.text());
+  const std::int64_t late = begin_of(reader) - first_nanosecond;
+  if (late > longest) unreadable(rank);
+  std::vector<Track> tracks;
+  for (std::uint64_t left = reader.number(4); left > 0; --left) {
+    const std::string process = reader.text(), name = reader.text();
+    if (!reader.whole()) unreadable(rank);
+    tracks.push_back(merged.add_track(process, name));
   }
-  const std::uint64_t records = reader.number(8);
-  for (std::uint64_t i = 0; i < records; ++i) {
-    TraceRecord record;
-    record.track = tracks.at(reader.number(4));
-    record.start = Time{signed_number(reader)} + shift;
-    record.duration = Time{signed_number(reader)};
-    record.name = reader.text();
-    record.id = reader.text();
-    record.kind = reader.text();
-    record.flops = Flops{signed_number(reader)};
-    record.bytes = Bytes{signed_number(reader)};
-    merged.add(std::move(record));
+  for (std::uint64_t left = reader.number(8); left > 0; --left) {
+    if (!unpack_record(reader, tracks, Time{late * picoseconds_per_nanosecond}, merged)) {
+      unreadable(rank);
+    }
   }
+  if (!reader.at_end()) unreadable(rank);
 }
 
 }  // namespace
@@ -71,12 +109,14 @@ std::string packed(const Trace& trace, executor::Deadline begun) {
 
 Trace merged(const std::vector<std::string>& traces) {
   std::int64_t first = std::numeric_limits<std::int64_t>::max();
-  for (const std::string& each : traces) {
-    FrameReader reader{each};
-    first = std::min(first, signed_number(reader));
+  for (std::size_t rank = 0; rank < traces.size(); ++rank) {
+    FrameReader reader{traces[rank]};
+    const std::int64_t begin = begin_of(reader);
+    if (begin < 0) unreadable(rank);
+    first = std::min(first, begin);
   }
   Trace all;
-  for (const std::string& each : traces) unpack(each, first, all);
+  for (std::size_t rank = 0; rank < traces.size(); ++rank) unpack(traces[rank], rank, first, all);
   return all;
 }
 

@@ -1,0 +1,30 @@
+#include "scenarios/command/execute_result.hpp"
+
+#include <fmt/format.h>
+
+#include "executor/errors.hpp"
+#include "sim/input/document.hpp"
+
+namespace orrery::scenarios {
+
+std::string packed(const RankResult& result) {
+  return Json{{"seconds", result.seconds},
+              {"peak", result.peak.count()},
+              {"resident", result.resident.count()}}
+      .dump();
+}
+
+RankResult parse_result(const std::string& text, int rank, std::size_t steps) {
+  try {
+    const Json json = Json::parse(text);
+    RankResult result{.peak = Bytes{json.at("peak").get<std::int64_t>()},
+                      .resident = Bytes{json.at("resident").get<std::int64_t>()},
+                      .seconds = json.at("seconds").get<std::vector<double>>()};
+    if (result.seconds.size() == steps) return result;
+  } catch (const Json::exception&) {  // said below
+  }
+  throw executor::RunFailure{executor::Exit::peer_failed,
+                             fmt::format("rank {} sent a result that cannot be read", rank)};
+}
+
+}  // namespace orrery::scenarios
