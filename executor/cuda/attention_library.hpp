@@ -2,6 +2,7 @@
 // Fused attention that somebody else wrote: what `Attentions` asks of a library, and what it gets.
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -9,6 +10,10 @@
 #include "executor/device.hpp"
 
 namespace orrery::executor::cuda {
+
+/// In which sums may come: any, whatever is fastest; or one and the same every time, so that equal
+/// calls give equal bits, where the library has that.
+enum class SumOrder : std::uint8_t { any, fixed };
 
 /// One operation of one shape, ready to run.
 class AttentionPlan {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "executor/cuda/flash.hpp"
+#include "executor/errors.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor::cuda {
@@ -35,12 +36,13 @@ std::string words_of(const Operation& op) {
 
 }  // namespace
 
-AttentionWish attention_wish(const char* value) {
-  if (value == nullptr || *value == '\0') return AttentionWish::open;
+AttentionOptions attention_options(const char* value) {
+  if (value == nullptr || *value == '\0') return {};
   const std::string_view word{value};
-  if (word == "own") return AttentionWish::own;
-  if (word == "cudnn") return AttentionWish::library;
-  throw InputError{variable, fmt::format("expected own or cudnn, found '{}'", word)};
+  if (word == "own") return {.wish = AttentionWish::own};
+  if (word == "cudnn") return {.wish = AttentionWish::library};
+  if (word == "cudnn-ordered") return {AttentionWish::library, SumOrder::fixed};
+  throw InputError{variable, fmt::format("expected own, cudnn or cudnn-ordered, found '{}'", word)};
 }
 
 std::string in_one_line(std::string_view text) {
@@ -59,7 +61,10 @@ std::string in_one_line(std::string_view text) {
 std::string attention_text(const FusedAttention& use) {
   const int all = use.by_library + use.by_own;
   if (all == 0) return {};
-  if (use.by_library == 0) return ", own attention";
+  if (use.by_library == 0) {
+    return use.absence.empty() ? ", own attention"
+                               : fmt::format(", own attention ({})", use.absence);
+  }
   std::string text = ", attention by " + use.library;
   if (use.by_own > 0) text += fmt::format(" in {} of {} shapes", use.by_library, all);
   return text;
@@ -121,11 +126,25 @@ std::int64_t Attentions::scratch_bytes(const Operation& op) {
   return choice.plan != nullptr ? choice.plan->workspace().count() : attention_scratch_bytes(op);
 }
 
-void Attentions::launch(const Kernel& kernel, Stream stream, std::byte* scratch) {
+void Attentions::launch(const Kernel& kernel, Stream stream, const KernelRoom& room) {
   Choice& choice = choice_of(*kernel.operation);
   choice.ran = true;
-  if (choice.plan != nullptr) return choice.plan->run(kernel, stream, scratch);
-  launch_attention(kernel, stream, scratch);
+  if (choice.plan != nullptr && run_plan(choice, kernel, stream, room)) return;
+  launch_attention(kernel, stream, room.scratch(Bytes{attention_scratch_bytes(*kernel.operation)}));
+}
+
+/// False: it failed, and this shape is our own kernel's from now on, where that takes it.
+bool Attentions::run_plan(Choice& choice, const Kernel& kernel, Stream stream,
+                          const KernelRoom& room) {
+  try {
+    choice.plan->run(kernel, stream, room.scratch(choice.plan->workspace()));
+    return true;
+  } catch (const RunFailure& failure) {
+    if (!room.may_retry || !attention_refusal(*kernel.operation).empty()) throw;
+    choice.refusal = in_one_line(fmt::format("its kernel fails: {}", failure.what()));
+    choice.plan.reset();
+    return false;
+  }
 }
 
 std::string Attentions::line_of(const Choice& of) const {
@@ -154,6 +173,7 @@ std::vector<std::string> Attentions::notes() const {
 FusedAttention Attentions::use() const {
   FusedAttention use;
   if (library_ != nullptr) use.library = library_->name();
+  use.absence = in_one_line(absence_);
   for (const auto& [key, choice] : choices_) {
     if (choice.ran) ++(choice.plan != nullptr ? use.by_library : use.by_own);
   }

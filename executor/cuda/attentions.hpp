@@ -1,6 +1,7 @@
 #pragma once
 // Which kernel computes an attention: a library's where there is one and it takes the shape, else
-// our own (flash.hpp). Asked once for each shape, before the first step; every choice can be read.
+// our own (flash.hpp). Asked once for each shape, before the first step; a library's kernel that
+// then fails to run is given up for that shape. Every choice can be read.
 
 #include <array>
 #include <cstdint>
@@ -15,20 +16,31 @@
 
 namespace orrery::executor::cuda {
 
-/// What the environment asks for: ORRERY_ATTENTION=own|cudnn. `library` insists that there is one;
-/// what it refuses is our own kernel's all the same.
+/// What the environment asks for: ORRERY_ATTENTION=own|cudnn|cudnn-ordered. `library` insists that
+/// there is one; what it refuses is our own kernel's all the same.
 enum class AttentionWish : std::uint8_t { open, own, library };
+struct AttentionOptions {
+  AttentionWish wish = AttentionWish::open;
+  SumOrder sums = SumOrder::any;  // of a library's
+};
 
 /// value  of the variable, null where it is not set
-/// Errors InputError `ORRERY_ATTENTION: expected own or cudnn, found 'flash'`
-AttentionWish attention_wish(const char* value);
+/// Errors InputError `ORRERY_ATTENTION: expected own, cudnn or cudnn-ordered, found 'flash'`
+AttentionOptions attention_options(const char* value);
 
 /// Of one line, of 300 letters at most: libraries answer in paragraphs.
 std::string in_one_line(std::string_view text);
 
 /// ", attention by cuDNN 9.19.0", ", attention by cuDNN 9.19.0 in 12 of 15 shapes", ", own
-/// attention"; empty before any ran.
+/// attention (libcudnn.so.9: cannot open shared object file)"; empty before any ran.
 std::string attention_text(const FusedAttention& use);
+
+/// What a kernel may use: memory of the device on 256 bytes, of at least that size, until the next
+/// kernel; and whether another kernel may be tried where one fails, which a capture does not allow.
+struct KernelRoom {
+  std::function<std::byte*(Bytes)> scratch;
+  bool may_retry = true;
+};
 
 class Attentions {
  public:
@@ -39,8 +51,8 @@ class Attentions {
   /// As `attention_refusal`, but a library may take what our kernels do not.
   std::string refusal(const models::Operation& operation);
   std::int64_t scratch_bytes(const models::Operation& operation);
-  /// As `launch_attention`; `scratch` lies on 256 bytes.
-  void launch(const Kernel& kernel, Stream stream, std::byte* scratch);
+  /// As `launch_attention`.
+  void launch(const Kernel& kernel, Stream stream, const KernelRoom& room);
 
   /// Whether there is a library, and a line for each shape that ran:
   ///   "attention: cuDNN 9.19.0"
@@ -60,6 +72,7 @@ class Attentions {
     bool ran = false;
   };
   Choice& choice_of(const models::Operation& operation);
+  bool run_plan(Choice& choice, const Kernel& kernel, Stream stream, const KernelRoom& room);
   std::string line_of(const Choice& choice) const;
 
   std::unique_ptr<AttentionLibrary> library_;

@@ -36,9 +36,9 @@ bool is_attention(OpKind kind) {
   return kind == OpKind::attention || kind == OpKind::attention_backward;
 }
 
-OpenedLibrary attention_library([[maybe_unused]] int capability) {
+OpenedLibrary attention_library([[maybe_unused]] int capability, [[maybe_unused]] SumOrder sums) {
 #ifdef ORRERY_CUDNN
-  return open_cudnn({.capability = capability});
+  return open_cudnn({.capability = capability, .sums = sums});
 #else
   return {nullptr, "this orrery was built without cuDNN"};
 #endif
@@ -46,7 +46,7 @@ OpenedLibrary attention_library([[maybe_unused]] int capability) {
 
 }  // namespace
 
-CudaDevice::CudaDevice(int ordinal, AttentionWish wish) : ordinal_{ordinal} {
+CudaDevice::CudaDevice(int ordinal, AttentionOptions attention) : ordinal_{ordinal} {
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, ordinal), "asking what the GPU is");
   name_ = properties.name;
@@ -70,7 +70,8 @@ CudaDevice::CudaDevice(int ordinal, AttentionWish wish) : ordinal_{ordinal} {
   workspace_ = allocate(Products::workspace_size);
   graphs_ = std::make_unique<CudaGraphs>(stream(Queue::compute));
   products_ = std::make_unique<Products>(workspace_);
-  attentions_ = std::make_unique<Attentions>(wish, [&] { return attention_library(capability_); });
+  attentions_ = std::make_unique<Attentions>(
+      attention.wish, [&] { return attention_library(capability_, attention.sums); });
   forget_marks();
 }
 
@@ -240,7 +241,9 @@ void CudaDevice::fp8_product(const Kernel& kernel, Stream stream) {
 void CudaDevice::own_kernel(const Kernel& kernel, Stream stream) {
   const Operation& op = *kernel.operation;
   if (is_attention(op.kind)) {
-    attentions_->launch(kernel, stream, scratch(Bytes{attentions_->scratch_bytes(op)}));
+    const KernelRoom room{.scratch = [this](Bytes size) { return scratch(size); },
+                          .may_retry = !graphs_->capturing()};
+    attentions_->launch(kernel, stream, room);
   } else {
     launch_kernel(kernel, stream, scratch(Bytes{scratch_bytes(op, kernel.reads, kernel.writes)}));
   }

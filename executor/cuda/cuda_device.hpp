@@ -27,8 +27,8 @@ class CudaDevice final : public Device {
   static constexpr int least_capability = 80;
 
   /// Errors  RunFailure{local_failure}: an older GPU; no room for what every run needs; InputError
-  ///         where `wish` asks for a library that is not here
-  explicit CudaDevice(int ordinal, AttentionWish wish = AttentionWish::open);
+  ///         where `attention` asks for a library that is not here
+  explicit CudaDevice(int ordinal, AttentionOptions attention = {});
   ~CudaDevice() override;
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;

@@ -106,7 +106,8 @@ class CudnnPlan final : public AttentionPlan {
 
 class Cudnn final : public AttentionLibrary {
  public:
-  Cudnn(cudnnHandle_t handle, int capability) : handle_{handle}, capability_{capability} {}
+  Cudnn(cudnnHandle_t handle, const CudnnOptions& options)
+      : handle_{handle}, capability_{options.capability}, sums_{options.sums} {}
   ~Cudnn() override { cudnn_frontend::detail::destroy_handle(handle_); }
   Cudnn(const Cudnn&) = delete;
   Cudnn& operator=(const Cudnn&) = delete;
@@ -119,6 +120,7 @@ class Cudnn final : public AttentionLibrary {
   /// Of backward alone cuDNN says that its sums depend on the run.
   PlannedAttention plan(const Operation& op) override {
     if (op.kind == OpKind::attention) return plan(op, Sums::in_any_order, {});
+    if (sums_ == SumOrder::any) return plan(op, Sums::in_any_order, "the fastest is asked for");
     PlannedAttention ordered = plan(op, Sums::in_one_order, {});
     if (ordered.plan != nullptr) return ordered;
     return plan(op, Sums::in_any_order,
@@ -141,6 +143,7 @@ class Cudnn final : public AttentionLibrary {
 
   cudnnHandle_t handle_;
   int capability_;
+  SumOrder sums_;
 };
 
 /// The library, or null and why.
@@ -158,7 +161,11 @@ std::string load(const char* library) {
   const char* variable = "CUDNN_FRONTEND_CUDART_LIB_NAME";  // the front end's
   setenv(variable, fmt::format("libcudart.so.{}", CUDART_VERSION / 1000).c_str(), 0);
   std::string why;
-  if (opened(std::getenv(variable), why) == nullptr) return why;
+  if (opened(std::getenv(variable), why) == nullptr) {
+    return why +
+           " (cuDNN's front end needs CUDA's runtime as a shared library: put its folder on "
+           "LD_LIBRARY_PATH)";
+  }
   if (void* const found = opened(library, why)) cudnn_frontend::cudnn_dlhandle = found;
   return why;
 }
@@ -171,7 +178,7 @@ OpenedLibrary open_cudnn(const CudnnOptions& options) {
     cudnnHandle_t handle = nullptr;
     const cudnnStatus_t status = cudnn_frontend::detail::create_handle(&handle);
     if (status == CUDNN_STATUS_SUCCESS) {
-      return {std::make_unique<Cudnn>(handle, options.capability), {}};
+      return {std::make_unique<Cudnn>(handle, options), {}};
     }
     return {nullptr, fmt::format("{} does not start: {}", options.library,
                                  cudnn_frontend::detail::get_error_string(status))};

@@ -13,12 +13,13 @@ namespace orrery::executor::cuda {
 struct CudnnOptions {
   const char* library = "libcudnn.so.9";
   int capability = 0;  // of the current GPU: 90 is 9.0
+  SumOrder sums = SumOrder::any;
 };
 
-/// For one GPU and one thread: what `library` makes belongs to the GPU that is current now.
-/// Backward is asked for sums in one order, so that equal calls give equal bits, as long as its
-/// workspace stays under `ordered_workspace`: on Hopper it holds 16 bits for each score, gigabytes
-/// where sequences are long. Beyond, and where cuDNN has no such kernel, sums are in any order.
+/// For one GPU and one thread: what `library` makes belongs to the GPU that is current now. Of
+/// backward alone sums have an order to choose; a fixed one is asked for as long as its workspace
+/// stays under `ordered_workspace`: on Hopper it holds 16 bits for each score, gigabytes where
+/// sequences are long. Beyond, and where cuDNN has no such kernel, they come in any order.
 OpenedLibrary open_cudnn(const CudnnOptions& options);
 inline constexpr Bytes ordered_workspace{std::int64_t{256} << 20};
 

@@ -80,8 +80,8 @@ class LoadedCuda final : public CudaModule {
   std::string versions() const override { return cuda::versions_text(); }
 
   std::unique_ptr<Device> make_device(int ordinal) const override {
-    const cuda::AttentionWish wish = cuda::attention_wish(std::getenv("ORRERY_ATTENTION"));
-    return std::make_unique<cuda::CudaDevice>(ordinal, wish);
+    return std::make_unique<cuda::CudaDevice>(
+        ordinal, cuda::attention_options(std::getenv("ORRERY_ATTENTION")));
   }
 
   std::vector<std::string> notes(const Device& device) const override {

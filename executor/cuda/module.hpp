@@ -33,7 +33,7 @@ class CudaModule {
   /// "CUDA 13.0, driver 580.65.06, cuBLASLt 13.1.0, NCCL 2.28.9".
   virtual std::string versions() const = 0;
 
-  /// For the thread that asks for it. ORRERY_ATTENTION=own|cudnn says whose attention
+  /// For the thread that asks for it. ORRERY_ATTENTION says whose attention
   /// (attentions.hpp).
   virtual std::unique_ptr<Device> make_device(int ordinal) const = 0;
   /// What one of those has chosen by itself so far, a line each: a library's algorithm for a shape.

@@ -26,6 +26,7 @@ class Words final : public AttentionLibrary {
  public:
   struct Counts {
     int plans = 0, runs = 0;
+    bool fails = false;  // whatever runs
   };
   explicit Words(Counts& counts) : counts_{counts} {}
 
@@ -43,7 +44,12 @@ class Words final : public AttentionLibrary {
     Plan(Counts& counts, std::string disorder) : counts_{counts}, disorder_{std::move(disorder)} {}
     Bytes workspace() const override { return Bytes{48}; }
     std::string disorder() const override { return disorder_; }
-    void run(const Kernel&, Stream, std::byte*) override { ++counts_.runs; }
+    void run(const Kernel&, Stream, std::byte*) override {
+      ++counts_.runs;
+      if (counts_.fails) {
+        throw RunFailure{Exit::local_failure, "GPU, attention by Words: EXECUTION_FAILED"};
+      }
+    }
 
    private:
     Counts& counts_;
@@ -68,8 +74,8 @@ Operation operation(std::int64_t head_dim, DType format = DType::bf16,
   return op;
 }
 
-/// One call of the operation, on memory of its own.
-void run(Attentions& attentions, const Operation& op) {
+/// One call of the operation, on memory of its own; returns how much scratch was asked for.
+std::int64_t run(Attentions& attentions, const Operation& op, bool may_retry = true) {
   const AttentionShape& s = op.attention;
   const auto memory = [&](std::int64_t elements, DType format) {
     return DeviceArray<std::byte>{
@@ -79,7 +85,7 @@ void run(Attentions& attentions, const Operation& op) {
   const DeviceArray<std::byte> qkv = memory(rows * columns_of(s), op.dtype),
                                out = memory(rows * width, op.dtype),
                                log_sum = memory(s.batch * s.heads * s.seq, DType::fp32),
-                               scratch = memory(attentions.scratch_bytes(op), DType::fp8);
+                               scratch = memory(1 << 20, DType::fp8);
   const std::vector<View> reads{{qkv.data(), op.dtype, {1, rows, columns_of(s)}}};
   const std::vector<View> writes{{out.data(), op.dtype, {1, rows, width}},
                                  {log_sum.data(), DType::fp32, {s.batch, s.heads, s.seq}}};
@@ -87,8 +93,17 @@ void run(Attentions& attentions, const Operation& op) {
   kernel.operation = &op;
   kernel.reads = reads;
   kernel.writes = writes;
-  attentions.launch(kernel, nullptr, scratch.data());
+  std::int64_t asked = 0;
+  attentions.launch(kernel, nullptr,
+                    {.scratch =
+                         [&](Bytes size) {
+                           asked = std::max(asked, size.count());
+                           return scratch.data();
+                         },
+                     .may_retry = may_retry});
   finish_device();
+  REQUIRE(asked <= 1 << 20);
+  return asked;
 }
 
 TEST_CASE("A library's attention runs where it takes the shape, our own elsewhere") {
@@ -114,6 +129,35 @@ TEST_CASE("A library's attention runs where it takes the shape, our own elsewher
             "attention forward bf16 2 x 16, heads 4/1 x 32, causal: own kernel (Words 1.2.3: No "
             "plans. Heads are too narrow.)",
             "attention forward bf16 2 x 16, heads 4/1 x 64, causal: Words 1.2.3, workspace 48 B"});
+}
+
+TEST_CASE("A library's kernel that fails to run is given up for its shape, and our own runs") {
+  Words::Counts counts{.fails = true};
+  Attentions attentions{AttentionWish::library, opening(counts)};
+  const Operation wide = operation(64), other = operation(128);
+  CHECK(run(attentions, wide) >= 48);
+  CHECK(attentions.use().by_library == 0);
+  CHECK(attentions.use().by_own == 1);
+  counts.fails = false;
+  run(attentions, wide);  // not tried again,
+  CHECK(counts.runs == 1);
+  run(attentions, other);  // but other shapes are
+  CHECK(counts.runs == 2);
+  CHECK(attentions.use().by_library == 1);
+  CHECK(attentions.notes().at(1) ==
+        "attention forward bf16 2 x 16, heads 4/1 x 64, causal: own kernel (Words 1.2.3: its "
+        "kernel fails: GPU, attention by Words: EXECUTION_FAILED)");
+}
+
+TEST_CASE("Inside a capture, and where our own kernels do not take the shape, a failure ends") {
+  Words::Counts counts{.fails = true};
+  Attentions attentions{AttentionWish::open, opening(counts)};
+  CHECK_THROWS_WITH(run(attentions, operation(64), false),
+                    "GPU, attention by Words: EXECUTION_FAILED");
+  CHECK_THROWS_WITH(run(attentions, operation(256)), "GPU, attention by Words: EXECUTION_FAILED");
+  counts.fails = false;
+  run(attentions, operation(64));
+  CHECK(attentions.use().by_library == 2);
 }
 
 TEST_CASE("A plan without an order of sums says so") {
@@ -151,13 +195,18 @@ TEST_CASE("A wish for cuDNN where there is none is refused") {
                     "file or directory");
 }
 
-TEST_CASE("ORRERY_ATTENTION has two words") {
-  CHECK(attention_wish(nullptr) == AttentionWish::open);
-  CHECK(attention_wish("") == AttentionWish::open);
-  CHECK(attention_wish("own") == AttentionWish::own);
-  CHECK(attention_wish("cudnn") == AttentionWish::library);
-  CHECK_THROWS_WITH(attention_wish("flash"),
-                    "ORRERY_ATTENTION: expected own or cudnn, found 'flash'");
+TEST_CASE("ORRERY_ATTENTION has three words") {
+  for (const char* none : {static_cast<const char*>(nullptr), ""}) {
+    CHECK(attention_options(none).wish == AttentionWish::open);
+    CHECK(attention_options(none).sums == SumOrder::any);
+  }
+  CHECK(attention_options("own").wish == AttentionWish::own);
+  CHECK(attention_options("cudnn").wish == AttentionWish::library);
+  CHECK(attention_options("cudnn").sums == SumOrder::any);
+  CHECK(attention_options("cudnn-ordered").wish == AttentionWish::library);
+  CHECK(attention_options("cudnn-ordered").sums == SumOrder::fixed);
+  CHECK_THROWS_WITH(attention_options("flash"),
+                    "ORRERY_ATTENTION: expected own, cudnn or cudnn-ordered, found 'flash'");
 }
 
 TEST_CASE("A library widens what attention takes; what both refuse both say") {
@@ -207,6 +256,9 @@ TEST_CASE("What a report says of attention") {
         ", attention by cuDNN 9.19.0 in 12 of 15 shapes");
   CHECK(attention_text({"cuDNN 9.19.0", 0, 2}) == ", own attention");
   CHECK(attention_text({"", 0, 2}) == ", own attention");
+  CHECK(attention_text({"", 0, 2, "libcudnn.so.9: no such file"}) ==
+        ", own attention (libcudnn.so.9: no such file)");
+  CHECK(attention_text({"", 0, 0, "libcudnn.so.9: no such file"}).empty());
 }
 
 TEST_CASE("Long words are cut") {

@@ -101,7 +101,7 @@ inline std::unique_ptr<Device> gpu_device() {
 }
 #else
 inline std::unique_ptr<Device> gpu_device() {
-  return std::make_unique<CudaDevice>(0);
+  return std::make_unique<CudaDevice>(0, AttentionOptions{.sums = SumOrder::fixed});
 }
 #endif
 

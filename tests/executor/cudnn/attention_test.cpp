@@ -29,7 +29,9 @@ int capability() {
 class WithCudnn {
  public:
   WithCudnn()
-      : attentions_{AttentionWish::open, [] { return open_cudnn({.capability = capability()}); }} {}
+      : attentions_{AttentionWish::open, [] {
+                      return open_cudnn({.capability = capability(), .sums = SumOrder::fixed});
+                    }} {}
 
   /// Is there something to test?
   bool here() {
@@ -43,7 +45,7 @@ class WithCudnn {
     return {[this](const Operation& op) { return attentions_.refusal(op); },
             [this](const Operation& op) { return attentions_.scratch_bytes(op); },
             [this](const Kernel& kernel, Stream stream, std::byte* scratch) {
-              attentions_.launch(kernel, stream, scratch);
+              attentions_.launch(kernel, stream, {.scratch = [scratch](Bytes) { return scratch; }});
             }};
   }
 

@@ -2,6 +2,7 @@
 // kernels need a driver, which is why nothing is computed here.
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
 
 #include "executor/cuda/cudnn_attention.hpp"
 
@@ -75,6 +76,20 @@ TEST_CASE("Without libcudnn there is no library, and the loader says why") {
   CHECK(opened.library == nullptr);
   // Where CUDA's runtime is missing too, that is told first.
   CHECK(opened.absence.find("cannot open shared object file") != std::string::npos);
+}
+
+TEST_CASE("Without CUDA's runtime there is no library, and what to do is said") {
+  const char* variable = "CUDNN_FRONTEND_CUDART_LIB_NAME";
+  const char* before = std::getenv(variable);
+  const std::string kept = before == nullptr ? "" : before;
+  setenv(variable, "libcudart-of-nobody.so", 1);
+  const OpenedLibrary opened = open_cudnn({.capability = 90});
+  kept.empty() ? unsetenv(variable) : setenv(variable, kept.c_str(), 1);
+  CHECK(opened.library == nullptr);
+  CHECK(
+      opened.absence ==
+      "libcudart-of-nobody.so: cannot open shared object file: No such file or directory (cuDNN's "
+      "front end needs CUDA's runtime as a shared library: put its folder on LD_LIBRARY_PATH)");
 }
 
 TEST_CASE("Without a GPU cuDNN does not start, which is a sentence and not an end") {
