@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "executor/cuda/fp8_product.hpp"
+#include "executor/cuda/product_attempts.hpp"
 #include "executor/cuda/stream.hpp"
 #include "executor/device.hpp"
 
@@ -84,11 +85,13 @@ class Products {
 
   static Key key_of(const Call& call);
   static Call call_of(const Kernel& kernel);
-  std::unique_ptr<Plan> make_plan(const Call& call, bool bias) const;
+  static std::string words_of(const Call& call);
+  std::unique_ptr<Plan> make_plan(const Call& call, const ProductAttempt& attempt,
+                                  std::string& answer) const;
   Plan& plan_of(const Call& call);
   bool multiply(const Call& call, Stream stream);
   static void point(Plan& plan, const Call& call);
-  OwnedExperts make_experts(const Kernel& kernel) const;
+  OwnedExperts make_experts(const Kernel& kernel, Stream stream) const;
   bool multiply_at_once(const Experts& experts, Stream stream);
 
   cublasLtHandle_t handle_ = nullptr;
