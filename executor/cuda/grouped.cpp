@@ -57,7 +57,9 @@ void Products::FreeExperts::operator()(Experts* of) const noexcept {
   delete of;
 }
 
-Products::OwnedExperts Products::make_experts(const Kernel& kernel) const {
+/// Addresses are written in the order of the stream that reads them: pageable memory may still be
+/// on its way when a plain cudaMemcpy comes back, and a non-blocking stream does not wait for it.
+Products::OwnedExperts Products::make_experts(const Kernel& kernel, Stream stream) const {
   const models::Operation& op = *kernel.operation;
   const models::GemmShape& s = op.gemm;
   OwnedExperts made{new Experts};
@@ -87,9 +89,11 @@ Products::OwnedExperts Products::make_experts(const Kernel& kernel) const {
   check(cudaMalloc(&memory, 3 * size), "making room for addresses");
   made->addresses = static_cast<std::byte*>(memory);
   for (std::size_t i = 0; i < 3; ++i) {
-    check(cudaMemcpy(made->addresses + i * size, addresses[i].data(), size, cudaMemcpyHostToDevice),
+    check(cudaMemcpyAsync(made->addresses + i * size, addresses[i].data(), size,
+                          cudaMemcpyHostToDevice, stream),
           "writing addresses");
   }
+  check(cudaStreamSynchronize(stream), "writing addresses");  // from memory that ends here
   return made;
 }
 
@@ -148,7 +152,7 @@ void Products::grouped(const Kernel& kernel, Stream stream) {
   if (blas_ == nullptr) check(cublasCreate(&blas_), "starting cuBLAS");
 #endif
   OwnedExperts& experts = experts_[key];
-  if (experts == nullptr) experts = make_experts(kernel);
+  if (experts == nullptr) experts = make_experts(kernel, stream);
   for (Call& each : experts->calls) each.name = &op.name;
   if (op.gemm.transpose_a && !op.gemm.accumulate) {  // of experts without a row
     const View& to = kernel.writes[0];
