@@ -11,7 +11,9 @@ namespace orrery::executor {
 
 /// The module, and why it cannot be used: one of
 ///   this orrery was built without CUDA
-///   the CUDA module cannot be loaded (REASON)
+///   the CUDA module does not load: libcublasLt.so.13 (cannot open shared object file: No such file
+///       or directory); put the folder that holds it on LD_LIBRARY_PATH
+///   the CUDA module does not load (REASON)
 ///   no NVIDIA driver is loaded here
 ///   the NVIDIA driver is for CUDA 12.4, this orrery needs 13.0
 ///   no GPU is visible (CUDA_VISIBLE_DEVICES is '')

@@ -26,13 +26,23 @@ TEST_CASE("Without its module there is no CUDA, and a sentence says so") {
   CHECK(absence_of("liborrery_nothing_of_this_name.so") == "this orrery was built without CUDA");
 }
 
-TEST_CASE("A module that does not load says what the loader says") {
+TEST_CASE("A module that does not load says which library is to blame, and why") {
   const std::string path = (std::filesystem::temp_directory_path() / "liborrery_short.so").string();
   std::ofstream{path} << "no library";
-  CHECK(absence_of(path) == "the CUDA module cannot be loaded (" + path + ": file too short)");
+  CHECK(absence_of(path) == "the CUDA module does not load: " + path + " (file too short)");
   std::filesystem::remove(path);
   const std::string other = path_of_library(reinterpret_cast<void*>(&dlopen));
-  CHECK(absence_of(other) == "the CUDA module cannot be loaded (it is another library)");
+  CHECK(absence_of(other) == "the CUDA module does not load (it is another library)");
+  const auto said = [](const char* why) { return find_cuda({nullptr, true, why}).absence; };
+  CHECK(said("libcublasLt.so.13: cannot open shared object file: No such file or directory") ==
+        "the CUDA module does not load: libcublasLt.so.13 (cannot open shared object file: No such "
+        "file or directory); put the folder that holds it on LD_LIBRARY_PATH");
+  CHECK(said("/opt/liborrery_cuda.so: undefined symbol: ncclCommFinalize") ==
+        "the CUDA module does not load: /opt/liborrery_cuda.so (undefined symbol: "
+        "ncclCommFinalize)");
+  CHECK(said("/opt/liborrery_cuda.so belongs to user 5: expected root or the owner") ==
+        "the CUDA module does not load (/opt/liborrery_cuda.so belongs to user 5: expected root or "
+        "the owner)");
 }
 
 // A link that lacks a symbol shows here: everything is bound when the module is loaded.
