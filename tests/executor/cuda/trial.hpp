@@ -46,9 +46,13 @@ class Trial {
   std::vector<Numbers> by_gpu() const;
   std::vector<Numbers> by_cpu() const;
 
+  /// What a whole device leaves there, which may have libraries beside its kernels.
+  std::vector<Numbers> on(Device& device) const;
+
   /// Are all of the kernels' numbers the CPU's, but for `unit` of each and of the largest? With
-  /// `unit` 0, a few roundings of each operand's format.
+  /// `unit` 0, a few roundings of each operand's format. Where not, distance and bound are shown.
   void check(double unit = 0) const;
+  void check_on(Device& device, double unit = 0) const;
 
  private:
   struct Operand {
@@ -63,6 +67,8 @@ class Trial {
   /// With the i-th operand at `place(i)`.
   Views views(const std::function<std::byte*(std::size_t)>& place) const;
   Kernel kernel(const Views& views) const;
+  void compare(const std::vector<Numbers>& found, const std::vector<Numbers>& expected,
+               double unit) const;
 
   std::vector<Operand> operands_;  // each once
   std::vector<std::size_t> reads_, writes_;
