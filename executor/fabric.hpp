@@ -16,11 +16,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
 #include "models/collectives/collective.hpp"
 #include "models/program/block.hpp"
+#include "sim/quantity.hpp"
 
 namespace orrery::executor {
 
@@ -67,6 +69,12 @@ struct Request {
   std::uint64_t id = 0;
 };
 
+/// How the host was held up by calls of a library that answers "in progress" and is asked again.
+struct HostWaits {
+  std::int64_t calls = 0, late = 0;  // all; those that were in progress when they returned
+  Time waited{};                     // in all, on the host
+};
+
 class Fabric {
  public:
   virtual ~Fabric() = default;
@@ -89,6 +97,9 @@ class Fabric {
   /// Gives progress a chance; true once the request is done (then `wait` returns at once).
   virtual bool test(Request request) = 0;
   virtual void wait(Request request) = 0;
+
+  /// So far; nothing where no call is ever in progress.
+  virtual std::optional<HostWaits> host_waits() const { return std::nullopt; }
 
   /// Ends every call in progress here with RunFailure{peer_failed}; safe from another thread.
   virtual void abort(std::string_view why) noexcept = 0;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <thread>
@@ -27,12 +28,40 @@ Exit exit_of(ncclResult_t status) {
   }
 }
 
+/// A call that is in progress is asked after without a pause for so long: NCCL's own thread puts
+/// most of them on their stream within some 20 us, which a sleep would more than double.
+constexpr std::chrono::microseconds asked_at_once{500};
+constexpr std::chrono::microseconds pause{50};
+constexpr std::chrono::milliseconds to_finalize{5'000};
+
 }  // namespace
 
 NcclCommunicators::~NcclCommunicators() {
   if (std::uncaught_exceptions() > 0) abort("this rank cannot go on");
+  try {
+    finalize();
+  } catch (const RunFailure&) {
+    abort("its communicators do not end");
+  }
   const std::lock_guard guard{lock_};
   for (ncclComm_t each : all_) ncclCommDestroy(each);
+}
+
+/// Destroying one that others still use hangs them. All are begun before one is waited for, so the
+/// order in which ranks made them does not matter.
+/// Source  NCCL user guide, ncclCommFinalize: to be called by all members, and asked after until it
+///         is done where communicators do not block
+void NcclCommunicators::finalize() {
+  const std::vector<ncclComm_t> closing = all_;
+  std::vector<ncclResult_t> begun;
+  for (ncclComm_t each : closing) {
+    const std::lock_guard guard{lock_};
+    if (aborted_) return;
+    begun.push_back(ncclCommFinalize(each));
+  }
+  for (std::size_t i = 0; i < closing.size(); ++i) {
+    settle(closing[i], "the end of a communicator", begun[i], std::min(deadline_, to_finalize));
+  }
 }
 
 void NcclCommunicators::refuse_if_aborted() {
@@ -57,18 +86,24 @@ ncclResult_t NcclCommunicators::state_of(ncclComm_t communicator) {
   return asked == ncclSuccess ? state : asked;
 }
 
-void NcclCommunicators::settle(ncclComm_t communicator, std::string_view doing,
-                               ncclResult_t status) {
-  const Deadline end = Clock::now() + deadline_;
+void NcclCommunicators::settle(ncclComm_t communicator, std::string_view doing, ncclResult_t status,
+                               std::chrono::milliseconds patience) {
+  const Deadline begin = Clock::now();
+  Deadline now = begin;
+  ++waits_.calls;
+  waits_.late += status == ncclInProgress ? 1 : 0;
   while (status == ncclInProgress) {
-    if (Clock::now() > end) {
+    if (now - begin > patience) {
       throw RunFailure{Exit::deadline,
                        fmt::format("NCCL, {}: no answer within {} s", doing,
-                                   std::chrono::duration<double>(deadline_).count())};
+                                   std::chrono::duration<double>(patience).count())};
     }
+    now - begin < asked_at_once ? std::this_thread::yield() : std::this_thread::sleep_for(pause);
     status = state_of(communicator);
-    if (status == ncclInProgress) std::this_thread::sleep_for(std::chrono::microseconds{50});
+    now = Clock::now();
   }
+  waits_.waited =
+      waits_.waited + Time{std::chrono::duration<std::int64_t, std::pico>(now - begin).count()};
   if (status != ncclSuccess) fail(communicator, doing, status);
 }
 
@@ -80,11 +115,11 @@ void NcclCommunicators::call(ncclComm_t communicator, std::string_view doing,
     if (aborted_) throw RunFailure{Exit::peer_failed, why_};
     status = nccl();
   }
-  settle(communicator, doing, status);
+  settle(communicator, doing, status, deadline_);
 }
 
 void NcclCommunicators::require_health(ncclComm_t communicator) {
-  settle(communicator, "a call that was started", state_of(communicator));
+  settle(communicator, "a call that was started", state_of(communicator), deadline_);
 }
 
 ncclComm_t NcclCommunicators::make(Store& store, const std::string& key, int index, int members,
@@ -111,7 +146,7 @@ ncclComm_t NcclCommunicators::make(Store& store, const std::string& key, int ind
     status = ncclCommInitRankConfig(&made, members, id, index, &config);
     if (made != nullptr) all_.push_back(made);
   }
-  settle(made, fmt::format("meeting as {}", key), status);
+  settle(made, fmt::format("meeting as {}", key), status, deadline_);
   return made;
 }
 

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "executor/fabric.hpp"
 #include "executor/launch/store.hpp"
 
 namespace orrery::executor::cuda {
@@ -23,7 +24,8 @@ namespace orrery::executor::cuda {
 class NcclCommunicators {
  public:
   explicit NcclCommunicators(std::chrono::milliseconds deadline) : deadline_{deadline} {}
-  /// Frees them; after a failure without waiting for what they were doing.
+  /// Finalizes them together with the other members, then frees them; after a failure, and where
+  /// the others do not come in time, without waiting for what they were doing.
   ~NcclCommunicators();
   NcclCommunicators(const NcclCommunicators&) = delete;
   NcclCommunicators& operator=(const NcclCommunicators&) = delete;
@@ -39,17 +41,22 @@ class NcclCommunicators {
   void require_health(ncclComm_t communicator);
   void refuse_if_aborted();
   std::chrono::milliseconds deadline() const { return deadline_; }
+  /// Of the calls so far; asked by the thread that calls.
+  const HostWaits& waits() const { return waits_; }
 
   void abort(std::string_view why) noexcept;
 
  private:
   ncclResult_t state_of(ncclComm_t communicator);
-  void settle(ncclComm_t communicator, std::string_view doing, ncclResult_t status);
+  void settle(ncclComm_t communicator, std::string_view doing, ncclResult_t status,
+              std::chrono::milliseconds patience);
+  void finalize();
   [[noreturn]] void fail(ncclComm_t communicator, std::string_view doing, ncclResult_t status);
 
   const std::chrono::milliseconds deadline_;
   std::mutex lock_;  // of every call of NCCL, and of what follows
   std::vector<ncclComm_t> all_;
+  HostWaits waits_;
   std::atomic<bool> aborted_{false};
   std::string why_;
 };

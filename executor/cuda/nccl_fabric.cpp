@@ -43,6 +43,7 @@ class NcclFabric final : public Fabric {
   Request receive(const TransferCall& call) override { return transfer(call, false); }
   bool test(Request request) override;
   void wait(Request request) override;
+  std::optional<HostWaits> host_waits() const override { return communicators_.waits(); }
   void abort(std::string_view why) noexcept override { communicators_.abort(why); }
 
  private:

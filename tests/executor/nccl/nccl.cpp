@@ -23,7 +23,7 @@ namespace {
 struct Meeting {
   explicit Meeting(int members) : world{members, std::chrono::seconds{20}} {}
   exec::ThreadWorld world;
-  std::atomic<int> arrived{0};
+  std::atomic<int> arrived{0}, finalized{0};
 };
 
 std::mutex lock;
@@ -49,12 +49,18 @@ Element element_of(ncclDataType_t type) {
 
 }  // namespace
 
+std::atomic<int>& exec::destroyed_early() {
+  static std::atomic<int> count{0};
+  return count;
+}
+
 struct ncclComm {
   std::shared_ptr<Meeting> meeting;
   int members = 1;
   std::unique_ptr<exec::Fabric> fabric;
   exec::GroupId group = 0;
   std::atomic<int> looks{2};  // for which the last call is still in progress
+  bool finalized = false;
 };
 
 namespace {
@@ -159,7 +165,9 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* made, int members, ncclUniqueId 
   return ncclInProgress;
 }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* state) {
-  const bool met = communicator->meeting->arrived >= communicator->members;
+  const auto& meeting = *communicator->meeting;
+  const bool ended = !communicator->finalized || meeting.finalized >= communicator->members;
+  const bool met = meeting.arrived >= communicator->members && ended;
   *state = met && communicator->looks.fetch_sub(1) <= 0 ? ncclSuccess : ncclInProgress;
   return ncclSuccess;
 }
@@ -168,7 +176,17 @@ ncclResult_t ncclCommAbort(ncclComm_t communicator) {
   communicator->meeting->world.abort("aborted");
   return ncclSuccess;
 }
+/// Done once all members have come.
+ncclResult_t ncclCommFinalize(ncclComm_t communicator) {
+  communicator->finalized = true;
+  communicator->looks = 2;
+  ++communicator->meeting->finalized;
+  return ncclInProgress;
+}
 ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
+  const bool over = communicator->finalized && communicator->looks < 0 &&
+                    communicator->meeting->finalized >= communicator->members;
+  exec::destroyed_early() += over ? 0 : 1;
   delete communicator;
   return ncclSuccess;
 }

@@ -123,6 +123,68 @@ TEST_CASE("Over NCCL's fabric every cut gives the bits of one rank, and no wait 
   }
 }
 
+TEST_CASE("Communicators are finalized by all members before they are destroyed") {
+  const int before = destroyed_early();
+  Rendezvous meeting{2};
+  const auto leave = [&meeting](int rank, milliseconds later) {
+    QueuedDevice device{{}};
+    StandIn gpu{device, rank};
+    const auto fabric = make_nccl_fabric(gpu.gpu(), meeting.join(rank), rank, 2, patience);
+    const std::vector<int> both{0, 1}, own{rank};
+    fabric->make_group(both);
+    fabric->make_group(both);
+    std::this_thread::sleep_for(later);
+  };
+  const auto other = std::async(std::launch::async, leave, 1, milliseconds{100});
+  leave(0, milliseconds{0});
+  other.wait();
+  CHECK(destroyed_early() == before);
+}
+
+TEST_CASE("A rank whose peer never finalizes ends after a while") {
+  Rendezvous meeting{2};
+  std::promise<void> over;
+  const auto begun = Clock::now();
+  std::thread peer{[&meeting, ends = over.get_future()] {
+    QueuedDevice device{{}};
+    StandIn gpu{device, 1};
+    const auto fabric = make_nccl_fabric(gpu.gpu(), meeting.join(1), 1, 2, patience);
+    fabric->make_group(std::vector<int>{0, 1});
+    ends.wait();
+    fabric->abort("its peer has left");
+  }};
+  {
+    QueuedDevice device{{}};
+    StandIn gpu{device, 0};
+    const auto fabric = make_nccl_fabric(gpu.gpu(), meeting.join(0), 0, 2, milliseconds{2000});
+    fabric->make_group(std::vector<int>{0, 1});
+  }
+  CHECK(Clock::now() - begun < milliseconds{10'000});
+  over.set_value();
+  peer.join();
+}
+
+TEST_CASE("Calls that NCCL answers later are counted, and how long the host waits for them") {
+  Rendezvous meeting{1};
+  QueuedDevice device{{}};
+  StandIn gpu{device, 0};
+  const auto fabric = make_nccl_fabric(gpu.gpu(), meeting.join(0), 0, 1, patience);
+  const GroupId group = fabric->make_group(std::vector<int>{0});
+  const HostWaits before = fabric->host_waits().value();
+  CHECK(before.late > 0);  // the group was met and tried
+  std::byte* const sum = device.allocate(Bytes{4});
+  const float number = 0;
+  device.write(&number, sum, Bytes{4});
+  for (int i = 0; i < 3; ++i) {
+    fabric->wait(fabric->start({.group = group, .send = sum, .receive = sum, .count = 1}));
+  }
+  const HostWaits after = fabric->host_waits().value();
+  CHECK(after.late == before.late + 3);        // each is in progress for two looks
+  CHECK(after.calls == before.calls + 3 + 3);  // and each was asked after when it was waited for
+  CHECK(after.waited > before.waited);
+  device.release(sum);
+}
+
 TEST_CASE("A world of one rank has a communicator of its own, whose sum is what it gave") {
   Rendezvous meeting{1};
   QueuedDevice device{{}};

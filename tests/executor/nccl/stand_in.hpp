@@ -6,6 +6,7 @@
 // own errors.
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 
 #include "executor/cuda/nccl_fabric.hpp"
@@ -26,6 +27,9 @@ namespace orrery::executor {
 
 /// The device that CUDA's functions mean on this thread.
 QueuedDevice*& current_device();
+
+/// Communicators that were destroyed before all members had finalized them.
+std::atomic<int>& destroyed_early();
 
 /// The streams of a device, which this thread's calls of CUDA mean from now on.
 class StandIn {
