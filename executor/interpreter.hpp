@@ -60,6 +60,7 @@ class Runner::Interpreter {
               Fabric& fabric, RunSettings settings);
 
   StepOutcome step(std::int64_t index);
+  void record(TraceDetail detail) { recording_.set(recordable(detail, program_.plan)); }
   Progress progress() const;
   const MeasuredMemory& memory() const { return memory_; }
   const GraphCounts& graphs() const { return captured_.counts(); }

@@ -16,6 +16,8 @@ class Recording {
  public:
   Recording(const models::Program& program, std::int64_t rank, TraceDetail detail);
 
+  /// Of the steps from now on.
+  void set(TraceDetail detail) { detail_ = detail; }
   bool operations() const { return detail_ == TraceDetail::operations; }
   bool instructions() const { return detail_ != TraceDetail::none; }
 

@@ -89,6 +89,9 @@ StepOutcome Runner::step(std::int64_t index) {
     throw;
   }
 }
+void Runner::record(TraceDetail detail) {
+  run_->record(detail);
+}
 Progress Runner::progress() const {
   return run_->progress();
 }

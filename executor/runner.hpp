@@ -58,6 +58,9 @@ class Runner {
 
   /// One training step on the samples of step `index` (from 0); all ranks together.
   StepOutcome step(std::int64_t index);
+  /// What traces of the next steps hold. Marks on queues cost time, two timed events an operation:
+  /// a step that is to be measured carries none.
+  void record(TraceDetail detail);
 
   /// Safe from another thread while `step` runs.
   Progress progress() const;

@@ -179,10 +179,10 @@ void add_execute(CLI::App& application, int& exit_code) {
   command.add_option("--fabric", flags->fabric, "tcp, mpi, threads or nccl");
   command.add_option("--deadline", options.deadline, "Seconds that the run may take");
   command.add_option("--stall", options.stall, "Seconds at one instruction that are too many (60)");
-  command.add_option("--trace", options.trace, "Write the last step as a Chrome trace");
+  command.add_option("--trace", options.trace, "Write one more step as a Chrome trace");
   command.add_option("--trace-detail", flags->trace_detail, "instructions (default) or operations");
   command.add_flag("--explain", options.explain,
-                   "The last step beside its prediction, operation by operation (with CUDA graphs "
+                   "One more step against its prediction, operation by operation (with CUDA graphs "
                    "instruction by instruction)");
   command.add_option("--log", options.log, "Append a JSON line per step");
   command.add_option("--metrics-port", options.metrics_port, "Serve Prometheus metrics there")

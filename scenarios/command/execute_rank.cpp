@@ -124,7 +124,6 @@ class RankRun {
       if (const auto verdict = meeting_.watchdog().verdict()) {
         throw RunFailure{verdict->code, verdict->why};
       }
-      begun_ = executor::Clock::now();
       const executor::StepOutcome outcome = runner_.step(index);
       steps_.push_back({.index = index,
                         .seconds = in_seconds(outcome.wall),
@@ -135,6 +134,7 @@ class RankRun {
       voice_.say(steps_.back());
       after(index + 1);
     }
+    if (options_.traces() && !steps_.empty()) record_one_more();
   }
 
   /// Everybody's measurements at rank 0, which prints them.
@@ -151,11 +151,19 @@ class RankRun {
   }
 
  private:
+  /// Measured steps carry no marks, as predicted ones do not: the trace is of another step, after
+  /// the last checkpoint.
+  void record_one_more() {
+    runner_.record(options_.detail);
+    begun_ = executor::Clock::now();
+    runner_.step(options_.steps);
+  }
+
   executor::RunSettings settings() const {
     executor::RunSettings chosen;
     chosen.seed = options_.seed;
     chosen.tokens = tokens_.get();
-    chosen.trace = options_.detail;
+    chosen.trace = executor::TraceDetail::none;
     chosen.drawn = [this](std::int64_t, std::int64_t) { meeting_.watchdog().alive(); };
     return chosen;
   }
@@ -205,7 +213,8 @@ class RankRun {
                   .fabric = std::string{meeting_.fabric().name()},
                   .device = device_.description(),
                   .steps = steps_,
-                  .graphs = runner_.graphs()};
+                  .graphs = runner_.graphs(),
+                  .host_waits = meeting_.fabric().host_waits()};
     std::vector<std::string> traces;
     for (int rank = 0; rank < all.ranks; ++rank) {
       const RankResult theirs = parse_result(meeting_.store().get(key("result", rank), for_results),
@@ -238,7 +247,7 @@ class RankRun {
   executor::Runner runner_;
   std::int64_t first_ = 0;
   std::vector<MeasuredStep> steps_;
-  executor::Deadline begun_{};  // the last step
+  executor::Deadline begun_{};  // the recorded step
 };
 
 int run_one(const models::Question& asked, const ExecuteOptions& options,

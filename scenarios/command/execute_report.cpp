@@ -41,6 +41,11 @@ Json json_of(const executor::GraphCounts& graphs) {
           {"launches_in_last_step", graphs.launches}};
 }
 
+Json json_of(const executor::HostWaits& waits) {
+  return {
+      {"calls", waits.calls}, {"in_progress", waits.late}, {"waited_s", in_seconds(waits.waited)}};
+}
+
 Json json_of(const Execution& execution, const models::Prediction& prediction) {
   Json steps = Json::array();
   for (const MeasuredStep& each : execution.steps) {
@@ -64,19 +69,36 @@ Json json_of(const Execution& execution, const models::Prediction& prediction) {
           {"resident_memory_bytes", any ? Json(execution.resident.count()) : Json(nullptr)}};
 }
 
+/// Of what the host started.
+void print_counts(const models::Question& question, const Execution& execution) {
+  if (question.plan.cuda_graphs) {
+    const executor::GraphCounts& of = execution.graphs;
+    fmt::print("  CUDA graphs        {:>12}   of {} nodes, launched {} times in the last step\n",
+               of.graphs, of.nodes, of.launches);
+  }
+  if (execution.host_waits) {
+    const executor::HostWaits& of = *execution.host_waits;
+    fmt::print("  calls of {:<9} {:>12}   {} in progress when they returned, waited for {:.4g} s\n",
+               execution.fabric, of.calls, of.late, in_seconds(of.waited));
+  }
+}
+
 }  // namespace
 
 void print_execution(const models::Question& question, const models::Prediction& prediction,
                      const Execution& execution, const ExecuteOptions& options) {
+  const bool any = !execution.steps.empty();
   std::optional<Comparison> comparison;
-  if (options.explain && !execution.steps.empty()) {
+  if (options.explain && any) {
     const bool by_operation = options.detail == executor::TraceDetail::operations;
     const auto detail = by_operation ? TraceDetail::operations : TraceDetail::instructions;
-    comparison = compare(trace_of(prediction, detail), *execution.trace, "the measured step");
+    comparison = compare(trace_of(prediction, detail), *execution.trace, "the recorded step");
   }
   if (options.json) {
     Json json = json_of(execution, prediction);
     if (question.plan.cuda_graphs) json["cuda_graphs"] = json_of(execution.graphs);
+    if (execution.host_waits) json["fabric_calls"] = json_of(*execution.host_waits);
+    if (execution.trace && any) json["recorded_step"] = execution.steps.back().index + 1;
     if (comparison) json["comparison"] = to_json(*comparison);
     fmt::print("{}\n", json.dump(2));
     return;
@@ -87,7 +109,7 @@ void print_execution(const models::Question& question, const models::Prediction&
       static_cast<double>(question.plan.global_batch) * static_cast<double>(question.plan.seq_len);
   fmt::print("{} on {} ranks over {}: {}\n", question.model.name, execution.ranks, execution.fabric,
              execution.device);
-  if (execution.steps.empty()) {
+  if (!any) {
     fmt::print("  nothing left to do: the checkpoint has seen {} steps\n", execution.resumed_from);
     return;
   }
@@ -103,13 +125,9 @@ void print_execution(const models::Question& question, const models::Prediction&
   fmt::print("  peak memory        {:>8.1f} MiB   predicted {:.1f} MiB\n",
              static_cast<double>(execution.peak.count()) / mib,
              static_cast<double>(predicted_peak(prediction).count()) / mib);
-  if (question.plan.cuda_graphs) {
-    const executor::GraphCounts& of = execution.graphs;
-    fmt::print("  CUDA graphs        {:>12}   of {} nodes, launched {} times in the last step\n",
-               of.graphs, of.nodes, of.launches);
-  }
+  print_counts(question, execution);
   if (comparison) {
-    fmt::print("\nThe last step\n{}", comparison_report(*comparison, terminal().colour));
+    fmt::print("\nOne more step, recorded\n{}", comparison_report(*comparison, terminal().colour));
   }
 }
 

@@ -32,7 +32,7 @@ struct ExecuteOptions {
   std::optional<std::uint16_t> metrics_port;
   std::optional<std::string> metrics_address;  // 127.0.0.1
   bool json = false;
-  bool explain = false;  // the last step beside its prediction, by operation
+  bool explain = false;  // one more step against its prediction, by operation
 
   bool traces() const { return trace || explain; }
 };
@@ -53,9 +53,10 @@ struct Execution {
   std::int64_t resumed_from = 0;  // steps
   std::string fabric, device;
   std::vector<MeasuredStep> steps;
-  Bytes peak{}, resident{};        // of the fullest rank
-  executor::GraphCounts graphs{};  // of rank 0
-  std::optional<Trace> trace{};    // of the last step, all ranks
+  Bytes peak{}, resident{};                         // of the fullest rank
+  executor::GraphCounts graphs{};                   // of rank 0
+  std::optional<executor::HostWaits> host_waits{};  // of rank 0's fabric
+  std::optional<Trace> trace{};                     // of the recorded step, all ranks
 };
 
 inline double in_seconds(Time time) {

@@ -129,6 +129,39 @@ TEST_CASE("State written by one cut and read by another goes on as if nothing ha
   CHECK(runner.step(2).ring_loss == through.steps[2].ring_loss);
 }
 
+class CountsMarks final : public CpuDevice {
+ public:
+  Mark mark(models::Queue queue) override {
+    ++marks;
+    return CpuDevice::mark(queue);
+  }
+  int marks = 0;
+};
+
+TEST_CASE("Steps that are measured carry two marks, recorded ones two for each operation as well") {
+  const models::Program program = lowered(small_gpt(), small_plan());
+  CountsMarks device;
+  ThreadWorld world{1};
+  const auto fabric = world.fabric(0);
+  RunSettings settings;
+  settings.trace = TraceDetail::none;
+  Runner runner{program, cpu_software(), device, *fabric, settings};
+  const auto marks_of = [&](std::int64_t step) {
+    const int before = device.marks;
+    runner.step(step);
+    return device.marks - before;
+  };
+  CHECK(marks_of(0) == 2);
+  CHECK(runner.trace().records().empty());
+  runner.record(TraceDetail::operations);
+  const int recorded = marks_of(1);
+  const std::size_t records = runner.trace().records().size();
+  CHECK(records > 100);
+  CHECK(recorded >= 2 + static_cast<int>(records));
+  runner.record(TraceDetail::none);
+  CHECK(marks_of(2) == 2);
+}
+
 TEST_CASE("Each element of the model's state has one writer") {
   models::Model model = small_gpt();
   Plan plan = small_plan(4);

@@ -219,7 +219,9 @@ def test_a_run_that_dies_goes_on_from_its_newest_checkpoint(model, tmp_path):
 
 def test_traces_and_logs(model, tmp_path):
     trace, log = tmp_path / "trace.json", tmp_path / "steps.jsonl"
-    execute(model, "--steps", "3", "--ranks", "2", "--trace", str(trace), "--log", str(log))
+    ran = execute(model, "--steps", "3", "--ranks", "2", "--trace", str(trace), "--log", str(log))
+    assert ran["recorded_step"] == 3  # after those that are measured
+    assert len(ran["steps"]) == 3
     events = json.loads(trace.read_text())["traceEvents"]
     ranks = {event["args"]["id"].split("/")[0] for event in events if event["ph"] == "X"}
     assert ranks == {"0", "1"}
