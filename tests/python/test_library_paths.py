@@ -6,10 +6,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import orrery
 import pytest
 from executing import COMMAND
-
-import orrery
 
 
 def installed() -> list[Path]:

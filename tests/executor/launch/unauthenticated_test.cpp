@@ -16,8 +16,6 @@
 #include <vector>
 
 #include "executor/launch/frame.hpp"
-#include "executor/launch/interruption.hpp"
-#include "executor/launch/private_folder.hpp"
 #include "executor/launch/store.hpp"
 #include "executor/launch/store_table.hpp"
 #include "executor/launch/watchdog.hpp"
@@ -265,42 +263,6 @@ TEST_CASE("A store listens on the address that it was given alone") {
   const Address other{"127.0.0.2", server.address().port};
   CHECK(failure([&] { connect_to(other, Clock::now() + 60ms); }) ==
         "nobody answers at " + text_of(other) + " (Connection refused)");
-}
-
-TEST_CASE("A Unix socket is nobody's until it is served, and gone afterwards") {
-  const Address where = unused_socket();
-  {
-    const StoreServer server{where, {.job = "test", .ranks = 1}};
-    Store zero{where, {.job = "test", .ranks = 1}, 0, 2s};
-    zero.set("key", "value");
-    CHECK(zero.find("key") == "value");
-    CHECK(failure([&] { listen_on(where); }) ==
-          "cannot listen on " + where.path + ": Address already in use");
-  }
-  CHECK_FALSE(std::filesystem::exists(where.path));
-  { const Socket killed = listen_on(where); }  // leaves its file
-  CHECK(std::filesystem::exists(where.path));
-  const StoreServer again{where, {.job = "test", .ranks = 1}};
-  const Store zero{where, {.job = "test", .ranks = 1}, 0, 2s};
-}
-
-TEST_CASE("An interruption ends the wait for a rank that never comes") {
-  int pipe[2];
-  REQUIRE(::pipe(pipe) == 0);
-  const Socket reads{pipe[0]}, writes{pipe[1]};
-  const Interruptible interruptible{reads.descriptor()};
-  const StoreServer server{any_port, secretly(2)};
-  Store zero{server.address(), secretly(2), 0, 2s};
-  std::thread signal{[&] {
-    std::this_thread::sleep_for(50ms);
-    CHECK(::write(writes.descriptor(), "x", 1) == 1);
-  }};
-  const auto begin = Clock::now();
-  CHECK(failure([&] { zero.get("never", 30s); }) == "interrupted while ranks meet");
-  CHECK(failure([&] { Store(unused_socket(), secretly(2), 1, 30s); }) ==
-        "interrupted while ranks meet");
-  CHECK(Clock::now() - begin < 5s);
-  signal.join();
 }
 
 }  // namespace orrery::executor
