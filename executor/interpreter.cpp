@@ -61,6 +61,7 @@ void Runner::Interpreter::load_batch(std::int64_t step) {
   std::vector<std::int64_t> both(static_cast<std::size_t>(2 * samples * s));
   for (std::int64_t i = 0; i < samples; ++i) {
     settings_.tokens->fill(step, data_ * samples + i, sample);
+    alive();
     std::copy(sample.begin(), sample.end() - 1, both.begin() + i * s);
     std::copy(sample.begin() + 1, sample.end(), both.begin() + (samples + i) * s);
   }

@@ -114,6 +114,9 @@ class Runner::Interpreter {
   void execute(std::uint32_t i);
   void hold(std::uint32_t i, bool at_end);
   void poison(std::int64_t offset, std::int64_t bytes);
+  void alive() const {
+    if (settings_.alive) settings_.alive();
+  }
   void run_phase(std::uint32_t i);
   void keep_statistics(std::uint32_t micro_batch);
   std::byte* saved_of(std::uint32_t i, std::uint32_t block, std::int64_t layer) const;

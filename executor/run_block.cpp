@@ -28,6 +28,7 @@ void Runner::Interpreter::run_block(std::uint32_t i, std::uint32_t block, std::i
     }
     wait_for_block(operations[op]);
     poll();
+    alive();  // a capture takes long
     captured_.run(block, *stretch, views_, place_.loss_scale, [&operations, stretch, this] {
       for (std::size_t o = stretch->first; o < stretch->end; ++o) run_kernel(operations[o]);
     });

@@ -73,6 +73,7 @@ Progress Runner::Interpreter::progress() const {
                                         progress.step, progress.instruction, count,
                                         title(program_, ranks_.instructions[progress.instruction]));
   if (!progress.waits_for.empty()) progress.text += ", and waits for " + progress.waits_for;
+  progress.works = progress.waits_for.empty() && device_.synchronous();
   return progress;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // What a run is given beside its Program, and what one step of it says.
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -56,6 +57,8 @@ struct RunSettings {
   Freed freed = Freed::left;
   /// Called as parameters are drawn, every few million elements: how many so far, and of how many.
   std::function<void(std::int64_t drawn, std::int64_t of)> drawn;
+  /// Called now and then by what else takes long and is no instruction: tokens, capture.
+  std::function<void()> alive = {};
   /// Called when the gradients are complete, before the norm and the update (tests).
   std::function<void()> before_update;
 };
@@ -81,6 +84,9 @@ struct Progress {
   std::size_t instruction = 0;  // in the rank's list; its length: between steps
   std::string waits_for;        // "receive from rank 3", "comm:tp of ranks 0 1"
   std::string text;             // all of it, with the instruction in words
+  /// The host itself computes, so that its CPU time is a sign of life.
+  bool works = false;
+  std::chrono::milliseconds limit{60'000};  // at this place
 };
 
 /// Highest sum of live buffers as instructions ran.

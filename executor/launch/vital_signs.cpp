@@ -1,10 +1,23 @@
 #include "executor/launch/vital_signs.hpp"
 
+#include <algorithm>
+
 #include "executor/launch/frame.hpp"
 
 namespace orrery::executor {
 
 namespace {
+
+/// 35 years; more is nonsense.
+constexpr std::uint64_t most_milliseconds = std::uint64_t{1} << 40;
+
+std::uint64_t number_of(std::chrono::milliseconds span) {
+  return static_cast<std::uint64_t>(std::max(span.count(), std::int64_t{0}));
+}
+
+std::chrono::milliseconds span_from(FrameReader& reader) {
+  return std::chrono::milliseconds{std::min(reader.number(8), most_milliseconds)};
+}
 
 /// Does a run end with it? The command's own codes for wrong input and our fault are 2 and 3.
 bool ends_runs(std::uint64_t code) {
@@ -43,6 +56,8 @@ std::string text_of(const Beat& beat) {
       .text(beat.place)
       .text(beat.waits)
       .text(beat.text)
+      .number(number_of(beat.limit), 8)
+      .number(number_of(beat.worked), 8)
       .bytes();
 }
 
@@ -53,6 +68,8 @@ std::optional<Beat> parse_beat(std::string_view text) {
   beat.place = reader.text();
   beat.waits = reader.text();
   beat.text = reader.text();
+  beat.limit = span_from(reader);
+  beat.worked = span_from(reader);
   if (!reader.at_end()) return std::nullopt;
   return beat;
 }

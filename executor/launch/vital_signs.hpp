@@ -2,6 +2,7 @@
 // What watchdogs write to each other in the store, and how it is read: a rank's beat, and why the
 // run ends. What another process wrote may be anything at all: what cannot be read is nothing.
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,9 +28,11 @@ Verdict unreadable_verdict();
 /// That a rank lives, and where it is.
 struct Beat {
   std::uint64_t number = 0;
-  std::string place{};  // another one: it has moved
-  std::string waits{};  // for whom; empty: for nobody
-  std::string text{};   // all of it in words
+  std::string place{};                      // another one: it has moved
+  std::string waits{};                      // for whom; empty: for nobody
+  std::string text{};                       // all of it in words
+  std::chrono::milliseconds limit{60'000};  // at one place
+  std::chrono::milliseconds worked{};       // CPU time that its own work has taken
 };
 
 std::string text_of(const Beat& beat);

@@ -36,10 +36,8 @@ Watchdog::Watchdog(const Address& store, const StoreIdentity& identity, int rank
     : settings_{std::move(settings)},
       rank_{rank},
       ranks_{identity.ranks},
-      store_{store, identity, {rank, Role::watchdog, will_of(rank)}, to_join} {
-  const auto now = Clock::now();
-  seen_.resize(rank_ == 0 ? static_cast<std::size_t>(ranks_) : 0);
-  for (Seen& each : seen_) each.beat_at = each.place_at = now;
+      store_{store, identity, {rank, Role::watchdog, will_of(rank)}, to_join},
+      roll_call_{rank_ == 0 ? ranks_ : 0, settings_.beat, settings_.silence, Clock::now()} {
   thread_ = std::thread{[this] { watch(); }};
 }
 
@@ -121,11 +119,12 @@ void Watchdog::watch() {
 
 /// One beat: ours goes out, a verdict may come in.
 void Watchdog::look() {
+  if (ranks_ == 1) return look_alone();
   try {
     std::optional<std::string> found;
     {
       const std::lock_guard guard{store_lock_};
-      store_.set(beat_key(rank_), own_beat());
+      store_.set(beat_key(rank_), text_of(own_beat()));
       found = store_.find(abort_key);
     }
     if (found) return pronounce(read(*found));
@@ -136,67 +135,54 @@ void Watchdog::look() {
   }
 }
 
-std::string Watchdog::own_beat() {
+/// Where the rank is. Its CPU time counts while what it does is its own work.
+Beat Watchdog::own_beat() {
   const Progress progress = settings_.progress ? settings_.progress() : Progress{};
-  return text_of(Beat{
+  const auto cpu_time = settings_.cpu_time ? settings_.cpu_time() : cpu_time_;
+  if (progress.works) worked_ += cpu_time - cpu_time_;
+  cpu_time_ = cpu_time;
+  return {
       .number = ++beats_,
       .place = fmt::format("{} {} {}", progress.step, progress.instruction, signs_of_life_.load()),
       .waits = progress.waits_for,
-      .text = progress.text});
+      .text = progress.text,
+      .limit = progress.limit,
+      .worked = worked_};
+}
+
+/// Nobody else is there: no message comes or goes.
+void Watchdog::look_alone() {
+  roll_call_.look(Clock::now());
+  roll_call_.hear(0, own_beat());
+  judge(Exit::local_failure);
 }
 
 void Watchdog::look_at_others() {
-  const auto now = Clock::now();
+  roll_call_.look(Clock::now());
   for (int rank = 0; rank < ranks_; ++rank) {
-    Seen& seen = seen_[static_cast<std::size_t>(rank)];
-    std::optional<std::string> beat;
+    std::optional<std::string> bytes;
     {
       const std::lock_guard guard{store_lock_};
-      beat = store_.find(beat_key(rank));
+      bytes = store_.find(beat_key(rank));
     }
-    if (beat && *beat != seen.bytes) {
-      seen.bytes = *beat;
-      seen.beat_at = now;
-      auto known = parse_beat(seen.bytes);
-      if (!known) {
-        return pronounce(agree(
-            {Exit::peer_failed, 0, fmt::format("rank {} wrote a beat that cannot be read", rank)}));
-      }
-      if (known->place != seen.beat.place) seen.place_at = now;
-      seen.beat = *std::move(known);
-    }
-    if (beat && now - seen.beat_at > settings_.silence) {
-      const auto seconds = std::chrono::round<std::chrono::seconds>(now - seen.beat_at).count();
+    if (!bytes) continue;
+    const auto beat = parse_beat(*bytes);
+    if (!beat) {
       return pronounce(agree(
-          {Exit::peer_failed, 0, fmt::format("rank {} has been silent for {} s", rank, seconds)}));
+          {Exit::peer_failed, 0, fmt::format("rank {} wrote a beat that cannot be read", rank)}));
     }
+    roll_call_.hear(rank, *beat);
   }
-  judge_stall(now);
+  judge(Exit::peer_failed);
 }
 
-/// Of the ranks that stand still, one that does not even beat is the cause, else one that waits for
-/// nobody.
-void Watchdog::judge_stall(Clock::time_point now) {
-  Clock::duration longest{};
-  const Seen* stuck = nullptr;
-  int weight = -1;
-  for (const Seen& each : seen_) {
-    const auto still = now - each.place_at;
-    longest = std::max(longest, still);
-    if (each.bytes.empty() || still <= settings_.stall - 2 * settings_.beat) continue;
-    const bool silent = now - each.beat_at > 3 * settings_.beat;
-    const int suspicion = (silent ? 2 : 0) + (each.beat.waits.empty() ? 1 : 0);
-    if (suspicion > weight) {
-      stuck = &each;
-      weight = suspicion;
-    }
+void Watchdog::judge(Exit blame) {
+  auto found = roll_call_.lost();
+  if (!found) found = roll_call_.stuck();
+  if (found) return pronounce(agree({blame, 0, found->why}));
+  for (const std::string& each : roll_call_.warnings()) {
+    if (settings_.warn) settings_.warn(each);
   }
-  if (longest <= settings_.stall) return;
-  if (stuck == nullptr) return;
-  const auto seconds = std::chrono::round<std::chrono::seconds>(now - stuck->place_at).count();
-  pronounce(agree({Exit::peer_failed, 0,
-                   fmt::format("rank {} is stuck: {} s at {}", stuck - seen_.data(), seconds,
-                               stuck->beat.text)}));
 }
 
 }  // namespace orrery::executor

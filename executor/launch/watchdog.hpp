@@ -1,9 +1,9 @@
 #pragma once
 // Ends a run everywhere when it ends anywhere, and says why. A thread of every rank beats once a
 // second in the store: where the rank is, and that it lives. The first failure that anybody sees is
-// written there; all others read it, abort their fabric and go. Rank 0's also looks at the beats: a
-// rank that is silent is lost, one that stands still too long is stuck, and is named with its
-// instruction.
+// written there; all others read it, abort their fabric and go. Rank 0's also looks at the beats
+// (roll_call.hpp): a rank that is silent is lost, one that stands still too long is stuck, and is
+// named with its instruction. A rank that is alone can be stuck too, but has no peer to blame.
 //
 // A rank that is killed leaves a will (store.hpp), so its peers know within a beat. A rank that
 // does not come to its end when told is ended by `last_resort`.
@@ -17,8 +17,8 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <vector>
 
+#include "executor/launch/roll_call.hpp"
 #include "executor/launch/store.hpp"
 #include "executor/launch/vital_signs.hpp"
 #include "executor/settings.hpp"
@@ -31,9 +31,11 @@ Exit exit_of(const Verdict& verdict, int rank);
 struct WatchdogSettings {
   std::chrono::milliseconds beat{1000};
   std::chrono::milliseconds silence{7000};  // without a beat, a rank is lost
-  std::chrono::milliseconds stall{60'000};  // at one instruction
   std::optional<Deadline> deadline{};
-  std::function<Progress()> progress{};            // of this rank; called from the thread
+  std::function<Progress()> progress{};  // of this rank; called from the thread
+  /// CPU time of this rank's own thread so far; nothing: it is no sign of life.
+  std::function<std::chrono::milliseconds()> cpu_time{};
+  std::function<void(std::string_view)> warn{};    // on rank 0: a rank does not move
   std::function<std::optional<Verdict>()> wish{};  // to end: Ctrl-C
   std::function<void(std::string_view)> abort{};   // wakes whoever waits for a peer
   std::function<void(const Verdict&)> last_resort{};
@@ -57,18 +59,12 @@ class Watchdog {
   void alive() { ++signs_of_life_; }
 
  private:
-  /// What is known of a rank, by rank 0.
-  struct Seen {
-    std::string bytes;  // of the last beat
-    Beat beat;
-    Deadline beat_at, place_at;
-  };
-
   void watch();
   void look();
-  std::string own_beat();
+  Beat own_beat();
+  void look_alone();
   void look_at_others();
-  void judge_stall(Clock::time_point now);
+  void judge(Exit blame);
   void pronounce(const Verdict& verdict);
   Verdict agree(const Verdict& verdict);
   Verdict read(const std::string& written) const;
@@ -77,8 +73,9 @@ class Watchdog {
   int rank_, ranks_;
   std::mutex store_lock_;
   Store store_;
-  std::vector<Seen> seen_;
+  RollCall roll_call_;
   std::uint64_t beats_ = 0;
+  std::chrono::milliseconds worked_{}, cpu_time_{};
   std::atomic<std::uint64_t> signs_of_life_{0};
   mutable std::mutex lock_;
   std::condition_variable changed_;

@@ -1,11 +1,13 @@
 #include "scenarios/command/execute_meeting.hpp"
 
 #include <fmt/format.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <numeric>
 #include <utility>
 
@@ -28,6 +30,7 @@ namespace {
 
 constexpr std::chrono::seconds to_meet{120};        // ranks of a large job start minutes apart
 constexpr std::chrono::minutes to_write{30};        // a checkpoint, on the slowest rank
+constexpr std::chrono::minutes to_start{10};        // between two signs of life
 constexpr std::chrono::milliseconds to_hear{2500};  // why the run ends
 constexpr std::size_t place_size = 512;             // bytes of the message that says where
 
@@ -42,6 +45,18 @@ void tell(const Verdict& verdict) {
 
 std::chrono::milliseconds in_milliseconds(double seconds) {
   return std::chrono::milliseconds{static_cast<std::int64_t>(seconds * 1000)};
+}
+
+/// What a thread has computed so far, whoever asks.
+std::function<std::chrono::milliseconds()> cpu_time_of_this_thread() {
+  clockid_t clock{};
+  if (::pthread_getcpuclockid(::pthread_self(), &clock) != 0) return {};
+  return [clock] {
+    timespec time{};
+    ::clock_gettime(clock, &time);
+    return std::chrono::duration_cast<std::chrono::milliseconds>(
+        std::chrono::seconds{time.tv_sec} + std::chrono::nanoseconds{time.tv_nsec});
+  };
 }
 
 /// Ctrl-C and its like, as the watchdog takes them.
@@ -59,6 +74,7 @@ Meeting::Meeting(const ExecuteOptions& options, const executor::Placement& place
       kind_{kind_of(options, placed)},
       asked_{options.fabric},
       identity_{.job = placed.job, .ranks = placed.ranks} {
+  does("its start", to_start);
   placed_.mpi = kind_ == FabricKind::mpi;
   if (placed_.mpi) fabric_ = executor::mpi_fabric();
   open_store(threads);
@@ -76,7 +92,6 @@ Meeting::Meeting(const ExecuteOptions& options, const executor::Placement& place
 }
 
 Meeting::~Meeting() {
-  watch(nullptr);
   watchdog_.reset();
   live_with({});
   of_device_.reset();
@@ -173,19 +188,12 @@ executor::Rendezvous Meeting::rendezvous_by_mpi() {
 
 void Meeting::start_watchdog(const ExecuteOptions& options) {
   executor::WatchdogSettings settings;
-  settings.stall = in_milliseconds(options.stall);
   if (options.deadline) {
     settings.deadline = executor::Clock::now() + in_milliseconds(*options.deadline);
   }
-  settings.progress = [this]() -> executor::Progress {
-    const std::lock_guard guard{living_lock_};
-    if (living_runner_ != nullptr) {
-      executor::Progress progress = living_runner_->progress();
-      if (waits_) progress.waits_for = "all other ranks";
-      return progress;
-    }
-    return {.step = 0, .instruction = 0, .waits_for = "", .text = "its start"};
-  };
+  settings.progress = [this] { return progress(); };
+  settings.cpu_time = cpu_time_of_this_thread();
+  settings.warn = [](std::string_view what) { fmt::print(stderr, "{}\n", printable(what)); };
   settings.wish = [rank = placed_.rank] { return wish_to_end(rank); };
   settings.abort = [this](std::string_view why) {
     store_->interrupt();
@@ -200,9 +208,29 @@ void Meeting::start_watchdog(const ExecuteOptions& options) {
                                                    std::move(settings));
 }
 
-void Meeting::watch(const executor::Runner* runner) {
+executor::Progress Meeting::progress() {
   const std::lock_guard guard{living_lock_};
-  living_runner_ = runner;
+  executor::Progress progress = living_runner_ != nullptr ? living_runner_->progress() : does_;
+  if (waits_) {
+    progress.waits_for = "all other ranks";
+    progress.works = false;
+  }
+  if (living_runner_ != nullptr) progress.limit = limits_->at(progress);
+  return progress;
+}
+
+void Meeting::steps(const executor::Runner& runner, const executor::InstructionLimits& limits) {
+  watchdog_->alive();
+  const std::lock_guard guard{living_lock_};
+  living_runner_ = &runner;
+  limits_ = &limits;
+}
+
+void Meeting::does(const std::string& what, std::chrono::milliseconds limit) {
+  if (watchdog_) watchdog_->alive();
+  const std::lock_guard guard{living_lock_};
+  living_runner_ = nullptr;
+  does_ = {.waits_for = "", .text = what, .works = true, .limit = limit};
 }
 
 double Meeting::sum(double addend) {

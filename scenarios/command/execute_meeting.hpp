@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "executor/fabric.hpp"
+#include "executor/instruction_limits.hpp"
 #include "executor/launch/rendezvous.hpp"
 #include "executor/launch/store.hpp"
 #include "executor/launch/watchdog.hpp"
@@ -46,8 +47,11 @@ class Meeting {
   executor::Watchdog& watchdog() { return *watchdog_; }
   const executor::Placement& placed() const { return placed_; }
 
-  /// Whose progress the watchdog tells from now on; nothing: nobody's.
-  void watch(const executor::Runner* runner);
+  /// What the watchdog says of this rank from now on: steps of a runner, and how long they may
+  /// take; both outlive what follows.
+  void steps(const executor::Runner& runner, const executor::InstructionLimits& limits);
+  /// ... or something else, which may go on for `limit` without a sign of life.
+  void does(const std::string& what, std::chrono::milliseconds limit);
   /// A sum over all ranks, on the fabric.
   double sum(double addend);
   /// All ranks have come so far.
@@ -62,14 +66,17 @@ class Meeting {
   void serve(executor::Rendezvous& place);
   executor::Rendezvous rendezvous_by_mpi();
   void start_watchdog(const ExecuteOptions& options);
+  executor::Progress progress();
 
   executor::Placement placed_;
   FabricKind kind_;                  // of the host's fabric
   std::optional<FabricKind> asked_;  // by --fabric
   executor::StoreIdentity identity_;
-  std::mutex living_lock_;  // of the two below, which the watchdog's thread uses
+  std::mutex living_lock_;  // of what is below, which the watchdog's thread uses
   std::vector<executor::Fabric*> living_fabrics_;
-  const executor::Runner* living_runner_ = nullptr;
+  const executor::Runner* living_runner_ = nullptr;  // nothing: it does what `text` says
+  const executor::InstructionLimits* limits_ = nullptr;
+  executor::Progress does_;
   std::unique_ptr<executor::StoreServer> server_;
   std::unique_ptr<executor::Store> store_;
   std::unique_ptr<executor::Fabric> fabric_;      // of the host

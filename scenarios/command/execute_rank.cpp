@@ -27,6 +27,8 @@ namespace {
 
 constexpr std::chrono::milliseconds between_lines{500};  // of progress
 constexpr std::chrono::minutes for_results{5};
+constexpr std::chrono::minutes to_save{30};   // or to read what was saved, without a sign of life
+constexpr std::chrono::minutes to_begin{10};  // the first step, which builds kernels
 
 /// What rank 0 says while it runs: lines on stderr, a log, metrics.
 class Voice {
@@ -111,20 +113,22 @@ class RankRun {
                     ? executor::synthetic_tokens(options.seed, question.model.vocab)
                     : executor::text_tokens(options.data, question.model.vocab,
                                             question.plan.global_batch)},
-        runner_{*prediction_.program, question.software, device_, meeting.fabric(), settings()} {
-    meeting_.watch(&runner_);
-  }
-  ~RankRun() { meeting_.watch(nullptr); }
+        runner_{*prediction_.program, question.software, device_, meeting.fabric(), settings()},
+        limits_{prediction_.priced, prediction_.program->mesh.stage_of(rank_), prediction_.step,
+                bounds(options)} {}
+  ~RankRun() { meeting_.does("its end", for_results); }
   RankRun(const RankRun&) = delete;
   RankRun& operator=(const RankRun&) = delete;
 
   void train() {
     if (options_.checkpoint) resume();
+    meeting_.steps(runner_, limits_);
     for (std::int64_t index = first_; index < options_.steps; ++index) {
       if (const auto verdict = meeting_.watchdog().verdict()) {
         throw RunFailure{verdict->code, verdict->why};
       }
       const executor::StepOutcome outcome = runner_.step(index);
+      limits_.measured(outcome.wall);
       steps_.push_back({.index = index,
                         .seconds = in_seconds(outcome.wall),
                         .loss = outcome.loss,
@@ -139,6 +143,7 @@ class RankRun {
 
   /// Everybody's measurements at rank 0, which prints them.
   void report() {
+    meeting_.does("its report", for_results);
     RankResult mine{.peak = runner_.memory().peak, .resident = runner_.memory().resident};
     for (const MeasuredStep& each : steps_) mine.seconds.push_back(each.seconds);
     executor::Store& store = meeting_.store();
@@ -165,7 +170,12 @@ class RankRun {
     chosen.tokens = tokens_.get();
     chosen.trace = executor::TraceDetail::none;
     chosen.drawn = [this](std::int64_t, std::int64_t) { meeting_.watchdog().alive(); };
+    chosen.alive = [this] { meeting_.watchdog().alive(); };
     return chosen;
+  }
+  static executor::InstructionLimits::Bounds bounds(const ExecuteOptions& options) {
+    const std::chrono::milliseconds least{static_cast<std::int64_t>(options.stall * 1000)};
+    return {.least = least, .first = to_begin};
   }
   static std::string key(const char* what, int rank) { return fmt::format("{}/{}", what, rank); }
 
@@ -183,6 +193,7 @@ class RankRun {
 
   /// Rank 0 looks which checkpoint is the newest, so that all take the same.
   void resume() {
+    meeting_.does("its checkpoint", to_save);
     executor::Store& store = meeting_.store();
     if (rank_ == 0) {
       const auto found = checkpoints().newest();
@@ -199,7 +210,11 @@ class RankRun {
     const bool leaves = meeting_.sum(executor::SignalWishes::checkpoint() ? 1 : 0) > 0;
     const std::int64_t every = options_.checkpoint_every;
     const bool due = leaves || done == options_.steps || (every > 0 && done % every == 0);
-    if (options_.checkpoint && due) checkpoints().save(state_of(runner_), done);
+    if (options_.checkpoint && due) {
+      meeting_.does("its checkpoint", to_save);
+      checkpoints().save(state_of(runner_), done);
+      meeting_.steps(runner_, limits_);
+    }
     if (!leaves) return;
     throw RunFailure{Exit::requeue,
                      options_.checkpoint
@@ -245,6 +260,7 @@ class RankRun {
   models::Prediction prediction_;  // and the Program that it priced, which is the one that runs
   std::unique_ptr<executor::TokenSource> tokens_;
   executor::Runner runner_;
+  executor::InstructionLimits limits_;
   std::int64_t first_ = 0;
   std::vector<MeasuredStep> steps_;
   executor::Deadline begun_{};  // the recorded step

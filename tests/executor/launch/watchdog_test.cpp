@@ -124,7 +124,10 @@ TEST_CASE("A rank that stands still is named with its instruction, not those who
                       .waits_for = rank == 2 ? "" : "receive from rank 2",
                       .text = "step 4, instruction 7 of rank " + std::to_string(rank)};
   }
-  for (int rank = 0; rank < 3; ++rank) pack.start(rank, {.stall = 400ms});
+  for (int rank = 0; rank < 3; ++rank) {
+    pack.place(rank).progress.limit = 400ms;
+    pack.start(rank);
+  }
   for (int rank = 0; rank < 3; ++rank) {
     CHECK_THAT(
         pack.aborted(rank),
@@ -133,9 +136,37 @@ TEST_CASE("A rank that stands still is named with its instruction, not those who
   CHECK(pack.dog(0).verdict()->code == Exit::peer_failed);
 }
 
+TEST_CASE("A rank that is alone is stuck by its own fault, and is warned of before") {
+  Pack pack{1};
+  pack.place(0).progress = {.waits_for = "", .text = "the reading of tokens", .limit = 300ms};
+  std::string warned;
+  pack.start(0, {.warn = [&](std::string_view what) { warned = what; }});
+  CHECK_THAT(pack.aborted(0), Catch::Matchers::Matches("rank 0 is stuck: 0 s at the reading of "
+                                                       "tokens"));
+  CHECK(pack.dog(0).verdict()->code == Exit::local_failure);
+  CHECK(warned == "rank 0 has not moved for 0 s, 0 s are too many: the reading of tokens");
+}
+
+TEST_CASE("CPU time of its own work is a sign of life, of a wait it is not") {
+  std::atomic<int> burned{0};
+  const auto burning = [&] { return std::chrono::milliseconds{burned += 5}; };
+  Pack works{1};
+  works.place(0).progress = {
+      .waits_for = "", .text = "a slow kernel", .works = true, .limit = 200ms};
+  works.start(0, {.cpu_time = burning});
+  std::this_thread::sleep_for(500ms);
+  CHECK_FALSE(works.dog(0).verdict().has_value());
+  Pack waits{1};
+  waits.place(0).progress = {
+      .waits_for = "", .text = "a device that hangs", .works = false, .limit = 200ms};
+  waits.start(0, {.cpu_time = burning});
+  CHECK_THAT(waits.aborted(0), Catch::Matchers::EndsWith("at a device that hangs"));
+}
+
 TEST_CASE("Work between steps is no standing still") {
   Pack pack{1};
-  pack.start(0, {.stall = 300ms});
+  pack.place(0).progress.limit = 300ms;
+  pack.start(0);
   for (int i = 0; i < 40; ++i) {
     pack.dog(0).alive();
     std::this_thread::sleep_for(20ms);

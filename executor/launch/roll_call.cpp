@@ -1,0 +1,97 @@
+#include "executor/launch/roll_call.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace orrery::executor {
+
+namespace {
+
+/// Of the time between two beats: work that is starved of its core still gets some.
+constexpr int least_share_of_work = 50;  // one part in so many
+
+std::int64_t whole_seconds(RollCall::Span span) {
+  return std::chrono::round<std::chrono::seconds>(span).count();
+}
+
+}  // namespace
+
+RollCall::RollCall(int ranks, Span beat, Span silence, Time now)
+    : beat_{beat}, silence_{silence}, last_look_{now}, seen_(static_cast<std::size_t>(ranks)) {}
+
+void RollCall::look(Time now) {
+  const Span since = now - last_look_;
+  last_look_ = now;
+  awake_ += std::clamp(since, Span{}, 2 * beat_);
+}
+
+void RollCall::hear(int rank, const Beat& beat) {
+  Seen& seen = seen_.at(static_cast<std::size_t>(rank));
+  if (seen.heard && beat.number == seen.beat.number) return;
+  const Span between = awake_ - seen.beat_at;
+  const Span worked = beat.worked - seen.beat.worked;
+  const bool moved = !seen.heard || beat.place != seen.beat.place;
+  if (moved || worked * least_share_of_work > between) {
+    seen.place_at = awake_;
+    seen.warned = false;
+  }
+  seen.beat = beat;
+  seen.beat_at = awake_;
+  seen.heard = true;
+}
+
+std::optional<RollCall::Finding> RollCall::lost() const {
+  for (const Seen& each : seen_) {
+    const Span quiet = awake_ - each.beat_at;
+    if (!each.heard || quiet <= silence_) continue;
+    const auto rank = static_cast<int>(&each - seen_.data());
+    return Finding{rank,
+                   fmt::format("rank {} has been silent for {} s", rank, whole_seconds(quiet))};
+  }
+  return std::nullopt;
+}
+
+/// Where nobody does anything of his own: all have waited, even the last one to begin.
+const RollCall::Seen* RollCall::longest_waiter() const {
+  Span limit{};
+  const Seen* first = nullptr;
+  for (const Seen& each : seen_) {
+    if (!each.heard || !waits(each)) return nullptr;
+    limit = std::max<Span>(limit, each.beat.limit);
+    if (first == nullptr || each.place_at < first->place_at) first = &each;
+  }
+  for (const Seen& each : seen_) {
+    if (still(each) <= limit) return nullptr;
+  }
+  return first;
+}
+
+std::optional<RollCall::Finding> RollCall::stuck() const {
+  const Seen* worst = nullptr;
+  for (const Seen& each : seen_) {
+    if (!each.heard || waits(each) || still(each) <= each.beat.limit) continue;
+    const bool worse = worst == nullptr || (silent(each) && !silent(*worst)) ||
+                       (silent(each) == silent(*worst) && each.place_at < worst->place_at);
+    if (worse) worst = &each;
+  }
+  if (worst == nullptr) worst = longest_waiter();
+  if (worst == nullptr) return std::nullopt;
+  const auto rank = static_cast<int>(worst - seen_.data());
+  return Finding{rank, fmt::format("rank {} is stuck: {} s at {}", rank,
+                                   whole_seconds(still(*worst)), worst->beat.text)};
+}
+
+std::vector<std::string> RollCall::warnings() {
+  std::vector<std::string> all;
+  for (Seen& each : seen_) {
+    if (!each.heard || each.warned || waits(each) || 2 * still(each) <= each.beat.limit) continue;
+    each.warned = true;
+    all.push_back(fmt::format("rank {} has not moved for {} s, {} s are too many: {}",
+                              &each - seen_.data(), whole_seconds(still(each)),
+                              whole_seconds(each.beat.limit), each.beat.text));
+  }
+  return all;
+}
+
+}  // namespace orrery::executor
