@@ -50,6 +50,11 @@ struct Plan {
   std::int64_t chunks() const { return pipeline * virtual_stages; }
 };
 
+/// ZeRO-2 and ZeRO-3 (FSDP): more than the optimizer's state is shared out.
+inline bool shards_gradients(const Plan& plan) {
+  return plan.data > 1 && (plan.zero == Zero::two || plan.zero == Zero::three);
+}
+
 constexpr hardware::DType compute_dtype(Precision precision) {
   using hardware::DType;
   constexpr DType of[] = {DType::fp32, DType::tf32, DType::fp16,
@@ -105,6 +110,9 @@ Json plan_from_text(std::string_view text);
 
 /// Every field of a complete plan; read_plan reads it back without an assumption.
 Json to_json(const Plan& plan);
+/// The same in the command line's form, without what goes without saying: plan_from_text and
+/// read_plan make the same plan of it.
+std::string to_text(const Plan& plan);
 
 /// Gradients that top-k sends of a bucket: max(1, floor(share x elements)).
 std::int64_t kept_by_top_k(const Plan& plan, std::int64_t elements);

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 
@@ -19,9 +21,12 @@ std::string_view take_until(std::string_view& text, char separator) {
   return head;
 }
 
-/// Digits with a point between or before them; not the number in front of a unit.
+/// Digits with a point between or before them, and perhaps an exponent; not the number in front of
+/// a unit.
 std::optional<double> decimal_from(std::string_view text) {
-  const bool digits = !text.empty() && text.find_first_not_of("0123456789.") == text.npos;
+  constexpr std::string_view in_numbers = "0123456789.";
+  const bool digits = !text.empty() && in_numbers.find(text.front()) != in_numbers.npos &&
+                      text.find_first_not_of("0123456789.e+-") == text.npos;
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (!digits || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
@@ -46,7 +51,39 @@ Json value_from(std::string_view key, std::string_view text) {
   return list;
 }
 
+std::string text_of(const Json& value) {
+  if (value.is_array()) {
+    std::string list;
+    for (const Json& each : value) list += (list.empty() ? "" : ":") + text_of(each);
+    return list;
+  }
+  std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+  text.erase(std::remove(text.begin(), text.end(), ' '), text.end());  // "25 MB"
+  return text;
+}
+
+/// What plans are told apart by; said even where it is the default.
+bool always_said(std::string_view key) {
+  constexpr std::array keys{"tensor",       "pipeline", "data",      "micro_batch",
+                            "global_batch", "seq_len",  "precision", "recompute"};
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
 }  // namespace
+
+std::string to_text(const Plan& plan) {
+  Json usual = to_json(Plan{});
+  if (plan.virtual_stages > 1) usual["schedule"] = "interleaved-1f1b";
+  // A stack may have a rule of its own for the ends of a pipeline.
+  if (plan.chunks() > 1 && plan.stage_layers.empty()) usual.erase("embedding_counts");
+  const Json written = to_json(plan);
+  std::string text;
+  for (const auto& [key, value] : written.items()) {
+    if (!always_said(key) && usual.contains(key) && usual[key] == value) continue;
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", key, text_of(value));
+  }
+  return text;
+}
 
 Json plan_from_text(std::string_view text) {
   Json plan = Json::object();
