@@ -26,7 +26,7 @@ struct ValidateFlags {
   std::vector<std::string> by;
   std::vector<std::string> software;
   std::size_t worst = 10;
-  std::string page;
+  std::string page, record;
   unsigned threads = 0;
   bool json = false;
   bool in_sample = false;
@@ -51,10 +51,10 @@ void show_progress(std::size_t done, std::size_t of) {
   if (done == of) fmt::print(stderr, "\r{:40}\r", "");
 }
 
-void write_file(const std::filesystem::path& path, const std::string& text) {
+void write_file(const char* flag, const std::filesystem::path& path, const std::string& text) {
   std::ofstream file{path};
   file << text;
-  if (!file.flush()) throw InputError{"--page", path.string() + " cannot be written"};
+  if (!file.flush()) throw InputError{flag, path.string() + " cannot be written"};
 }
 
 void write_page(const ValidateFlags& flags, const std::vector<MeasuredRun>& runs,
@@ -63,14 +63,28 @@ void write_page(const ValidateFlags& flags, const std::vector<MeasuredRun>& runs
   std::filesystem::create_directories(flags.page, failed);
   if (failed) throw InputError{"--page", flags.page + " cannot be made: " + failed.message()};
   const std::filesystem::path folder{flags.page};
-  write_file(folder / "accuracy.md", page_of(runs, results, scores, flags.file, "accuracy.svg"));
-  write_file(folder / "accuracy.svg", picture_of(runs, results));
+  write_file("--page", folder / "accuracy.md",
+             page_of(runs, results, scores, flags.file, "accuracy.svg"));
+  write_file("--page", folder / "accuracy.svg", picture_of(runs, results));
+}
+
+/// How far off these predictions were, for later ones to say.
+void write_record(const ValidateFlags& flags, const std::vector<MeasuredRun>& runs,
+                  const std::vector<RunResult>& results, const Scores& scores) {
+  ValidationOptions options;
+  options.threads = flags.threads;
+  options.profiles.push_back(generic_for_all(runs));
+  const Scores unfitted = scores_of(runs, validate(runs, options), {});
+  const std::string source =
+      fmt::format("orrery validate {} --record {}", flags.file, flags.record);
+  write_file("--record", flags.record, record_of(results, scores, unfitted, source).dump(2) + "\n");
 }
 
 void run_validate(const ValidateFlags& flags) {
   const orrery::Table table = orrery::Table::load(flags.file);
   if (holds_curves(table)) {
     if (!flags.page.empty()) throw InputError{"--page", "expected a file of training runs"};
+    if (!flags.record.empty()) throw InputError{"--record", "expected a file of training runs"};
     const CurveFlags curve{.worst = flags.worst, .json = flags.json, .in_sample = flags.in_sample};
     fmt::print("{}", validate_curves(table, groupings_of(table, flags.by), curve));
     return;
@@ -87,6 +101,7 @@ void run_validate(const ValidateFlags& flags) {
   const std::vector<RunResult> results = validate(runs, options);
   const Scores scores = scores_of(runs, results, groupings);
   if (!flags.page.empty()) write_page(flags, runs, results, scores);
+  if (!flags.record.empty()) write_record(flags, runs, results, scores);
   if (flags.json) {
     fmt::print("{}\n", to_json(runs, results, scores).dump(2));
   } else {
@@ -114,6 +129,8 @@ void add_validate(CLI::App& application, int& exit_code) {
                     "Kernels and collectives: score fits that have seen every row");
   command->add_option("--page", flags->page,
                       "Folder for accuracy.md and accuracy.svg: where predictions are right");
+  command->add_option("--record", flags->record,
+                      "File for how far off predictions were, as a build of Orrery takes it in");
   command->add_option("--threads", flags->threads, "Threads (all of the machine)")
       ->check(CLI::Range(1U, most_threads));
   command->callback([flags, &exit_code] {

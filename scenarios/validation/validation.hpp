@@ -105,6 +105,13 @@ Scores scores_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResu
 /// `validate --json`.
 Json to_json(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
              const Scores& scores);
+/// The record of models/prediction/published_errors.hpp; `unfitted` are the scores of the same runs
+/// by the generic profile, and `source` the command that makes it.
+Json record_of(const std::vector<RunResult>& results, const Scores& scores, const Scores& unfitted,
+               const std::string& source);
+/// A generic profile that stands for the stacks of all runs.
+models::Software generic_for_all(const std::vector<MeasuredRun>& runs);
+
 /// For people: totals, a table for each grouping and for each group reported apart, the `worst`
 /// runs, which were not scored or skipped and why, and which times are hard to believe.
 std::string table_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,

@@ -1,0 +1,93 @@
+// What a validation leaves for predictions to say of themselves: models/prediction/
+// published_errors.json.
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "models/prediction/uncertainty.hpp"
+#include "scenarios/validation/validation.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+/// Digits that a figure of some hundred runs has.
+double rounded(double value) {
+  constexpr double digits = 1e4;
+  return std::round(value * digits) / digits;
+}
+
+/// Errors of some results, at least one.
+Json steps_json(const std::vector<const RunResult*>& results) {
+  std::vector<double> errors, logs;
+  for (const RunResult* each : results) {
+    errors.push_back(*each->error_pct);
+    logs.push_back(-std::log1p(*each->error_pct / 100) / models::widening(each->borrowed_curves));
+  }
+  const ErrorSummary summary = summary_of(errors);
+  return {{"rows", summary.rows},
+          {"median_abs_error_pct", rounded(summary.median)},
+          {"p90_abs_error_pct", rounded(summary.p90)},
+          {"bias_pct", rounded(summary.bias)},
+          {"log_p10", rounded(quantile(logs, 0.1))},
+          {"log_p90", rounded(quantile(logs, 0.9))}};
+}
+
+Json ordering_json(const Ranking& ranking) {
+  return {{"pairs_in_order_pct", rounded(ranking.pairs_in_order)},
+          {"mean_regret_pct", rounded(ranking.mean_regret)}};
+}
+
+Json memory_json(const std::vector<RunResult>& results, const MemoryScore& score) {
+  std::vector<double> logs;
+  for (const RunResult& each : results) {
+    if (!each.scored() || !each.measured_memory) continue;
+    logs.push_back(std::log(ratio(*each.measured_memory, *each.predicted_memory)));
+  }
+  Json percentiles = Json::array();
+  for (int i = 0; i <= 100; ++i) percentiles.push_back(rounded(quantile(logs, i / 100.0)));
+  return {{"rows", score.rows},
+          {"median_abs_error_pct", rounded(score.median)},
+          {"log_percentiles", percentiles}};
+}
+
+}  // namespace
+
+models::Software generic_for_all(const std::vector<MeasuredRun>& runs) {
+  const Document document = Document::from(models::software_profile("generic"), "generic");
+  models::Software generic = models::read_software(document.root());
+  std::set<std::string> stacks;
+  for (const MeasuredRun& each : runs) stacks.insert(each.software);
+  generic.stands_for.clear();
+  for (const std::string& stack : stacks) generic.stands_for.push_back({.stack = stack});
+  return generic;
+}
+
+Json record_of(const std::vector<RunResult>& results, const Scores& scores, const Scores& unfitted,
+               const std::string& source) {
+  std::vector<const RunResult*> dense, sharded;
+  std::map<std::string, std::vector<const RunResult*>> by_profile;
+  for (const RunResult& each : results) {
+    if (each.scored()) dense.push_back(&each);
+    if (!each.scored_apart() || each.apart != sharded_runs) continue;
+    sharded.push_back(&each);
+    if (each.profile != "generic") by_profile[each.profile].push_back(&each);
+  }
+  if (dense.empty() || sharded.empty() || !scores.memory) {
+    throw InputError{"--record",
+                     "expected runs with and without sharded gradients, and with peaks of memory"};
+  }
+  Json json{{"source", source}, {"dense", steps_json(dense)}};
+  json["fitted"] = ordering_json(scores.ranking);
+  json["unfitted"] = ordering_json(unfitted.ranking);
+  json["sharded"] = steps_json(sharded);
+  json["sharded_by_profile"] = Json::object();
+  for (const auto& [profile, list] : by_profile) {
+    json["sharded_by_profile"][profile] = steps_json(list);
+  }
+  json["memory"] = memory_json(results, *scores.memory);
+  return json;
+}
+
+}  // namespace orrery::scenarios
