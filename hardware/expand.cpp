@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include "hardware/catalogue.hpp"
+#include "hardware/rental.hpp"
 #include "hardware/sources.hpp"
 
 namespace orrery::hardware {
@@ -154,6 +155,15 @@ Json expand_fabric(const Node& cluster, const std::string& file, const Json& nod
   return fabric;
 }
 
+/// The catalogue's name for a node: the entry that it is, or is like, or is called after.
+std::string type_of(const Node& node) {
+  Json name = node.json();
+  if (node.is_object()) name = node.json().value(node.has("like") ? "like" : "name", Json{});
+  if (!name.is_string()) return {};
+  const Json* entry = find_entry(Shelf::node, name.get<std::string>());
+  return entry ? (*entry)["name"].get<std::string>() : std::string{};
+}
+
 }  // namespace
 
 Json resolved(const Node& value, Shelf shelf) {
@@ -203,6 +213,7 @@ Json expand_cluster(const Node& cluster) {
   node.erase("fabric");
   move_member(node, "nic_bandwidth", fabric, "bandwidth");
   move_member(node, "price_per_gpu_hour", result, "price_per_gpu_hour");
+  put_listed_price(result, type_of(whole["node"]), assumptions);
   sources_last(fabric);
   result["node"] = std::move(node);
   result["fabric"] = std::move(fabric);

@@ -1,7 +1,7 @@
 #pragma once
 // Names in a cluster's JSON become what they stand for, so that a JSON pointer is the address of
 // every number. In the result each number has one home: the rate of a NIC is /fabric/bandwidth,
-// the price is /price_per_gpu_hour, whatever node they came from.
+// the price is /price_per_gpu_hour, whatever node or offer they came from.
 
 #include "hardware/shelf.hpp"
 

@@ -1,5 +1,7 @@
 #include "hardware/offer.hpp"
 
+#include <array>
+
 #include "hardware/reading.hpp"
 #include "hardware/shelf.hpp"
 #include "hardware/sources.hpp"
@@ -13,24 +15,41 @@ std::optional<Price> price_if_any(const Node& offer, std::string_view key) {
   return price ? std::optional{positive<Price>(*price)} : std::nullopt;
 }
 
+std::vector<std::string> names_of(const Node& nodes) {
+  std::vector<std::string> names;
+  const auto add = [&](const Node& each) {
+    names.push_back(each.as<std::string>());
+    if (!find_entry(Shelf::node, names.back())) each.fail(unknown_entry(Shelf::node, names.back()));
+  };
+  if (nodes.is_string()) {
+    add(nodes);
+  } else {
+    for (const Node& each : nodes.elements()) add(each);
+  }
+  return names;
+}
+
+constexpr std::array scope_names{"gpu", "node", "cluster"};
+
 }  // namespace
 
+std::string_view name(OfferScope scope) {
+  return scope_names[static_cast<std::size_t>(scope)];
+}
+
 Offer read_offer(const Node& node) {
-  node.only({"name", "provider", "node", "date", "on_demand", "reserved_1y", "reserved_3y", "spot",
-             "notes", "sources"});
-  Offer offer{.name = node["name"].as<std::string>(),
-              .provider = node["provider"].as<std::string>(),
-              .node = node["node"].as<std::string>(),
-              .date = node["date"].as<std::string>(),
-              .source = source_of(node.json(), "/on_demand"),
-              .on_demand = positive<Price>(node["on_demand"]),
-              .reserved_1y = price_if_any(node, "reserved_1y"),
-              .reserved_3y = price_if_any(node, "reserved_3y"),
-              .spot = price_if_any(node, "spot")};
-  if (!find_entry(Shelf::node, offer.node)) {
-    node["node"].fail(unknown_entry(Shelf::node, offer.node));
-  }
-  return offer;
+  node.only({"name", "provider", "node", "scope", "date", "on_demand", "reserved_1y", "reserved_3y",
+             "spot", "notes", "sources"});
+  return {.name = node["name"].as<std::string>(),
+          .provider = node["provider"].as<std::string>(),
+          .nodes = names_of(node["node"]),
+          .scope = static_cast<OfferScope>(node["scope"].one_of({"gpu", "node", "cluster"})),
+          .date = node["date"].as<std::string>(),
+          .source = source_of(node.json(), "/on_demand"),
+          .on_demand = positive<Price>(node["on_demand"]),
+          .reserved_1y = price_if_any(node, "reserved_1y"),
+          .reserved_3y = price_if_any(node, "reserved_3y"),
+          .spot = price_if_any(node, "spot")};
 }
 
 std::vector<Offer> offers() {

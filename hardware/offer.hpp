@@ -2,8 +2,10 @@
 // What clusters cost to rent: list prices per GPU-hour with their date, before any negotiation.
 // Leaves out egress, storage and support; owning is the purchase price of nodes and switches.
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/input/document.hpp"
@@ -11,12 +13,21 @@
 
 namespace orrery::hardware {
 
+/// The most that is rented together at an offer's price.
+enum class OfferScope : std::uint8_t {
+  gpu,      // one GPU or superchip, not a whole node of the type
+  node,     // machines one by one: no network for training between them
+  cluster,  // several nodes on one such network
+};
+std::string_view name(OfferScope scope);
+
 /// One way to rent a node of the catalogue. Prices are of one GPU with its share of the host.
 struct Offer {
-  std::string name;      // "aws-p5"
-  std::string provider;  // "AWS"
-  std::string node;      // catalogue name: "p5"
-  std::string date;      // of the price list, "2026-09"
+  std::string name;                // "aws-p5"
+  std::string provider;            // "AWS"
+  std::vector<std::string> nodes;  // catalogue names of what is rented or is like it: "p5"
+  OfferScope scope = OfferScope::node;
+  std::string date;  // of the price list, "2026-09"
   std::string source;
   Price on_demand{};
   std::optional<Price> reserved_1y;

@@ -1,16 +1,15 @@
-#include "scenarios/search/rental.hpp"
+#include "hardware/rental.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
-#include <optional>
 #include <tuple>
 
-#include "hardware/catalogue.hpp"
-#include "hardware/offer.hpp"
+#include "hardware/shelf.hpp"
+#include "hardware/sources.hpp"
 
-namespace orrery::scenarios {
+namespace orrery::hardware {
 
 int year_of(std::string_view text) {
   constexpr std::size_t digits = 4;
@@ -30,34 +29,128 @@ int year_of(std::string_view text) {
   return year;
 }
 
-std::vector<Rental> rentals() {
-  struct Dated {
-    Rental rental;
-    int year = 0;
+namespace {
+
+constexpr const char* price_key = "price_per_gpu_hour";
+constexpr const char* price_pointer = "/price_per_gpu_hour";
+
+/// The offers, read once.
+const std::vector<Offer>& all_offers() {
+  static const std::vector<Offer> all = offers();
+  return all;
+}
+
+int most_nodes(OfferScope scope) {
+  if (scope == OfferScope::gpu) return 0;
+  return scope == OfferScope::node ? 1 : Rental::unlimited_nodes;
+}
+
+bool names(const Offer& offer, std::string_view node) {
+  return std::find(offer.nodes.begin(), offer.nodes.end(), node) != offer.nodes.end();
+}
+
+std::string source_of(const Offer& offer) {
+  if (offer.source == unconfirmed_source) return offer.source;
+  const bool dated = offer.source.ends_with(offer.date);
+  return fmt::format("{} on demand, {}{}", offer.provider, dated ? "" : offer.date + ", ",
+                     offer.source);
+}
+
+std::string written(Price price) {
+  return fmt::format("${:g}/h", price.count());
+}
+
+int nodes_of(const Json& cluster) {
+  const auto nodes = cluster.find("nodes");
+  const bool counted = nodes != cluster.end() && nodes->is_number_integer();
+  return counted ? nodes->get<int>() : 1;
+}
+
+}  // namespace
+
+std::optional<Rental> rental_of(std::string_view node, int nodes) {
+  const Offer* best = nullptr;
+  const auto rank = [&](const Offer& offer) {
+    const bool covers = nodes <= most_nodes(offer.scope);
+    return std::tuple{covers ? 0 : 1, covers ? 0 : -static_cast<int>(offer.scope),
+                      -year_of(offer.date), offer.on_demand.count()};
   };
-  std::vector<Dated> all;
-  for (const std::string& name : hardware::Catalogue::nodes()) {
-    const hardware::Cluster cluster = hardware::named_cluster(name);
-    if (!cluster.price_per_gpu_hour) continue;
-    all.push_back(
-        {{name, *cluster.price_per_gpu_hour, cluster.price_source}, year_of(cluster.price_source)});
+  for (const Offer& each : all_offers()) {
+    if (names(each, node) && (best == nullptr || rank(each) < rank(*best))) best = &each;
   }
-  for (const hardware::Offer& offer : hardware::offers()) {
-    all.push_back({{offer.node, offer.on_demand,
-                    fmt::format("{} on demand, {}, {}", offer.provider, offer.date, offer.source)},
-                   year_of(offer.date)});
-  }
-  std::stable_sort(all.begin(), all.end(), [](const Dated& a, const Dated& b) {
-    return std::tie(a.rental.node, b.year, a.rental.price) <
-           std::tie(b.rental.node, a.year, b.rental.price);
-  });
+  if (best == nullptr) return std::nullopt;
+  return Rental{.node = std::string{node},
+                .price = best->on_demand,
+                .source = source_of(*best),
+                .least_nodes = 1,
+                .most_nodes = most_nodes(best->scope),
+                .scope = best->scope};
+}
+
+std::vector<Rental> rentals() {
   std::vector<Rental> found;
-  for (Dated& each : all) {
-    if (found.empty() || found.back().node != each.rental.node) {
-      found.push_back(std::move(each.rental));
-    }
+  for (const std::string& node : entry_names(Shelf::node)) {
+    const auto one = rental_of(node, 1);
+    if (!one) continue;
+    found.push_back(*one);
+    const auto several = rental_of(node, 2);
+    if (!several->covers(2) || several->source == one->source) continue;
+    found.back().most_nodes = 1;
+    found.push_back(*several);
+    found.back().least_nodes = 2;
   }
   return found;
 }
 
-}  // namespace orrery::scenarios
+std::string why_not_rented(const Rental& rental) {
+  return fmt::format("rented one {} at a time: {} ({})",
+                     rental.scope == OfferScope::gpu ? "GPU or superchip" : "node", rental.source,
+                     written(rental.price));
+}
+
+void put_listed_price(Json& cluster, std::string_view node, Json& assumptions) {
+  if (cluster.contains(price_key) && !cluster[price_key].is_null()) return;
+  const int nodes = nodes_of(cluster);
+  const auto rental = rental_of(node, nodes);
+  if (!rental) return;
+  cluster[price_key] = written(rental->price);
+  cluster["sources"][price_pointer] = rental->source;
+  if (rental->covers(nodes)) return;
+  assumptions.push_back(fmt::format("{}: {}; no price of {} is listed", price_key,
+                                    why_not_rented(*rental),
+                                    nodes == 1 ? "a whole node" : "several together"));
+}
+
+void drop_listed_price(Json& cluster) {
+  if (!cluster.is_object() || !cluster.contains(price_key) || !cluster.contains("node")) return;
+  const Json& node = cluster["node"];
+  if (!node.is_object() || !node.contains("name") || !node["name"].is_string()) return;
+  const auto rental = rental_of(node["name"].get<std::string>(), nodes_of(cluster));
+  const bool listed = rental && cluster[price_key] == written(rental->price) &&
+                      hardware::source_of(cluster, price_pointer) == rental->source;
+  if (!listed) return;
+  cluster.erase(price_key);
+  cluster["sources"].erase(price_pointer);
+  const auto told = cluster.find("assumptions");
+  if (told == cluster.end() || !told->is_array()) return;
+  told->erase(std::remove_if(told->begin(), told->end(),
+                             [](const Json& each) {
+                               return each.is_string() &&
+                                      each.get_ref<const std::string&>().rfind(price_key, 0) == 0;
+                             }),
+              told->end());
+}
+
+void set_nodes(Cluster& cluster, int nodes) {
+  if (nodes == cluster.nodes) return;
+  const auto before = rental_of(cluster.node.name, cluster.nodes);
+  const bool listed = before && cluster.price_per_gpu_hour == before->price &&
+                      cluster.price_source == before->source;
+  cluster.nodes = nodes;
+  if (!listed) return;
+  const auto now = rental_of(cluster.node.name, nodes);
+  cluster.price_per_gpu_hour = now->price;
+  cluster.price_source = now->source;
+}
+
+}  // namespace orrery::hardware

@@ -3,6 +3,7 @@
 // compute. Everything below runs without the interpreter's lock and shares nothing, so threads are
 // parallel.
 
+#include <fmt/format.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -68,10 +69,17 @@ Scenario replace(const Scenario& scenario,
   }
 }
 
-Answer predict(const Scenario& scenario) {
+double checked_headroom(double share) {
+  if (share >= 0 && share < 1) return share;
+  throw InputError{"headroom", fmt::format("expected a share from 0 to below 1, found {}", share)};
+}
+
+/// headroom: share of a GPU's memory to leave free; nothing: the measured error
+Answer predict(const Scenario& scenario, std::optional<double> headroom) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
   models::Question question = scenario.question();
+  if (headroom) question.headroom = checked_headroom(*headroom);
   const double load = std::chrono::duration<double>(Clock::now() - begin).count();
   models::Prediction prediction = models::predict(question);
   return {std::move(question), std::move(prediction), scenario.published(), scenario.tokens(),
@@ -130,7 +138,7 @@ PYBIND11_MODULE(_core, module) {
       .def_property_readonly("name", &Scenario::name)
       .def_property_readonly("file", &Scenario::file)
       .def("replace", &replace, Unlocked(), arg("changes"))
-      .def("predict", &predict, Unlocked());
+      .def("predict", &predict, Unlocked(), py::kw_only(), arg("headroom"));
 
   py::class_<Answer>(module, "Prediction", py::is_final())
       .def("json", &answer_json, Unlocked())

@@ -107,6 +107,10 @@ models::Question Scenario::question() const {
   });
   question.assumptions.insert(question.assumptions.end(), of_plan.begin(), of_plan.end());
   apply_stage_rule(json_.at("plan"), question);
+  for (std::string& each :
+       models::not_run(question.plan, question.software.runs, question.software.name)) {
+    question.assumptions.push_back(std::move(each));
+  }
   const std::vector<models::Conflict> found = models::conflicts(question);
   if (!found.empty()) reader.refuse(found.front());
   published();

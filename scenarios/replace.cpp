@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "hardware/rental.hpp"
 #include "scenarios/scenario.hpp"
 #include "scenarios/sections.hpp"
 #include "sim/input/text.hpp"
@@ -122,6 +123,8 @@ Scenario Scenario::replace(const std::vector<std::pair<std::string, Json>>& chan
   Scenario changed = *this;
   for (const auto& [pointer, value] : changes) {
     const Json before = json_.at("model");
+    // As many nodes as there will be have a price of their own.
+    if (pointer == "/cluster/nodes") hardware::drop_listed_price(changed.json_["cluster"]);
     put(changed.json_, pointer, value);
     for (const Section section : all_sections) {
       const std::string key = scenarios::name(section);

@@ -1,5 +1,7 @@
 #include "scenarios/result.hpp"
 
+#include "scenarios/plan_words.hpp"
+
 namespace orrery::scenarios {
 
 namespace {
@@ -60,6 +62,9 @@ Json to_json(const models::Question& question, const models::Prediction& predict
   json["peak_memory_bytes"] = fullest.total.count();
   json["memory"] = memory_json(fullest);
   json["fits"] = !prediction.out_of_memory.has_value();
+  json["fit"] = models::name(prediction.fit);
+  json["fit_probability"] = prediction.fit_probability;
+  json["headroom"] = question.headroom;
   json["out_of_memory"] = out_of_memory_json(prediction.out_of_memory);
   json["breakdown"] = breakdown_json(prediction.breakdown);
   json["busy"] = busy_json(prediction.busy);
@@ -67,10 +72,17 @@ Json to_json(const models::Question& question, const models::Prediction& predict
   json["bottleneck"] = std::string{models::name(prediction.bottleneck())};
   json["waterfall"] = waterfall_json(prediction.waterfall);
   json["cost_usd_per_step"] = prediction.cost ? Json(prediction.cost->count()) : Json(nullptr);
+  const hardware::Cluster& cluster = question.cluster;
+  const bool priced = cluster.price_per_gpu_hour.has_value();
+  json["price_usd_per_gpu_hour"] =
+      priced ? Json(cluster.price_per_gpu_hour->count()) : Json(nullptr);
+  json["price_source"] = priced ? Json(cluster.price_source) : Json(nullptr);
   json["energy_j_per_step"] = prediction.energy.count();
   json["uncertainty"] = {{"p10", seconds(prediction.uncertainty.p10)},
                          {"p50", seconds(prediction.uncertainty.p50)},
                          {"p90", seconds(prediction.uncertainty.p90)}};
+  const bool sharded = models::shards_gradients(question.plan);
+  json["sharded_error"] = sharded ? sharded_json(question.software) : Json(nullptr);
   json["assumptions"] = prediction.assumptions;
   json["wall_time_s"] = {{"load", load_seconds},
                          {"lower", prediction.lower_seconds},

@@ -40,6 +40,10 @@ void add_memory(const Question& question, Prediction& prediction) {
           OutOfMemory{program.mesh.rank(0, 0, stage.stage), stage.total, available};
     }
   }
+  const Bytes needed = prediction.memory.at(prediction.fullest).total;
+  const Bytes available = question.cluster.gpu().memory;
+  prediction.fit = fit_of(needed, available, question.headroom);
+  prediction.fit_probability = fit_probability(needed, available);
 }
 
 }  // namespace orrery::models

@@ -71,8 +71,8 @@ void add_times(const Question& question, Prediction& result) {
       price_program(*result.program, question.cluster, question.software, result.assumptions);
   result.times = evaluate_maps(result.priced);
   result.step = result.times.step;
-  result.uncertainty =
-      uncertainty_of(result.step, question.software, result.priced.borrowed_curves);
+  const Residuals residuals = residuals_of(question.software, question.plan);
+  result.uncertainty = uncertainty_of(result.step, residuals, result.priced.borrowed_curves);
 }
 
 void add_rates(const Question& question, Prediction& result) {
@@ -133,6 +133,8 @@ Estimate estimate(const Question& question) {
   Estimate found;
   found.memory = result.memory[result.fullest].total;
   found.out_of_memory = result.out_of_memory;
+  found.fit = result.fit;
+  found.fit_probability = result.fit_probability;
   if (found.out_of_memory) return found;
   add_times(question, result);
   add_rates(question, result);

@@ -11,6 +11,7 @@
 #include "hardware/cluster.hpp"
 #include "models/evaluation/priced.hpp"
 #include "models/plan.hpp"
+#include "models/prediction/fit.hpp"
 #include "models/prediction/uncertainty.hpp"
 #include "models/pricing/rank_load.hpp"
 #include "models/program/memory.hpp"
@@ -26,6 +27,7 @@ struct Question {
   hardware::Cluster cluster;
   Software software;
   std::vector<std::string> assumptions;  // defaults taken so far
+  double headroom = usual_headroom();    // of a GPU's memory, what Fit::yes leaves free
 };
 
 /// Time by TimeClass; adds up to the step of the slowest rank, exactly.
@@ -69,6 +71,8 @@ struct Prediction {
   std::vector<StageMemory> memory;  // by stage
   std::size_t fullest = 0;          // stage of the highest total
   std::optional<OutOfMemory> out_of_memory;
+  Fit fit = Fit::yes;  // of the fullest
+  double fit_probability = 1;
   Energy energy{};            // all GPUs and hosts at their rated power
   std::optional<Money> cost;  // of the step, where the cluster has a price
   std::vector<std::string> assumptions;
@@ -92,6 +96,8 @@ Prediction predict(const Question& question);
 struct Estimate {
   Bytes memory{};  // of the fullest stage
   std::optional<OutOfMemory> out_of_memory;
+  Fit fit = Fit::yes;
+  double fit_probability = 1;
   Time step{};  // this and what follows: 0 where the plan does not fit
   double tokens_per_second = 0;
   double mfu = 0;

@@ -24,12 +24,14 @@ inline constexpr double widening_of_a_borrowed_curve = 1.3;
 /// widening_of_a_borrowed_curve to the power of `borrowed`.
 double widening(std::int64_t borrowed);
 
-/// The profile's own residuals; without them those of `generic`: how far a stack is off that nobody
-/// has fitted.
-Residuals residuals_of(const Software& software);
+/// How far such a plan may be off on this stack. Of ZeRO-2 and ZeRO-3 as published runs of them
+/// were, on this stack or else on all (models/prediction/published_errors.hpp); otherwise the
+/// profile's own residuals, and without them those of `generic`: how far a stack is off that nobody
+/// has fitted. Its `of` says whose runs they are.
+Residuals residuals_of(const Software& software, const Plan& plan);
 
 ///   p10 = step e^(w r10),  p50 = step,  p90 = step e^(w r90)
 /// r10, r90  the residuals' quantiles;  w  widening(borrowed)
-Uncertainty uncertainty_of(Time step, const Software& software, std::int64_t borrowed);
+Uncertainty uncertainty_of(Time step, const Residuals& residuals, std::int64_t borrowed);
 
 }  // namespace orrery::models

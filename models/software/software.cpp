@@ -141,13 +141,14 @@ RunDefaults read_defaults(const Node& node) {
 }
 
 Residuals read_residuals(const Node& node) {
-  node.only({"p10", "p90", "rows", "source"});
+  node.only({"p10", "p90", "rows", "of", "source"});
   node["p10"];
   node["p90"];
   return {.p10 = number(node, "p10", 0, -3, 0),
           .p90 = number(node, "p90", 0, 0, 3),
           .rows = node["rows"].integer(1, 1'000'000),
-          .source = node["source"].as<std::string>()};
+          .source = node["source"].as<std::string>(),
+          .of = node.value_or<std::string>("of", "this stack")};
 }
 
 Scope read_scope(const Node& node) {
@@ -189,7 +190,7 @@ std::string_view Software::attention(hardware::Generation generation) const {
 Software read_software(const Node& node) {
   node.only({"name", "year", "source", "defaults", "stands_for", "host", "kernels", "overlap",
              "accumulation", "gradient", "zero_gather", "gathered", "embedding_counts", "memory",
-             "uncertainty", "limits"});
+             "uncertainty", "limits", "runs"});
   Software software;
   software.name = node["name"].as<std::string>();
   software.year = static_cast<int>(node.has("year") ? node["year"].integer(2012, 2100) : 0);
@@ -209,6 +210,7 @@ Software read_software(const Node& node) {
   software.embedding_counts = node.value_or("embedding_counts", false);
   software.memory = read_memory(node["memory"]);
   if (const auto defaults = node.find("defaults")) software.defaults = read_defaults(*defaults);
+  if (const auto runs = node.find("runs")) software.runs = read_runnable(*runs);
   software.limits = node.value_or<std::string>("limits", "");
   if (const auto quantiles = node.find("uncertainty")) {
     software.residuals = read_residuals(*quantiles);

@@ -10,6 +10,7 @@
 
 #include "hardware/gpu.hpp"
 #include "models/plan.hpp"
+#include "models/software/runnable.hpp"
 #include "sim/input/document.hpp"
 #include "sim/quantity.hpp"
 
@@ -110,6 +111,7 @@ struct Residuals {
   double p10 = 0, p90 = 0;  // p10 <= 0 <= p90
   std::int64_t rows = 0;
   std::string source;
+  std::string of = "this stack";  // whose runs
 };
 
 /// Runs that a profile stands for: a stack as CSV files name it, in some years, on one node or on
@@ -138,6 +140,7 @@ struct Software {
   bool embedding_counts = false;  // default stage rule
   MemoryAllowances memory;
   RunDefaults defaults;
+  RunnablePlans runs;
   std::optional<Residuals> residuals;
   std::vector<Scope> stands_for;  // besides the stack of its own name, and before that one's file
 

@@ -44,7 +44,7 @@ def _totals(run: Run, versus: Run) -> list[Row]:
             f"{100 * (run.mfu - versus.mfu):+.1f} points",
         ),
         row("peak memory", run.peak_memory, versus.peak_memory),
-        ("fits", "yes" if run.fits else "no", "yes" if versus.fits else "no", ""),
+        ("fits", run.fit, versus.fit, ""),
     ]
     if run.cost is not None and versus.cost is not None:
         rows.append(row("cost of a step, $", run.cost, versus.cost, ",.2f"))

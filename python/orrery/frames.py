@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 _FIGURES = (
     "fits",
+    "fit",
+    "fit_probability",
     "step_time_s",
     "tokens_per_s",
     "tokens_per_s_per_gpu",

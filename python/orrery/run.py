@@ -95,6 +95,16 @@ class Run:
         return bool(self._values["fits"])
 
     @property
+    def fit(self) -> str:
+        """"yes"; "tight" with less to spare than was asked for (`simulate(headroom=...)`); "no"."""
+        return str(self._values["fit"])
+
+    @property
+    def fit_probability(self) -> float:
+        """Share of published runs whose measured peak, so far off, would fit; 0 to 1."""
+        return float(self._values["fit_probability"])
+
+    @property
     def out_of_memory(self) -> OutOfMemory | None:
         """Who does not fit; None if all do."""
         found = self._values["out_of_memory"]
@@ -194,7 +204,7 @@ class Run:
     @cached_property
     def _prediction(self) -> _core.Prediction:
         """Simulated again when asked for, to the same picosecond: a run in a sweep stays small."""
-        return self._scenario._core.predict()
+        return self._scenario._core.predict(headroom=self._values["headroom"])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Run, (self._scenario, self._values)

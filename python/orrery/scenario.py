@@ -56,13 +56,15 @@ class Scenario:
         texts = [(address, pointer.to_json(value)) for address, value in changes.items()]
         return Scenario(self._core.replace(texts), {**self._changes, **changes})
 
-    def simulate(self) -> Run:
+    def simulate(self, *, headroom: float | None = None) -> Run:
         """One training step, predicted. Other Python threads run meanwhile.
 
+        headroom  share of a GPU's memory that a plan leaves free, or else it fits tightly
+                  (`Run.fit`); by default the measured error of predicted peaks
         A plan that does not fit in memory is an answer (`Run.fits`).
         Errors: InputError with the pointer of what is wrong.
         """
-        return Run(self, json.loads(self._core.predict().json()))
+        return Run(self, json.loads(self._core.predict(headroom=headroom).json()))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the scenario as a file that `orrery simulate` and `orrery.load` take."""

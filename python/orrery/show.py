@@ -10,13 +10,14 @@ from orrery.palette import FAINT, FONT, INK, look
 if TYPE_CHECKING:
     from orrery.run import Run
 
+_DOUBTS = {"yes": "", "tight": ", fits tightly", "no": ", does not fit"}
 _SEEN = 0.0005  # share of the step from which a class is shown
 
 
 def line(run: Run) -> str:
     """For `repr`."""
     changes = "".join(f", {at}={value!r}" for at, value in run.scenario.changes.items())
-    doubt = "" if run.fits else ", does not fit"
+    doubt = _DOUBTS[run.fit]
     return f"Run({run.scenario.name}{changes}: {run.step_time}, {run.mfu:.1%} MFU{doubt})"
 
 
@@ -26,7 +27,7 @@ def figures(run: Run) -> list[tuple[str, str]]:
         ("step time", str(run.step_time)),
         ("tokens/s", f"{run.tokens_per_s:,.0f} on {run.gpus:,} GPUs"),
         ("MFU, HFU", f"{run.mfu:.1%}, {run.hfu:.1%}"),
-        ("peak memory", f"{run.peak_memory}{'' if run.fits else ', does not fit'}"),
+        ("peak memory", f"{run.peak_memory}{_DOUBTS[run.fit]}"),
         ("waiting on", look(run.bottleneck).label),
     ]
     if run.cost is not None:

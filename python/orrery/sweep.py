@@ -61,9 +61,9 @@ class Sweep(Sequence[Run]):
         kept = [point for point in self._points if point.run is not None and keep(point.run)]
         return Sweep(kept, complete=self._complete)
 
-    def fits_memory(self) -> Sweep:
-        """The runs that fit on their GPUs."""
-        return self.where(lambda run: run.fits)
+    def fits_memory(self, *, tightly: bool = True) -> Sweep:
+        """The runs that fit on their GPUs; without those that fit tightly if so asked."""
+        return self.where(lambda run: run.fit == "yes" or (tightly and run.fit == "tight"))
 
     def fastest(self) -> Run:
         """The run with the most tokens per second. Errors: ValueError when there is none."""
@@ -110,7 +110,7 @@ class Sweep(Sequence[Run]):
 
     def _repr_html_(self) -> str:
         varying = list(dict.fromkeys(at for point in self._points for at in point.changes))
-        shown = ["fits", "step_time_s", "tokens_per_s", "mfu", "peak_memory_bytes", "bottleneck"]
+        shown = ["fit", "step_time_s", "tokens_per_s", "mfu", "peak_memory_bytes", "bottleneck"]
         frame = self.to_frame().reindex(columns=[*varying, *shown, "refused"])
         table: str = frame.dropna(axis="columns", how="all").to_html(max_rows=40)
         return table
@@ -127,6 +127,7 @@ def sweep(
     *,
     workers: int | None = None,
     progress: bool | Progress | None = None,
+    headroom: float | None = None,
 ) -> Sweep:
     """Simulates many variants of a scenario on threads.
 
@@ -135,6 +136,7 @@ def sweep(
     workers   threads; as many as there are cores by default
     progress  called with (done, of); True or False: a line on stderr or silence; by default
               the line where stderr is a terminal
+    headroom  as `Scenario.simulate` takes it
     A variant that contradicts itself is listed in `Sweep.refused`, and one that does not fit in
     memory is a run. On Ctrl-C what was done so far is returned, with a warning.
     Errors    InputError if every variant is refused: the first one's
@@ -144,7 +146,7 @@ def sweep(
     points: dict[int, Point] = {}
     complete = True
     with ThreadPoolExecutor(max_workers=workers or os.cpu_count()) as pool:
-        futures = {pool.submit(_answer, base, changes): i for i, changes in enumerate(variants)}
+        futures = {pool.submit(_answer, base, changes, headroom): i for i, changes in enumerate(variants)}
         try:
             for future in as_completed(futures):
                 points[futures[future]] = future.result()
@@ -174,9 +176,9 @@ def _variants(vary: Mapping[str, Sequence[Any]] | Iterable[Mapping[str, Any]]) -
     return [MappingProxyType(dict(zip(vary, values))) for values in combinations]
 
 
-def _answer(base: Scenario, changes: Mapping[str, Any]) -> Point:
+def _answer(base: Scenario, changes: Mapping[str, Any], headroom: float | None) -> Point:
     try:
-        return Point(changes, base.replace(changes).simulate(), None)
+        return Point(changes, base.replace(changes).simulate(headroom=headroom), None)
     except InputError as error:
         return Point(changes, None, str(error))
 

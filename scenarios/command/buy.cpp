@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +26,16 @@ namespace {
 /// Tokens of a step where nobody says: 4M, as LLaMA was trained (Touvron et al. 2023, arXiv
 /// 2302.13971, section 2.3).
 constexpr std::int64_t usual_step_tokens = std::int64_t{1} << 22;
+/// The longest sequence where nobody says: what a model is trained on for most of its tokens, as
+/// Llama 3 (Grattafiori et al. 2024, arXiv 2407.21783, section 3.4.1), however long a context it is
+/// made for at the end.
+constexpr std::int64_t usual_sequence = 8192;
+
+/// A power of two, so that any usual number of data-parallel ranks divides it.
+std::int64_t usual_batch(std::int64_t seq_len) {
+  const auto sequences = std::max<std::int64_t>(1, usual_step_tokens / seq_len);
+  return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(sequences)));
+}
 
 struct BuyFlags : SearchFlags {
   std::string tokens;
@@ -45,30 +57,49 @@ std::optional<Quantity> quantity_flag(const char* flag, const std::optional<std:
 
 /// The node types asked for, all without a wish.
 std::vector<Rental> rentals_of(const BuyFlags& flags) {
-  const std::vector<Rental> known = rentals();
+  const std::vector<Rental> known = hardware::rentals();
   if (flags.nodes.empty()) return known;
   std::vector<Rental> chosen;
   for (const std::string& name : flags.nodes) {
-    const auto found = std::find_if(known.begin(), known.end(),
-                                    [&](const Rental& each) { return each.node == name; });
-    if (found == known.end()) {
-      std::string names;
-      for (const Rental& each : known) names += " " + each.node;
-      throw InputError{"--nodes", fmt::format("no rental price for '{}'; known:{}", name, names)};
+    const std::size_t before = chosen.size();
+    std::copy_if(known.begin(), known.end(), std::back_inserter(chosen),
+                 [&](const Rental& each) { return each.node == name; });
+    if (chosen.size() > before) continue;
+    std::string names;
+    for (std::size_t i = 0; i < known.size(); ++i) {
+      if (i == 0 || known[i].node != known[i - 1].node) names += " " + known[i].node;
     }
-    chosen.push_back(*found);
+    throw InputError{"--nodes", fmt::format("no rental price for '{}'; known:{}", name, names)};
   }
   return chosen;
 }
 
-PurchaseQuery query_of(const BuyFlags& flags, std::vector<std::string>& assumptions) {
+/// Sequence length and batch, and what of them nobody gave.
+std::string take_sizes(const BuyFlags& flags, PurchaseQuery& query) {
+  std::string taken;
+  if (!flags.seq_len && query.model.max_positions < 1) {
+    throw InputError{"--seq-len", "missing, and the model states no longest sequence"};
+  }
+  query.seq_len = flags.seq_len.value_or(std::min(query.model.max_positions, usual_sequence));
+  if (!flags.seq_len) {
+    taken = fmt::format("--seq-len {} (the model takes up to {}), ", query.seq_len,
+                        query.model.max_positions);
+  }
+  query.global_batch = flags.global_batch.value_or(usual_batch(query.seq_len));
+  if (!flags.global_batch) {
+    taken += fmt::format("--global-batch {} (a power of two, {:.3g}M tokens a step), ",
+                         query.global_batch,
+                         static_cast<double>(query.global_batch * query.seq_len) / (1 << 20));
+  }
+  return taken;
+}
+
+/// defaults  what nobody gave, as flags
+PurchaseQuery query_of(const BuyFlags& flags, std::string& defaults) {
   PurchaseQuery query;
   query.model = read_model_flag(flags.model);
   if (query.model.not_simulated) throw InputError{"--model", *query.model.not_simulated};
   query.software = read_software_flag(flags.software.value_or(usual_software));
-  if (!flags.software) {
-    assumptions.push_back(fmt::format("/software: {} taken as default", usual_software));
-  }
   const auto tokens = parse_tokens(flags.tokens);
   if (!tokens) {
     throw InputError{"--tokens", fmt::format("expected {}, found '{}'", tokens_form, flags.tokens)};
@@ -77,21 +108,10 @@ PurchaseQuery query_of(const BuyFlags& flags, std::vector<std::string>& assumpti
   query.precision = read_precision_flag(flags.precision);
   query.deadline = quantity_flag<Time>("--deadline", flags.deadline);
   query.budget = quantity_flag<Money>("--budget", flags.budget);
-  if (!flags.seq_len && query.model.max_positions < 1) {
-    throw InputError{"--seq-len", "missing, and the model states no longest sequence"};
-  }
-  query.seq_len = flags.seq_len.value_or(query.model.max_positions);
-  if (!flags.seq_len) {
-    assumptions.push_back(fmt::format("--seq-len: {}, the model's longest", query.seq_len));
-  }
-  query.global_batch =
-      flags.global_batch.value_or(std::max<std::int64_t>(1, usual_step_tokens / query.seq_len));
-  if (!flags.global_batch) {
-    assumptions.push_back(
-        fmt::format("--global-batch: {} sequences, 4M tokens a step as LLaMA "
-                    "(Touvron et al. 2023)",
-                    query.global_batch));
-  }
+  query.headroom = flags.headroom_share();
+  defaults = take_sizes(flags, query);
+  if (!flags.software) defaults += fmt::format("--software {}, ", usual_software);
+  if (!defaults.empty()) defaults.erase(defaults.size() - 2);
   query.rentals = rentals_of(flags);
   return query;
 }
@@ -100,7 +120,9 @@ int buy(const BuyFlags& flags) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
   std::vector<std::string> assumptions = purchase_assumptions();
-  const PurchaseQuery query = query_of(flags, assumptions);
+  std::string defaults;
+  const PurchaseQuery query = query_of(flags, defaults);
+  if (!defaults.empty()) assumptions.push_back("taken as default: " + defaults);
   const Watch watch;
   const PurchaseAnswer answer =
       search_purchases(query, {flags.threads, watched_progress("clusters")});
@@ -111,7 +133,8 @@ int buy(const BuyFlags& flags) {
       .model = flags.model,
       .software = flags.software.value_or(""),
       .top = flags.top,
-      .wall_seconds = std::chrono::duration<double>(Clock::now() - begin).count()};
+      .wall_seconds = std::chrono::duration<double>(Clock::now() - begin).count(),
+      .defaults = std::move(defaults)};
   flags.print(report);
   if (answer.stopped) return exit_interrupted;
   return answer.meeting() > 0 ? exit_done : exit_answer_is_no;
@@ -130,7 +153,9 @@ void add_buy(CLI::App& application, int& exit_code) {
   command.add_option("--budget", flags->budget, "Most money, such as $5M");
   command.add_option("--global-batch", flags->global_batch, "Sequences of one step")
       ->check(CLI::Range(std::int64_t{1}, most));
-  command.add_option("--seq-len", flags->seq_len, "Tokens of one sequence (the model's longest)")
+  command
+      .add_option("--seq-len", flags->seq_len,
+                  "Tokens of one sequence (the model's longest up to 8192)")
       ->check(CLI::Range(std::int64_t{1}, most));
   command.add_option("--nodes", flags->nodes, "Node types to look at: p5,hgx-h100 (all that rent)")
       ->delimiter(',');

@@ -18,6 +18,9 @@ namespace orrery::scenarios {
 
 namespace {
 
+/// Plans that fit tightly and would beat the best one: so many are named.
+constexpr std::size_t most_tight = 3;
+
 struct PlanFlags : SearchFlags {
   std::string cluster;
   std::string objective = "time";
@@ -48,7 +51,7 @@ std::string simulate_line(const PlanFlags& flags, const PlanQuery& query,
       flags.software ? fmt::format(" --software {}", *flags.software) : "",
       placed.nodes == query.cluster.nodes ? ""
                                           : fmt::format(" --set /cluster/nodes={}", placed.nodes),
-      flag_of(placed.plan));
+      models::to_text(placed.plan));
 }
 
 int plan(const PlanFlags& flags) {
@@ -61,6 +64,7 @@ int plan(const PlanFlags& flags) {
   query.global_batch = flags.global_batch;
   query.seq_len = flags.seq_len;
   query.precision = read_precision_flag(flags.precision);
+  query.headroom = flags.headroom_share();
   const Objective objective = objective_of(flags, query);
   if (const auto refused = refusal(query)) {
     throw InputError{flag_of_pointer(refused->pointer), refused->problem};
@@ -74,9 +78,15 @@ int plan(const PlanFlags& flags) {
     assumptions.push_back(fmt::format("/software: {} taken as default", usual_software));
   }
   const double wall = std::chrono::duration<double>(Clock::now() - begin).count();
-  const PlanReport report{
-      query, objective, answer, best, flags.cluster, assumptions, simulate_line(flags, query, best),
-      wall};
+  const PlanReport report{.query = query,
+                          .objective = objective,
+                          .answer = answer,
+                          .best = best,
+                          .cluster = flags.cluster,
+                          .assumptions = assumptions,
+                          .simulate = simulate_line(flags, query, best),
+                          .wall_seconds = wall,
+                          .tight_ahead = tight_ahead(query, answer, objective, most_tight)};
   flags.print(report);
   if (answer.stopped) return exit_interrupted;
   return best.empty() ? exit_answer_is_no : exit_done;

@@ -9,6 +9,7 @@
 
 #include "scenarios/command/terminal.hpp"
 #include "scenarios/result.hpp"
+#include "scenarios/search/query.hpp"
 
 namespace orrery::scenarios {
 
@@ -19,8 +20,11 @@ struct SearchFlags {
   std::size_t top = 10;
   unsigned threads = 0;
   bool json = false;
+  std::optional<std::string> headroom;
 
-  /// --model --software --precision --top --threads --json.
+  double headroom_share() const { return read_headroom_flag(headroom); }
+
+  /// --model --software --precision --headroom --top --threads --json.
   /// shown  what is listed: "clusters"
   void add_to(CLI::App& command, const std::string& shown);
 

@@ -10,6 +10,7 @@
 #include "scenarios/command/question_flags.hpp"
 #include "scenarios/command/terminal.hpp"
 #include "scenarios/result.hpp"
+#include "scenarios/search/query.hpp"
 #include "scenarios/tokens.hpp"
 
 namespace orrery::scenarios {
@@ -20,7 +21,7 @@ struct SimulateFlags {
   QuestionFlags question;
   bool json = false;
   bool explain = false;
-  std::optional<std::string> trace, trace_detail, tokens;
+  std::optional<std::string> trace, trace_detail, tokens, headroom;
 };
 
 TraceDetail detail_of(const SimulateFlags& flags) {
@@ -47,7 +48,8 @@ int simulate(const SimulateFlags& flags) {
   const Clock::time_point begin = Clock::now();
   const TraceDetail detail = detail_of(flags);
   const Scenario scenario = flags.question.load();
-  const models::Question question = scenario.question();
+  models::Question question = scenario.question();
+  question.headroom = read_headroom_flag(flags.headroom);
   const std::optional<double> tokens = tokens_of(flags, scenario);
   const double load = std::chrono::duration<double>(Clock::now() - begin).count();
   const models::Prediction prediction = models::predict(question);
@@ -77,6 +79,7 @@ void add_simulate(CLI::App& application, int& exit_code) {
   command.add_option("--trace-detail", flags->trace_detail, "instructions (default) or operations");
   command.add_flag("--explain", flags->explain,
                    "Busy shares, kernels, collectives and memory in detail");
+  command.add_option("--headroom", flags->headroom, headroom_help);
   command.add_option("--tokens", flags->tokens, "Tokens to train on, such as 300B");
   command.callback([flags, &exit_code] { exit_code = simulate(*flags); });
 }

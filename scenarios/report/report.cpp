@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/collectives/collective.hpp"
+#include "scenarios/plan_words.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
 #include "scenarios/result.hpp"
@@ -62,15 +63,23 @@ std::string title(const ReportInputs& in) {
       "recompute {}\n",
       plan.tensor, plan.sequence_parallel ? " + SP" : "", plan.pipeline,
       plan.virtual_stages > 1 ? fmt::format(" x {}", plan.virtual_stages) : "", plan.data,
-      plan.zero == models::Zero::none ? "" : fmt::format(" ZeRO-{}", static_cast<int>(plan.zero)),
-      plan.micro_batches(), plan.micro_batch, plan.seq_len, models::name(plan.precision),
-      models::name(plan.recompute));
+      sharding_of(plan), plan.micro_batches(), plan.micro_batch, plan.seq_len,
+      models::name(plan.precision), models::name(plan.recompute));
   return text;
 }
 
 /// One line of the summary.
 std::string line(std::string_view label, std::string_view value, std::string_view rest = "") {
   return fmt::format("  {:<14}{:<18}  {}\n", label, value, rest);
+}
+
+/// Lines under a value, as wide as the terminal.
+std::string faint_lines(const ReportInputs& in, const std::string& words) {
+  std::string text;
+  for (const std::string& each : wrapped(words, columns_behind(16, in.options))) {
+    text += fmt::format("{:16}{}\n", "", toned(each, Tone::faint, in.options.colour));
+  }
+  return text;
 }
 
 std::string published_line(const ReportInputs& in) {
@@ -85,11 +94,7 @@ std::string published_line(const ReportInputs& in) {
         fmt::format("predicted {:+.1f} %", 100 * (ratio(in.prediction.step, *published->step) - 1));
   }
   text += line("Published", figure, error);
-  const std::size_t width = columns_behind(16, in.options);
-  for (const std::string& each : wrapped(published->source, width)) {
-    text += fmt::format("{:16}{}\n", "", toned(each, Tone::faint, in.options.colour));
-  }
-  return text;
+  return text + faint_lines(in, published->source);
 }
 
 std::string memory_lines(const ReportInputs& in) {
@@ -99,11 +104,14 @@ std::string memory_lines(const ReportInputs& in) {
   constexpr std::size_t width = 20;
   std::string gauge = bar(0, share, width);
   gauge += std::string(width - std::min(width, columns_of(gauge)), ' ');
-  const bool fits = !in.prediction.out_of_memory;
-  std::string text =
-      line("Memory", format(fullest.total),
-           fmt::format("of {}, {}  {}", format(available), percent(share),
-                       toned("▕" + gauge + "▏", fits ? Tone::good : Tone::bad, in.options.colour)));
+  const models::Fit fit = in.prediction.fit;
+  const Tone tone = fit == models::Fit::yes     ? Tone::good
+                    : fit == models::Fit::tight ? Tone::loss
+                                                : Tone::bad;
+  std::string text = line("Memory", format(fullest.total),
+                          fmt::format("of {}, {}  {}", format(available), percent(share),
+                                      toned("▕" + gauge + "▏", tone, in.options.colour)));
+  text += line("", "", fit_words(fit, in.prediction.fit_probability, in.question.headroom));
   std::string kinds;
   const auto add = [&](std::string_view name, Bytes bytes) {
     if (bytes.count() == 0) return;
@@ -116,10 +124,7 @@ std::string memory_lines(const ReportInputs& in) {
   add("context", fullest.context);
   add("fragmentation", fullest.fragmentation);
   const std::string whole = fmt::format("stage {}: {}", fullest.stage, kinds);
-  for (const std::string& each : wrapped(whole, columns_behind(16, in.options))) {
-    text += fmt::format("{:16}{}\n", "", toned(each, Tone::faint, in.options.colour));
-  }
-  return text;
+  return text + faint_lines(in, whole);
 }
 
 std::string out_of_memory_line(const ReportInputs& in) {
@@ -155,12 +160,14 @@ std::string summary(const ReportInputs& in) {
   text += line("Step time", step_part(p.step, p.step),
                fmt::format("slowest stage {}, {} of {} ranks simulated",
                            p.program->classes[p.slowest].stage, p.ranks_simulated, p.ranks));
-  const models::Residuals residuals = models::residuals_of(in.question.software);
-  text += line(
-      "", "",
-      fmt::format("{} to {} in 8 of 10 cases, by {} runs {}", step_part(p.uncertainty.p10, p.step),
-                  step_part(p.uncertainty.p90, p.step), residuals.rows,
-                  in.question.software.residuals ? "of this stack" : "of other stacks"));
+  const models::Residuals residuals = models::residuals_of(in.question.software, in.question.plan);
+  text += line("", "",
+               fmt::format("{} to {} in 8 of 10 cases, by {} runs of {}",
+                           step_part(p.uncertainty.p10, p.step),
+                           step_part(p.uncertainty.p90, p.step), residuals.rows, residuals.of));
+  if (const auto note = sharded_note(in.question.plan, in.question.software)) {
+    text += faint_lines(in, *note);
+  }
   text += published_line(in);
   text += line("Throughput", grouped(p.tokens_per_second) + " tokens/s",
                fmt::format("{} tokens/s per GPU", grouped(p.tokens_per_second / gpus)));
@@ -172,6 +179,9 @@ std::string summary(const ReportInputs& in) {
           ? fmt::format("at {} per GPU", format(*in.question.cluster.price_per_gpu_hour))
           : std::string{};
   text += line("Cost", p.cost ? dollars(p.cost->count()) + " a step" : "no price known", rate);
+  if (p.cost && !in.question.cluster.price_source.empty()) {
+    text += faint_lines(in, in.question.cluster.price_source);
+  }
   text += line("Energy", format(p.energy),
                fmt::format("a step, {} per GPU with its share of the host",
                            format(Power{p.energy.count() / step / gpus})));

@@ -8,10 +8,12 @@
 
 namespace orrery::scenarios {
 
-/// Plans whose objective is within this share of the best one's cannot be told apart.
-/// Source  `orrery validate` of 743 published training runs on 11 stacks: the median error of a
-///         predicted step is 4.9 %
-inline constexpr double indistinguishable = 0.05;
+/// Plans whose objective is within this share of the best one's cannot be told apart: by a profile
+/// of the stack's own the median error of a predicted step on published runs; by another, how much
+/// longer the published plan that is predicted fastest took than the fastest one.
+double indistinguishable(const models::Software& software);
+/// The same in a sentence, with what it rests on.
+std::string words_of_ties(const models::Software& software);
 
 /// One of the best plans.
 struct RankedPlan {
@@ -28,16 +30,14 @@ struct RankedPlan {
 std::vector<RankedPlan> compare_best(const PlanQuery& query, const PlanAnswer& answer,
                                      Objective objective, std::size_t top);
 
+/// Of the plans that fit tightly the best `top` that would beat the best one; none where that one
+/// fits tightly, too.
+std::vector<RankedPlan> tight_ahead(const PlanQuery& query, const PlanAnswer& answer,
+                                    Objective objective, std::size_t top);
+
 /// The parts that differ most, those that grow first: "+1.20 s pipeline bubble, -0.40 s host". At
 /// most three, none below a hundredth of the difference's largest part. Empty if nothing differs.
 std::string why(const RankedPlan& plan);
-
-/// A plan in a line of words: "TP 8 + SP · PP 16 x 6 · DP 8 ZeRO-1 · micro-batch 2 · recompute
-/// none".
-std::string words_of(const models::Plan& plan);
-
-/// What `--plan` takes to mean this plan: "tensor=8,sequence=true,pipeline=16,...".
-std::string flag_of(const models::Plan& plan);
 
 /// What every search leaves out or takes for granted, one sentence each.
 std::vector<std::string> search_assumptions(const PlanQuery& query);

@@ -1,3 +1,4 @@
+#include "scenarios/plan_words.hpp"
 #include "scenarios/search/plan_report.hpp"
 
 namespace orrery::scenarios {
@@ -24,13 +25,15 @@ Json plan_json(const RankedPlan& ranked) {
   }
   Json json;
   json["plan"] = models::to_json(ranked.candidate.placed.plan);
-  json["flag"] = flag_of(ranked.candidate.placed.plan);
+  json["flag"] = models::to_text(ranked.candidate.placed.plan);
   json["nodes"] = ranked.candidate.placed.nodes;
   json["gpus"] = ranked.candidate.placed.plan.gpus();
   json["step_time_s"] = seconds(estimate.step);
   json["tokens_per_s"] = estimate.tokens_per_second;
   json["mfu"] = estimate.mfu;
   json["peak_memory_bytes"] = estimate.memory.count();
+  json["fit"] = models::name(estimate.fit);
+  json["fit_probability"] = estimate.fit_probability;
   json["cost_usd_per_step"] = estimate.cost ? Json(estimate.cost->count()) : Json(nullptr);
   json["energy_j_per_step"] = estimate.energy.count();
   json["excess_pct"] = 100 * ranked.excess;
@@ -45,7 +48,7 @@ Json nearest_miss_json(const std::optional<NearMiss>& miss) {
   if (!miss) return nullptr;
   Json json;
   json["plan"] = models::to_json(miss->placed.plan);
-  json["flag"] = flag_of(miss->placed.plan);
+  json["flag"] = models::to_text(miss->placed.plan);
   json["nodes"] = miss->placed.nodes;
   json["out_of_memory"] = out_of_memory_json(miss->out_of_memory);
   return json;
@@ -67,14 +70,21 @@ Json to_json(const PlanReport& report) {
   json["precision"] = models::name(report.query.precision);
   json["objective"] = name(report.objective);
   json["fits"] = fits;
+  const models::Fit fit = fits ? answer.fitting.front().estimate.fit : models::Fit::no;
+  json["fit"] = models::name(fit);
+  json["headroom"] = report.query.headroom;
   json["reason"] = reason.empty() ? Json(nullptr) : Json(reason);
   json["out_of_memory"] = fits || !miss ? Json(nullptr) : out_of_memory_json(miss->out_of_memory);
   json["available_memory_bytes"] = report.query.cluster.gpu().memory.count();
   json["plans"] = Json::array();
   for (const RankedPlan& each : report.best) json["plans"].push_back(plan_json(each));
-  json["indistinguishable_pct"] = 100 * indistinguishable;
+  json["tight_plans"] = Json::array();
+  for (const RankedPlan& each : report.tight_ahead) json["tight_plans"].push_back(plan_json(each));
+  json["indistinguishable_pct"] = 100 * indistinguishable(report.query.software);
+  json["sharded_error"] = sharded_json(report.query.software);
   json["counts"] = {{"considered", answer.considered},
                     {"fit", answer.fits()},
+                    {"tight", answer.tight()},
                     {"too_large", answer.too_large},
                     {"too_large_by_sizes", answer.too_large_by_sizes},
                     {"conflicting", answer.conflicting}};

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/plan_words.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
 #include "sim/input/units.hpp"
@@ -49,7 +50,7 @@ std::string small_dollars(Money money) {
 
 std::string excess_cell(const RankedPlan& ranked, bool first) {
   if (first) return "best";
-  return fmt::format("+{:.1f} %{}", 100 * ranked.excess, ranked.as_good ? " ≈" : "  ");
+  return fmt::format("{:+.1f} %{}", 100 * ranked.excess, ranked.as_good ? " ≈" : "  ");
 }
 
 std::vector<std::string> cells(const RankedPlan& ranked, std::size_t number, Time unit,
@@ -60,12 +61,13 @@ std::vector<std::string> cells(const RankedPlan& ranked, std::size_t number, Tim
           fmt::format("{}{}", plan.tensor, plan.sequence_parallel ? "+SP" : ""),
           fmt::format("{}{}", plan.pipeline,
                       plan.virtual_stages > 1 ? fmt::format(" x {}", plan.virtual_stages) : ""),
-          fmt::format("{}{}", plan.data, plan.zero == models::Zero::one ? " ZeRO-1" : ""),
+          fmt::format("{}{}", plan.data, sharding_of(plan)),
           fmt::format("{}", plan.micro_batch),
           std::string{models::name(plan.recompute)},
           step_part(estimate.step, unit),
           percent(estimate.mfu),
           format(estimate.memory),
+          std::string{models::name(estimate.fit)},
           objective == Objective::energy ? format(estimate.energy)
           : estimate.cost                ? small_dollars(*estimate.cost)
                                          : "-",
@@ -92,6 +94,7 @@ std::string table(const PlanReport& report, const ReportOptions& options) {
                                          {"step"},
                                          {"MFU"},
                                          {"memory"},
+                                         {"fit", Align::left},
                                          {energy ? "energy" : "$/step"},
                                          {"against 1"}};
   if (parts) columns.insert(columns.begin() + 1, {"nodes"});
@@ -108,19 +111,59 @@ std::string table(const PlanReport& report, const ReportOptions& options) {
 }
 
 std::string ties(const PlanReport& report, const ReportOptions& options) {
+  const models::Estimate& best = report.answer.fitting.front().estimate;
+  const double alike = indistinguishable(report.query.software);
+  const double least = measure(best, report.objective) * (1 + alike);
   std::size_t as_good = 0;
-  const double least =
-      measure(report.answer.fitting.front().estimate, report.objective) * (1 + indistinguishable);
   for (const Candidate& each : report.answer.fitting) {
-    as_good += measure(each.estimate, report.objective) <= least ? 1 : 0;
+    const bool ties = measure(each.estimate, report.objective) <= least;
+    as_good += ties && each.estimate.fit == best.fit ? 1 : 0;
   }
   if (as_good < 2) return {};
-  return "\n" + paragraph(fmt::format(
-                              "≈ {} plans are within {:.0f} % of the best and cannot be told apart "
-                              "by prediction: that is its median error on published runs. Try "
-                              "several of them.",
-                              as_good, 100 * indistinguishable),
-                          2, options);
+  return "\n" +
+         paragraph(fmt::format("≈ {} plans are within {:.1f} % of the best and cannot be told "
+                               "apart by prediction: {}. Try several of them.",
+                               as_good, 100 * alike, words_of_ties(report.query.software)),
+                   2, options);
+}
+
+/// Plans that fit tightly are no first choice: how many there are, and what they would gain.
+std::string tight(const PlanReport& report, const ReportOptions& options) {
+  const std::int64_t count = report.answer.tight();
+  if (count == 0) return {};
+  const double headroom = 100 * report.query.headroom;
+  const bool only = report.answer.fitting.front().estimate.fit == models::Fit::tight;
+  std::string text =
+      "\n" +
+      paragraph(
+          only ? fmt::format(
+                     "No plan leaves {:.1f} % of the memory free (--headroom). Those above fit "
+                     "tightly: predicted peaks are off by {:.1f} % (median).",
+                     headroom, 100 * models::usual_headroom())
+               : fmt::format("{} plans fit tightly, with less than {:.1f} % of the memory to spare "
+                             "(--headroom; 0% ranks them with the others). They stand last{}",
+                             count, headroom,
+                             report.tight_ahead.empty() ? "." : "; these would beat the best:"),
+          2, options);
+  for (const RankedPlan& each : report.tight_ahead) {
+    const models::Estimate& estimate = each.candidate.estimate;
+    text += paragraph(
+        fmt::format("{} · {} · {:+.1f} % · {} ({:.0f} % of measured peaks would fit)",
+                    words_of(each.candidate.placed.plan),
+                    step_part(estimate.step, report.best.front().candidate.estimate.step),
+                    100 * each.excess, format(estimate.memory), 100 * estimate.fit_probability),
+        4, options);
+  }
+  return text;
+}
+
+/// How far published runs were off, where a plan is of a kind that no stack is fitted to.
+std::string sharded(const PlanReport& report, const ReportOptions& options) {
+  for (const RankedPlan& each : report.best) {
+    const auto note = sharded_note(each.candidate.placed.plan, report.query.software);
+    if (note) return "\n" + paragraph(*note, 2, options);
+  }
+  return {};
 }
 
 std::string reasons(const PlanReport& report, const ReportOptions& options) {
@@ -151,13 +194,12 @@ std::string equals(const PlanReport& report, const ReportOptions& options) {
 std::string counts(const PlanReport& report, const ReportOptions& options) {
   const PlanAnswer& answer = report.answer;
   std::string text = heading("What was tried", options);
-  text += paragraph(
-      fmt::format(
-          "{} plans: {} fit, {} do not ({} by their weights and optimizer states alone); {} "
-          "more combinations are ruled out by model or schedule",
-          answer.considered, answer.fits(), answer.too_large, answer.too_large_by_sizes,
-          answer.conflicting),
-      2, options);
+  text += paragraph(fmt::format("{} plans: {} fit, {} of them tightly, {} do not ({} by their "
+                                "weights and optimizer states alone); {} "
+                                "more combinations are ruled out by model or schedule",
+                                answer.considered, answer.fits(), answer.tight(), answer.too_large,
+                                answer.too_large_by_sizes, answer.conflicting),
+                    2, options);
   if (answer.nearest_miss && !answer.fitting.empty()) {
     const models::OutOfMemory& found = answer.nearest_miss->out_of_memory;
     text += paragraph(fmt::format("nearest miss: {}: rank {} needs {}, there are {}",
@@ -186,8 +228,9 @@ std::string text_of(const PlanReport& report, const ReportOptions& options) {
     text += "\n" + toned("No plan: ", Tone::bad, options.colour) + "\n" +
             paragraph(reason_of(report.query, report.answer), 2, options);
   } else {
-    text += table(report, options) + ties(report, options) + reasons(report, options) +
-            equals(report, options) + next(report, options);
+    text += table(report, options) + ties(report, options) + tight(report, options) +
+            sharded(report, options) + reasons(report, options) + equals(report, options) +
+            next(report, options);
   }
   return text + counts(report, options) + assumed_section(report.assumptions, options);
 }

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
+#include "hardware/rental.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::scenarios {
@@ -11,8 +13,9 @@ namespace orrery::scenarios {
 using models::Estimate;
 
 models::Question question_of(const PlanQuery& query, const PlacedPlan& placed) {
-  models::Question question{query.model, placed.plan, query.cluster, query.software, {}};
-  question.cluster.nodes = placed.nodes;
+  models::Question question{query.model,    placed.plan, query.cluster,
+                            query.software, {},          query.headroom};
+  hardware::set_nodes(question.cluster, placed.nodes);
   return question;
 }
 
@@ -28,10 +31,28 @@ double measure(const Estimate& estimate, Objective objective) {
   }
 }
 
+namespace {
+
+bool is_tight(const Estimate& estimate) {
+  return estimate.fit == models::Fit::tight;
+}
+
+std::int64_t with_equals(const Candidate& each) {
+  return 1 + static_cast<std::int64_t>(each.equals.size());
+}
+
+}  // namespace
+
 std::int64_t PlanAnswer::fits() const {
+  return std::accumulate(
+      fitting.begin(), fitting.end(), std::int64_t{0},
+      [](std::int64_t sum, const Candidate& each) { return sum + with_equals(each); });
+}
+
+std::int64_t PlanAnswer::tight() const {
   return std::accumulate(fitting.begin(), fitting.end(), std::int64_t{0},
                          [](std::int64_t sum, const Candidate& each) {
-                           return sum + 1 + static_cast<std::int64_t>(each.equals.size());
+                           return sum + (is_tight(each.estimate) ? with_equals(each) : 0);
                          });
 }
 
@@ -41,12 +62,12 @@ namespace {
 class Estimator {
  public:
   Estimator(const PlanQuery& query, unsigned members)
-      : questions_(members, question_of(query, {})) {}
+      : questions_(members, question_of(query, {{}, query.cluster.nodes})) {}
 
   Estimate operator()(const PlacedPlan& placed, unsigned member) {
     models::Question& question = questions_[member];
     question.plan = placed.plan;
-    question.cluster.nodes = placed.nodes;
+    hardware::set_nodes(question.cluster, placed.nodes);
     return models::estimate(question);
   }
 
@@ -114,7 +135,7 @@ class Search {
     answer_.stopped = !crew_.work_through(begin.size() - 1, [&](std::size_t g, unsigned member) {
       for (std::size_t i = begin[g]; i < begin[g + 1]; ++i) {
         found[i] = estimator_(plans_[i], member);
-        if (!found[i]->out_of_memory) break;
+        if (found[i]->fit == models::Fit::yes) break;
       }
     });
     for (std::size_t i = 0; i < plans_.size(); ++i) {
@@ -158,14 +179,15 @@ class Search {
     }
   }
 
-  /// Best first; of those that tie, less memory, then the plainest. Equal ones become one.
+  /// Best first, what fits tightly last; of those that tie, less memory, then the plainest. Equal
+  /// ones become one.
   void order() {
+    const auto rank = [this](const Candidate& each) {
+      return std::tuple{is_tight(each.estimate), measure(each.estimate, objective_),
+                        each.estimate.memory};
+    };
     std::stable_sort(answer_.fitting.begin(), answer_.fitting.end(),
-                     [this](const Candidate& a, const Candidate& b) {
-                       const double one = measure(a.estimate, objective_);
-                       const double other = measure(b.estimate, objective_);
-                       return std::tie(one, a.estimate.memory) < std::tie(other, b.estimate.memory);
-                     });
+                     [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
     std::vector<Candidate> different;
     for (Candidate& each : answer_.fitting) {
       if (!different.empty() && equal(different.back(), each)) {

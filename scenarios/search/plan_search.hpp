@@ -16,8 +16,8 @@ namespace orrery::scenarios {
 enum class Objective : std::uint8_t { time, cost, energy };
 
 /// Of plans that differ in nothing but recomputation: are all estimated, or the more thrifty ones
-/// only where those before them do not fit? What recomputes more runs the same kernels and others
-/// in the same order: it is never faster. `least` finds the same best plan for less work.
+/// only where those before them do not fit well? What recomputes more runs the same kernels and
+/// others in the same order: it is never faster. `least` finds the same best plan for less work.
 enum class Recomputations : std::uint8_t { all, least };
 
 /// A plan that fits, with what decides about it.
@@ -36,7 +36,8 @@ struct NearMiss {
 };
 
 struct PlanAnswer {
-  std::vector<Candidate> fitting;  // best first; equal ones the plainest first
+  /// Best first, those that fit tightly after all others; equal ones the plainest first.
+  std::vector<Candidate> fitting;
   std::optional<NearMiss> nearest_miss;
   std::int64_t considered = 0;          // plans of the space
   std::int64_t conflicting = 0;         // not in it, as model or schedule forbid them
@@ -45,7 +46,8 @@ struct PlanAnswer {
   std::int64_t passed_over = 0;         // Recomputations::least: another fits and is no slower
   bool stopped = false;                 // before every plan was estimated
 
-  std::int64_t fits() const;  // plans that fit, equal ones counted
+  std::int64_t fits() const;   // plans that fit, equal ones counted
+  std::int64_t tight() const;  // ... of them those that fit tightly
 };
 
 /// Estimates all plans; the answer is the same for any number of threads.

@@ -38,9 +38,12 @@ class Enumerator {
         space_{space} {}
 
   void run() {
-    for (const std::int64_t tensor : divisors(gpus_, query_.cluster.node.gpus)) {
+    const models::RunnablePlans& runs = query_.software.runs;
+    const std::int64_t most_tensor = runs.tensor ? query_.cluster.node.gpus : 1;
+    const std::int64_t most_pipeline = runs.pipeline ? query_.model.layers : 1;
+    for (const std::int64_t tensor : divisors(gpus_, most_tensor)) {
       if (query_.model.heads % tensor != 0) continue;
-      for (const std::int64_t pipeline : divisors(gpus_ / tensor, query_.model.layers)) {
+      for (const std::int64_t pipeline : divisors(gpus_ / tensor, most_pipeline)) {
         cut(tensor, pipeline);
       }
     }
@@ -92,11 +95,25 @@ class Enumerator {
     return full_ ? std::vector<bool>{false, true} : std::vector<bool>{true};
   }
 
+  /// By rising stage, so that the plainest stands first here, too.
+  std::vector<Zero> shardings(const Plan& plan) const {
+    if (plan.data == 1) return {Zero::none};
+    const std::vector<Zero>& known = query_.software.runs.zero;
+    const bool has_one = std::find(known.begin(), known.end(), Zero::one) != known.end();
+    std::vector<Zero> found;
+    for (const Zero each : known) {
+      const bool lowered = plan.pipeline == 1 || each == Zero::none || each == Zero::one;
+      const bool passed_over = !full_ && each == Zero::none && has_one;
+      if (lowered && !passed_over) found.push_back(each);
+    }
+    return found;
+  }
+
   void switches(Plan plan) {
     for (const bool sequence : tries(plan.tensor > 1)) {
       plan.sequence_parallel = sequence;
-      for (const bool sharded : tries(plan.data > 1)) {
-        plan.zero = sharded ? Zero::one : Zero::none;
+      for (const Zero zero : shardings(plan)) {
+        plan.zero = zero;
         for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
           plan.recompute = recompute;
           keep(plan);
@@ -158,13 +175,13 @@ Bytes least_memory(const PlanQuery& query, const Plan& plan) {
   const std::int64_t parameters = *std::max_element(held.begin(), held.end());
 
   const hardware::DType storage = models::storage_dtype(plan.precision);
-  const std::int64_t shards = plan.zero == Zero::one ? plan.data : 1;
+  const auto held_from = [&](Zero stage) { return plan.zero >= stage ? plan.data : 1; };
   const std::int64_t states = storage == hardware::DType::fp32 ? 8 : 12;
-  const std::int64_t alive =
-      parameters *
-      (hardware::bits(storage) + hardware::bits(query.software.gradient_beside(storage))) / 8;
-  return Bytes{alive + parameters / shards * states} + query.software.memory.context +
-         query.software.memory.workspace;
+  const hardware::DType gradient = query.software.gradient_beside(storage);
+  return Bytes{parameters / held_from(Zero::three) * hardware::bits(storage) / 8 +
+               parameters / held_from(Zero::two) * hardware::bits(gradient) / 8 +
+               parameters / held_from(Zero::one) * states} +
+         query.software.memory.context + query.software.memory.workspace;
 }
 
 }  // namespace orrery::scenarios

@@ -1,7 +1,8 @@
 #pragma once
-// The plans of a search: tensor and sequence parallelism, pipeline with virtual stages, data,
-// ZeRO-1, recomputation, micro-batch. Leaves out uneven cuts other than the stack's own, other
-// schedules than (interleaved) 1F1B, and placements other than tensor, data, pipeline.
+// The plans of a search: tensor and sequence parallelism, pipeline with virtual stages, data, the
+// ZeRO stages of the stack, recomputation, micro-batch. Leaves out uneven cuts other than the
+// stack's own, other schedules than (interleaved) 1F1B, and placements other than tensor, data,
+// pipeline.
 
 #include <cstdint>
 #include <optional>
@@ -13,11 +14,12 @@ namespace orrery::scenarios {
 
 /// How many choices are tried.
 ///   full     micro-batches: divisors up to 16; virtual stages: up to 8 that cut the layers evenly,
-///            embedding and head counted as a layer each or not; sequence parallelism and ZeRO-1 on
-///            and off
+///            embedding and head counted as a layer each or not; sequence parallelism on and off;
+///            all ZeRO stages of the stack
 ///   reduced  micro-batches 1, 2, 4; virtual stages 1, 2, 4; sequence parallelism wherever there is
-///            tensor parallelism, ZeRO-1 wherever there is data parallelism
-/// Both: tensor up to the GPUs of a node, every divisor as pipeline, all three recomputations.
+///            tensor parallelism; ZeRO-0 only where the stack has no ZeRO-1
+/// Both: tensor up to the GPUs of a node and every divisor as pipeline, where the stack has them;
+/// ZeRO-2 and 3 without a pipeline; all three recomputations.
 enum class Breadth : std::uint8_t { full, reduced };
 
 /// What is held fixed. The plan's degrees and choices are what is searched.
@@ -29,6 +31,7 @@ struct PlanQuery {
   std::int64_t seq_len = 0;
   models::Precision precision = models::Precision::bf16;
   Breadth breadth = Breadth::full;
+  double headroom = models::usual_headroom();
 };
 
 /// A plan and how many of the cluster's nodes it takes.
@@ -53,8 +56,10 @@ std::optional<models::Conflict> refusal(const PlanQuery& query);
 
 /// Bytes that the fullest rank holds at least, from sizes alone: its layers' matrices and its share
 /// of the vocabulary with gradients and optimizer states, and the libraries.
-///   layers n (bytes(weight) + bytes(gradient) + o / s) + context,  n = h (q + 2k + q + g f) / t
-/// q, k, g, f, h  as in count_parameters;  t  tensor;  s  ZeRO-1 shards, 1 without
+///   layers n (bytes(weight) / s3 + bytes(gradient) / s2 + o / s1) + context
+///   n = h (q + 2k + q + g f) / t
+/// q, k, g, f, h  as in count_parameters;  t  tensor
+/// s1, s2, s3     data-parallel ranks from that ZeRO stage on, 1 below it
 /// o              12 bytes: fp32 master weight and two moments; 8 where weights are fp32
 /// Never above what `estimate` finds: norms, biases, positions, activations come on top.
 Bytes least_memory(const PlanQuery& query, const models::Plan& plan);

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <span>
+#include <tuple>
 #include <utility>
 
 #include "hardware/catalogue.hpp"
@@ -47,6 +50,20 @@ double excess_of(const PurchaseQuery& query, double days, Money cost) {
   return excess;
 }
 
+/// All GPUs of a node, and where they are no power of two the largest one: as many share out a
+/// batch that the others cannot.
+std::vector<int> gpus_used(int gpus) {
+  const int even = static_cast<int>(std::bit_floor(static_cast<unsigned>(gpus)));
+  return even == gpus ? std::vector<int>{gpus} : std::vector<int>{gpus, even};
+}
+
+/// A node of which only so many GPUs work, each with its share of the NICs.
+hardware::NodeType part_of(hardware::NodeType node, int gpus) {
+  node.nics = node.nics * gpus / node.gpus;
+  node.gpus = gpus;
+  return node;
+}
+
 class Survey {
  public:
   explicit Survey(const PurchaseQuery& query) : query_{query} {}
@@ -60,18 +77,19 @@ class Survey {
     asked.seq_len = query_.seq_len;
     asked.precision = query_.precision;
     asked.breadth = Breadth::reduced;
+    asked.headroom = query_.headroom;
     if (const auto refused = refusal(asked)) return {std::nullopt, refused->problem, false, 0};
     if (hopeless == Hopeless::skip) {
       std::string reason = hopeless_because(asked, site);
       if (!reason.empty()) return {std::nullopt, std::move(reason), true, 0};
     }
-    // The survey's own threads share clusters out, so that each is searched by one.
-    PlanAnswer answer =
-        search_plans(asked, Objective::time, {.threads = 1, .progress = {}}, Recomputations::least);
-    if (answer.fitting.empty()) {
-      return {std::nullopt, reason_of(asked, answer), false, answer.considered};
+    Finding found;
+    const int paid = asked.cluster.gpus();
+    for (const int used : gpus_used(asked.cluster.node.gpus)) {
+      asked.cluster.node = part_of(asked.cluster.node, used);
+      take_best(asked, site, paid, found);
     }
-    return {choice(site, asked, std::move(answer.fitting.front())), "", false, answer.considered};
+    return found;
   }
 
  private:
@@ -92,8 +110,22 @@ class Survey {
     return {};
   }
 
-  Choice choice(const Site& site, const PlanQuery& asked, Candidate plan) const {
-    const int gpus = asked.cluster.gpus();
+  /// Searches one cluster and keeps its plan if it is better than the one found so far.
+  void take_best(const PlanQuery& asked, const Site& site, int paid, Finding& found) const {
+    // The survey's own threads share clusters out, so that each is searched by one.
+    PlanAnswer answer =
+        search_plans(asked, Objective::time, {.threads = 1, .progress = {}}, Recomputations::least);
+    found.plans += answer.considered;
+    if (answer.fitting.empty()) {
+      if (found.reason.empty()) found.reason = reason_of(asked, answer);
+      return;
+    }
+    Choice made = choice(site, paid, std::move(answer.fitting.front()));
+    const auto rank = [](const Choice& each) { return std::tuple{each.tight(), each.days}; };
+    if (!found.choice || rank(made) < rank(*found.choice)) found.choice = std::move(made);
+  }
+
+  Choice choice(const Site& site, int gpus, Candidate plan) const {
     const double days = query_.tokens / plan.estimate.tokens_per_second / seconds_per_day;
     const Money cost = price_of(*site.rental, gpus, days);
     return {.rental = *site.rental,
@@ -128,9 +160,12 @@ void mark_front(std::vector<Choice>& choices) {
 void put_in_order(const PurchaseQuery& query, std::vector<Choice>& choices) {
   const bool fastest_first = query.budget && !query.deadline;
   const auto rank = [&](const Choice& each) {
-    if (!each.meets) return std::tuple{1, excess_of(query, each.days, each.cost), 0.0};
-    return fastest_first ? std::tuple{0, each.days, each.cost.count()}
-                         : std::tuple{0, each.cost.count(), each.days};
+    const double days = each.days, cost = each.cost.count();
+    if (!each.meets) {
+      return std::tuple{1, each.tight(), excess_of(query, days, each.cost), 0.0};
+    }
+    return fastest_first ? std::tuple{0, each.tight(), days, cost}
+                         : std::tuple{0, each.tight(), cost, days};
   };
   std::stable_sort(choices.begin(), choices.end(),
                    [&](const Choice& a, const Choice& b) { return rank(a) < rank(b); });
@@ -173,12 +208,29 @@ namespace {
 class Market {
  public:
   Market(const PurchaseQuery& query, const Crew& crew) : survey_{query}, crew_{crew} {
-    for (const Rental& rental : query.rentals) {
-      for (const int nodes : sizes_of(hardware::named_cluster(rental.node))) {
-        sites_.push_back({&rental, nodes});
-      }
+    const std::vector<Rental>& rentals = query.rentals;
+    for (auto first = rentals.begin(); first != rentals.end();) {
+      const auto last = std::find_if(first, rentals.end(),
+                                     [&](const Rental& each) { return each.node != first->node; });
+      add_sizes({first, last});
+      first = last;
     }
     found_.resize(sites_.size());
+  }
+
+  /// Sizes that a node type is not rented in are not looked at.
+  void add_sizes(std::span<const Rental> of_one_type) {
+    for (const int nodes : sizes_of(hardware::named_cluster(of_one_type.front().node))) {
+      bool rented = false;
+      for (const Rental& rental : of_one_type) {
+        if (!rental.covers(nodes)) continue;
+        sites_.push_back({&rental, nodes});
+        rented = true;
+      }
+      if (rented) continue;
+      const Rental& rental = of_one_type.front();
+      not_rented_.push_back({rental.node, nodes, hardware::why_not_rented(rental)});
+    }
   }
 
   bool visit_all() {
@@ -215,6 +267,7 @@ class Market {
             {sites_[i].rental->node, sites_[i].nodes, std::move(found_[i]->reason)});
       }
     }
+    answer.impossible.insert(answer.impossible.end(), not_rented_.begin(), not_rented_.end());
     return answer;
   }
 
@@ -223,6 +276,7 @@ class Market {
   const Crew& crew_;
   std::vector<Site> sites_;
   std::vector<std::optional<Finding>> found_;
+  std::vector<Impossible> not_rented_;
 };
 
 }  // namespace

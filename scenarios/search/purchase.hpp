@@ -7,10 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "hardware/rental.hpp"
 #include "scenarios/search/plan_search.hpp"
-#include "scenarios/search/rental.hpp"
 
 namespace orrery::scenarios {
+
+using hardware::Rental;
 
 struct PurchaseQuery {
   models::Model model;
@@ -21,7 +23,8 @@ struct PurchaseQuery {
   models::Precision precision = models::Precision::bf16;
   std::optional<Time> deadline;
   std::optional<Money> budget;
-  std::vector<Rental> rentals;  // the node types to look at
+  std::vector<Rental> rentals;  // the node types to look at, one type's next to each other
+  double headroom = models::usual_headroom();
 };
 
 /// A cluster on which the model trains.
@@ -29,12 +32,17 @@ struct Choice {
   Rental rental;
   std::vector<std::string> also;  // other node types with the same days and dollars
   int nodes = 1;
-  int gpus = 1;
-  Candidate plan;  // its fastest
+  int gpus = 1;    // paid for
+  Candidate plan;  // its fastest; one that fits tightly only where no other fits
   double days = 0;
   Money cost{};
   bool meets = false;   // deadline and budget
   bool pareto = false;  // of all choices none is both faster and cheaper
+
+  /// GPUs that are paid for and have nothing to do: a batch that is a power of two is shared out
+  /// over 64 of the 72 GPUs of a rack.
+  std::int64_t idle() const { return gpus - plan.placed.plan.gpus(); }
+  bool tight() const { return plan.estimate.fit == models::Fit::tight; }
 };
 
 /// A cluster on which it does not, or would not in time or for the money, and why.
@@ -45,12 +53,14 @@ struct Impossible {
 };
 
 struct PurchaseAnswer {
-  /// Those that meet deadline and budget first. Among them the cheapest first, or where there is a
-  /// budget and no deadline the fastest; among the others those that miss by the smallest factor.
+  /// Those that meet deadline and budget first, and of those as of the others the ones that fit
+  /// tightly last. Then the cheapest first, or where there is a budget and no deadline the fastest;
+  /// among those that miss a limit the ones that miss by the smallest factor.
   std::vector<Choice> choices;
-  std::vector<Impossible> impossible;  // in the order of rentals and sizes
-  bool stopped = false;                // before every cluster was looked at
-  std::int64_t plans = 0;              // estimated or set aside
+  /// In the order of rentals and sizes, those that nobody rents last.
+  std::vector<Impossible> impossible;
+  bool stopped = false;    // before every cluster was looked at
+  std::int64_t plans = 0;  // estimated or set aside
 
   std::int64_t meeting() const;
 };
@@ -59,9 +69,9 @@ struct PurchaseAnswer {
 std::vector<int> sizes_of(const hardware::Cluster& one_node);
 inline constexpr int most_gpus_rented = 8192;
 
-/// Looks at each node type and size; the same answer for any number of threads. A cluster that
-/// would miss deadline or budget even at the dense peak of its GPUs is searched only where no other
-/// meets them, for the closest offers.
+/// Looks at each node type and size that is rented; the same answer for any number of threads. A
+/// cluster that would miss deadline or budget even at the dense peak of its GPUs is searched only
+/// where no other meets them, for the closest offers.
 PurchaseAnswer search_purchases(const PurchaseQuery& query, const Crew& crew);
 
 }  // namespace orrery::scenarios

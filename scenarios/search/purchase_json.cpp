@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "scenarios/plan_words.hpp"
 #include "scenarios/search/comparison.hpp"
 #include "scenarios/search/purchase_report.hpp"
 
@@ -15,6 +16,7 @@ Json choice_json(const Choice& choice) {
   json["also"] = choice.also;
   json["nodes"] = choice.nodes;
   json["gpus"] = choice.gpus;
+  json["idle_gpus"] = choice.idle();
   json["days"] = choice.days;
   json["cost_usd"] = choice.cost.count();
   json["meets"] = choice.meets;
@@ -22,11 +24,13 @@ Json choice_json(const Choice& choice) {
   json["price_usd_per_gpu_hour"] = choice.rental.price.count();
   json["price_source"] = choice.rental.source;
   json["plan"] = models::to_json(choice.plan.placed.plan);
-  json["flag"] = flag_of(choice.plan.placed.plan);
+  json["flag"] = models::to_text(choice.plan.placed.plan);
   json["step_time_s"] = seconds(estimate.step);
   json["tokens_per_s"] = estimate.tokens_per_second;
   json["mfu"] = estimate.mfu;
   json["peak_memory_bytes"] = estimate.memory.count();
+  json["fit"] = models::name(estimate.fit);
+  json["fit_probability"] = estimate.fit_probability;
   return json;
 }
 
@@ -55,7 +59,9 @@ Json to_json(const PurchaseReport& report) {
                                   {"nodes", each.nodes},
                                   {"reason", each.reason}});
   }
-  json["indistinguishable_pct"] = 100 * indistinguishable;
+  json["indistinguishable_pct"] = 100 * indistinguishable(query.software);
+  json["headroom"] = query.headroom;
+  json["sharded_error"] = sharded_json(query.software);
   json["plans"] = report.answer.plans;
   json["stopped"] = report.answer.stopped;
   json["assumptions"] = report.assumptions;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "hardware/catalogue.hpp"
+#include "scenarios/plan_words.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
 #include "scenarios/search/comparison.hpp"
@@ -49,12 +51,16 @@ std::string reason_of(const PurchaseAnswer& answer) {
 std::vector<std::string> purchase_assumptions() {
   return {
       "rented on demand at list prices; owning, reservations and spot are left out",
-      "the price of a node type is the lowest of the latest year in the catalogue; prices marked "
-      "unconfirmed have no source",
+      "the price of a cluster is the lowest on demand of the latest year among the offers that "
+      "rent "
+      "as many of its nodes together, here as in orrery simulate; prices marked unconfirmed have "
+      "no "
+      "source",
       "without failures, restarts, checkpoints and waiting for capacity",
       fmt::format("sizes are powers of two of nodes, up to {} GPUs", most_gpus_rented),
       "plans of a reduced list: micro-batches and virtual stages 1, 2 and 4; sequence parallelism "
-      "and ZeRO-1 wherever they apply; orrery plan searches one cluster in full"};
+      "and ZeRO-1 wherever they apply, ZeRO-2 and 3 (FSDP) without a pipeline where the stack has "
+      "them; orrery plan searches one cluster in full"};
 }
 
 namespace {
@@ -73,7 +79,8 @@ std::string title(const PurchaseReport& report, const ReportOptions& options) {
                Tone::bold, options.colour) +
          fmt::format("\n{} sequences of {} tokens a step · {} · {}{}\n", query.global_batch,
                      query.seq_len, models::name(query.precision), query.software.name,
-                     limits(query));
+                     limits(query)) +
+         (report.defaults.empty() ? "" : fmt::format("Taken as default: {}\n", report.defaults));
 }
 
 TextTable empty_table() {
@@ -85,13 +92,16 @@ TextTable empty_table() {
                     {"$/GPU-h"},
                     {"MFU"},
                     {"memory"},
+                    {"fit", Align::left},
                     {"", Align::left}}};
 }
 
 void add_row(TextTable& table, const Choice& each, const std::string& number) {
-  table.add({number, name_of(each), fmt::format("{}", each.gpus), days_of(each.days),
-             format(each.cost), fmt::format("{:.2f}", each.rental.price.count()),
-             percent(each.plan.estimate.mfu), format(each.plan.estimate.memory),
+  const std::string gpus = each.idle() > 0 ? fmt::format("{} ({} idle)", each.gpus, each.idle())
+                                           : fmt::format("{}", each.gpus);
+  table.add({number, name_of(each), gpus, days_of(each.days), format(each.cost),
+             fmt::format("{:.2f}", each.rental.price.count()), percent(each.plan.estimate.mfu),
+             format(each.plan.estimate.memory), std::string{models::name(each.plan.estimate.fit)},
              each.pareto ? "◆" : ""});
 }
 
@@ -133,11 +143,36 @@ std::string front(const PurchaseReport& report, const ReportOptions& options) {
          table.text(options.colour);
 }
 
+std::string idle_words(const Choice& choice) {
+  if (choice.idle() == 0) return {};
+  return fmt::format(" · {} of {} GPUs idle, as no plan shares the batch out over all",
+                     choice.idle(), choice.gpus);
+}
+
+/// What is to be said of a first choice that fits tightly, and of plans that nobody has fitted.
+std::string cautions(const PurchaseReport& report, const ReportOptions& options) {
+  const std::vector<Choice>& choices = report.answer.choices;
+  std::string text;
+  if (choices.front().tight()) {
+    text +=
+        "\n" + paragraph(fmt::format("No cluster listed before it leaves {:.1f} % of the memory "
+                                     "free (--headroom): the first choice fits tightly.",
+                                     100 * report.query.headroom),
+                         2, options);
+  }
+  for (std::size_t i = 0; i < rows_of(report); ++i) {
+    const auto note = sharded_note(choices[i].plan.placed.plan, report.query.software);
+    if (note) return text + "\n" + paragraph(*note, 2, options);
+  }
+  return text;
+}
+
 std::string plans(const PurchaseReport& report, const ReportOptions& options) {
   std::string text = heading("Plans and prices", options);
   for (std::size_t i = 0; i < rows_of(report); ++i) {
     const Choice& each = report.answer.choices[i];
-    text += fmt::format("  {:>3}  {}\n", i + 1, scenarios::words_of(each.plan.placed.plan));
+    text += fmt::format("  {:>3}  {}{}\n", i + 1, scenarios::words_of(each.plan.placed.plan),
+                        idle_words(each));
     text += fmt::format("       {}\n",
                         toned(fmt::format("{}: {}", format(each.rental.price), each.rental.source),
                               Tone::faint, options.colour));
@@ -145,8 +180,23 @@ std::string plans(const PurchaseReport& report, const ReportOptions& options) {
   return text;
 }
 
+/// Of a cluster that is used in part: orrery plan would use all of it.
+std::string simulate_line(const PurchaseReport& report, const Choice& best,
+                          const ReportOptions& options) {
+  const hardware::NodeType node = hardware::named_cluster(best.rental.node).node;
+  const std::int64_t used = best.plan.placed.plan.gpus() / best.nodes;
+  return heading("The best one in detail", options) +
+         fmt::format(
+             "  orrery simulate --model {} --cluster '{} x {}' --set /cluster/node/gpus={} --set "
+             "/cluster/node/nics={} --plan {}{}\n",
+             report.model, best.rental.node, best.nodes, used, node.nics * used / node.gpus,
+             models::to_text(best.plan.placed.plan),
+             report.software.empty() ? "" : " --software " + report.software);
+}
+
 std::string next(const PurchaseReport& report, const ReportOptions& options) {
   const Choice& best = report.answer.choices.front();
+  if (best.idle() > 0) return simulate_line(report, best, options);
   return heading("Its best plan of all", options) +
          fmt::format(
              "  orrery plan --model {} --cluster '{} x {}' --global-batch {} --seq-len {}"
@@ -190,8 +240,8 @@ std::string text_of(const PurchaseReport& report, const ReportOptions& options) 
     text += "\n" + toned("No: ", Tone::bad, options.colour) + reason + "\n";
   }
   if (!report.answer.choices.empty()) {
-    text += ranking(report, options) + front(report, options) + plans(report, options) +
-            next(report, options);
+    text += ranking(report, options) + cautions(report, options) + front(report, options) +
+            plans(report, options) + next(report, options);
   }
   return text + impossible(report, options) + assumed_section(report.assumptions, options);
 }

@@ -17,6 +17,7 @@ struct PurchaseReport {
   std::string software;  // the same; empty: the usual one
   std::size_t top = 10;  // choices that the text shows; JSON has all
   double wall_seconds = 0;
+  std::string defaults{};  // flags that nobody gave and their values, for the header
 };
 
 /// `meets` whether any choice keeps deadline and budget, `reason` why none does, `choices[]` and

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
 #include "hardware/catalogue.hpp"
+#include "models/prediction/fit.hpp"
 #include "scenarios/sections.hpp"
+#include "sim/input/text.hpp"
 
 namespace orrery::scenarios {
 
@@ -39,6 +43,21 @@ models::Precision read_precision_flag(const std::string& text) {
     known += fmt::format("{}{}", known.empty() ? "" : " ", models::name(each));
   }
   throw InputError{"--precision", fmt::format("expected one of {}, found '{}'", known, text)};
+}
+
+double read_headroom_flag(const std::optional<std::string>& text) {
+  if (!text) return models::usual_headroom();
+  const std::string_view form{*text};
+  const std::string_view digits = form.substr(0, form.find_last_not_of("% ") + 1);
+  double percent = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), percent);
+  const bool number = error == std::errc{} && end == digits.data() + digits.size();
+  if (!number || form.back() != '%' || !(percent >= 0 && percent <= 99)) {
+    throw InputError{"--headroom",
+                     fmt::format("expected a percentage from 0% to 99% such as 6%, found '{}'",
+                                 printable(*text, 60))};
+  }
+  return percent / 100;
 }
 
 std::string flag_of_pointer(const std::string& pointer) {

@@ -1,6 +1,7 @@
 #pragma once
 // The parts of a search as the command line names them, read and checked.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,12 @@ models::Software read_software_flag(const std::string& text);
 
 /// Errors  `--precision: expected one of fp32 tf32 fp16 bf16 fp8, found 'x'`
 models::Precision read_precision_flag(const std::string& text);
+
+/// Share of a GPU's memory to leave free: "6%"; the measured error where not given.
+/// Errors  `--headroom: expected a percentage from 0% to 99% such as 6%, found 'x'`
+double read_headroom_flag(const std::optional<std::string>& text);
+inline constexpr const char* headroom_help =
+    "Memory to leave free, such as 6%, or else a plan fits tightly (the measured error of peaks)";
 
 /// The flag that a pointer of a search's refusal means: "/plan/seq_len" is --seq-len.
 std::string flag_of_pointer(const std::string& pointer);

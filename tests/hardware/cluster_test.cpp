@@ -112,7 +112,7 @@ TEST_CASE("Every number of an expanded cluster has one home") {
   CHECK(!cluster["node"].contains("nic_bandwidth"));
   CHECK(!cluster["node"].contains("price_per_gpu_hour"));
   CHECK(named_cluster("p5 x 4").price_source ==
-        "AWS p5.48xlarge on demand, 2026-09, third-party price audit");
+        "AWS on demand, 2026-09, third-party price audit of 2026-10-06");
 }
 
 TEST_CASE("Expanding what is expanded changes nothing") {

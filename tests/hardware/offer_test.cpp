@@ -15,7 +15,8 @@ TEST_CASE("Every offer is of a node of the catalogue, dated, and waiting or risk
     INFO(offer.name);
     CHECK(offer.date.rfind("20", 0) == 0);
     CHECK(!offer.source.empty());
-    CHECK(named_cluster(offer.node).node.name == offer.node);
+    CHECK(!offer.nodes.empty());
+    for (const std::string& node : offer.nodes) CHECK(named_cluster(node).node.name == node);
     CHECK(offer.reserved_1y.value_or(offer.on_demand) <= offer.on_demand);
     CHECK(offer.reserved_3y.value_or(offer.on_demand) <= offer.on_demand);
     if (offer.reserved_1y && offer.reserved_3y) CHECK(*offer.reserved_3y < *offer.reserved_1y);
@@ -43,7 +44,7 @@ TEST_CASE("An offer of an unknown node or without a unit is refused") {
     }
     return "no error";
   };
-  const std::string rest = R"("name": "x", "provider": "y", "date": "2026-10", )";
+  const std::string rest = R"("name": "x", "provider": "y", "scope": "node", "date": "2026-10", )";
   CHECK(error_of("{" + rest + R"("node": "p6", "on_demand": "$2/h"})")
             .rfind("mine.json:/node: unknown node 'p6'; known: ", 0) == 0);
   CHECK(error_of("{" + rest + R"("node": "p5", "on_demand": 2})") ==

@@ -55,6 +55,19 @@ def test_a_slower_network_slows_a_step_that_waits_for_it():
     assert slow.step_time > base.simulate().step_time
 
 
+def test_a_plan_that_leaves_too_little_free_fits_tightly(small):
+    wide, narrow = small.simulate(headroom=0.0), small.simulate(headroom=0.99)
+    assert (wide.fit, narrow.fit) == ("yes", "tight")
+    assert wide.fits and narrow.fits
+    assert 0 <= wide.fit_probability == narrow.fit_probability <= 1
+    assert "fits tightly" in repr(narrow) and "fits tightly" in narrow.explain()
+    assert small.simulate().json["headroom"] == pytest.approx(0.06, abs=0.02)
+    with pytest.raises(orr.InputError, match="^headroom: expected a share from 0 to below 1"):
+        small.simulate(headroom=6)
+    swept = orr.sweep(small, [{}], headroom=0.99, progress=False)
+    assert len(swept.fits_memory()) == 1 and len(swept.fits_memory(tightly=False)) == 0
+
+
 def test_a_plan_that_does_not_fit_is_an_answer(small):
     run = (
         small.replace({"/plan/micro_batch": small["/plan/global_batch"] // 8 or 1})

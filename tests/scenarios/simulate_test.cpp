@@ -56,9 +56,45 @@ TEST_CASE("The JSON of a simulation has every member promised") {
   }
   CHECK(json["ranks"] == 1024);
   CHECK(json["ranks_simulated"] == 16);  // one class per stage
+  // The usual headroom is the measured error; the shipped scenario leaves more.
+  CHECK(json["fit"] == "yes");
+  CHECK(json["fit_probability"] > 0.5);
+  CHECK(json["headroom"] < 0.15);
+  CHECK(json["sharded_error"].is_null());
   CHECK(json["uncertainty"].at("p50") == json["step_time_s"]);
   CHECK(json["uncertainty"].at("p10") < json["step_time_s"]);
   CHECK(json["uncertainty"].at("p90") > json["step_time_s"]);
+}
+
+TEST_CASE(
+    "A plan that leaves less memory free than --headroom asks for fits tightly, exit code 0") {
+  const Ran wide = orrery("simulate gpt3-175b-1024-a100 --headroom 98%");
+  CHECK(wide.exit_code == 0);
+  CHECK(wide.out.find("fits tightly, with less than 98.0 % to spare: ") != std::string::npos);
+  const Json json = parsed(orrery("simulate gpt3-175b-1024-a100 --headroom 98% --json").out);
+  CHECK(json["fit"] == "tight");
+  CHECK(json["fits"] == true);
+  CHECK(orrery("simulate gpt3-175b-1024-a100").out.find("measured peaks would fit") !=
+        std::string::npos);
+  CHECK(refused_line("simulate gpt3-175b-1024-a100 --headroom lots") ==
+        "--headroom: expected a percentage from 0% to 99% such as 6%, found 'lots'");
+}
+
+TEST_CASE("A plan of ZeRO-3 says how far off published runs were, and whose they are") {
+  const std::string asked =
+      "simulate --model llama2-7b --cluster dgx-a100-80gb --plan "
+      "zero=3,global_batch=16,seq_len=2048 ";
+  const Ran composer = orrery(asked + "--software composer-fsdp");
+  CHECK(composer.out.find("ZeRO-3: no stack is fitted to ZeRO-2, ZeRO-3 and FSDP. Their 133") !=
+        std::string::npos);
+  CHECK(composer.out.find("by 133 runs of ZeRO-2, ZeRO-3 and FSDP on this stack") !=
+        std::string::npos);
+  const Ran megatron = orrery(asked + "--software megatron-lm");
+  CHECK(megatron.out.find("runs of ZeRO-2, ZeRO-3 and FSDP on all stacks") != std::string::npos);
+  CHECK(megatron.out.find("/plan/zero: 3 is not run by megatron-lm, which has 0, 1") !=
+        std::string::npos);
+  const Ran dense = orrery("simulate --model llama2-7b --cluster dgx-a100-80gb --plan tensor=8");
+  CHECK(dense.out.find("by 743 runs of all stacks") != std::string::npos);
 }
 
 TEST_CASE("The breakdown adds up to the step, and memory to its peak") {

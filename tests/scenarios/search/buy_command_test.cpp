@@ -19,9 +19,26 @@ TEST_CASE("orrery buy prints one JSON document with clusters, days and dollars")
   CHECK(json["tokens"] == 1e10);
   CHECK(json["seq_len"] == 1024);  // the longest of GPT-2
   REQUIRE(!json["choices"].empty());
-  for (const char* key : {"cluster", "node", "also", "nodes", "gpus", "days", "cost_usd", "meets",
-                          "pareto", "price_usd_per_gpu_hour", "price_source", "plan", "flag",
-                          "step_time_s", "tokens_per_s", "mfu", "peak_memory_bytes"}) {
+  for (const char* key : {"cluster",
+                          "node",
+                          "also",
+                          "nodes",
+                          "gpus",
+                          "days",
+                          "cost_usd",
+                          "meets",
+                          "pareto",
+                          "price_usd_per_gpu_hour",
+                          "price_source",
+                          "plan",
+                          "flag",
+                          "step_time_s",
+                          "tokens_per_s",
+                          "mfu",
+                          "peak_memory_bytes",
+                          "fit",
+                          "fit_probability",
+                          "idle_gpus"}) {
     INFO(key);
     CHECK(json["choices"][0].contains(key));
   }
@@ -78,6 +95,50 @@ TEST_CASE("What orrery buy cannot use is told in one line") {
   const std::string nodes = refused_line("buy --model gpt2 --tokens 1B --nodes abacus");
   const std::string start = "--nodes: no rental price for 'abacus'; known: ";
   CHECK(nodes.substr(0, start.size()) == start);
+}
+
+TEST_CASE("What orrery buy is not given are sizes that people train with, and it shows them") {
+  // Qwen3 8B takes 40,960 tokens: 102 of those would be 4M, and no number of GPUs divides 102.
+  const Ran ran = orrery("buy --model qwen3-8b --tokens 1T --nodes dgx-h200 --json");
+  const Json json = parsed(ran.out);
+  CHECK(json["seq_len"] == 8192);
+  CHECK(json["global_batch"] == 512);
+  const Ran text = orrery("buy --model qwen3-8b --tokens 1T --nodes dgx-h200");
+  CHECK(
+      text.out.find("Taken as default: --seq-len 8192 (the model takes up to 40960), "
+                    "--global-batch 512 (a power of two, 4M tokens a step), --software generic") !=
+      std::string::npos);
+  const Ran given = orrery(
+      "buy --model gpt2 --tokens 10B --nodes dgx-h100 --seq-len 1024 --global-batch 96 "
+      "--software megatron-lm");
+  CHECK(given.out.find("Taken as default") == std::string::npos);
+  CHECK(given.out.find("96 sequences of 1024 tokens a step") != std::string::npos);
+}
+
+TEST_CASE("orrery simulate and orrery buy price the same cluster alike") {
+  for (const char* cluster : {"hgx-h100 x 1", "hgx-h100 x 2", "dgx-h200 x 4"}) {
+    INFO(cluster);
+    const std::string node{cluster, std::string{cluster}.find(' ')};
+    const Json bought = parsed(
+        orrery("buy --model gpt2 --tokens 10B --global-batch 64 --json --nodes " + node).out);
+    bool found = false;
+    for (const Json& each : bought["choices"]) {
+      if (each["cluster"] != cluster) continue;
+      found = true;
+      const Json simulated =
+          parsed(orrery(std::string{"simulate --model gpt2 --cluster '"} + cluster + "' --plan " +
+                        each["flag"].get<std::string>() + " --json")
+                     .out);
+      CHECK(simulated["price_usd_per_gpu_hour"] == each["price_usd_per_gpu_hour"]);
+      CHECK(simulated["price_source"] == each["price_source"]);
+      CHECK(simulated["step_time_s"] == each["step_time_s"]);
+    }
+    CHECK(found);
+  }
+  // One node of two is priced as one node, however it was asked for.
+  const Json one = parsed(
+      orrery("simulate --model gpt2 --cluster 'hgx-h100 x 2' --set /cluster/nodes=1 --json").out);
+  CHECK(one["price_usd_per_gpu_hour"] == 3.2);
 }
 
 }  // namespace orrery::scenarios

@@ -20,9 +20,10 @@ TEST_CASE("orrery plan prints one JSON document with the best plans") {
   CHECK(json["objective"] == "time");
   CHECK(json["plans"].size() == 3);
   const Json& best = json["plans"][0];
-  for (const char* key : {"plan", "flag", "nodes", "gpus", "step_time_s", "tokens_per_s", "mfu",
-                          "peak_memory_bytes", "cost_usd_per_step", "energy_j_per_step",
-                          "excess_pct", "as_good_as_best", "against_best_s", "why", "equals"}) {
+  for (const char* key :
+       {"plan", "flag", "nodes", "gpus", "step_time_s", "tokens_per_s", "mfu", "peak_memory_bytes",
+        "cost_usd_per_step", "energy_j_per_step", "excess_pct", "as_good_as_best", "against_best_s",
+        "why", "equals", "fit", "fit_probability"}) {
     INFO(key);
     CHECK(best.contains(key));
   }
@@ -98,7 +99,50 @@ TEST_CASE("With another objective orrery plan looks at parts of the cluster") {
   CHECK(ran.out.find("--set /cluster/nodes=1") != std::string::npos);
 }
 
+TEST_CASE("orrery plan finds FSDP where the stack has it, and says how far off such runs were") {
+  const std::string asked =
+      "plan --model llama2-7b --cluster dgx-a100-80gb --global-batch 16 "
+      "--seq-len 4096 --software pytorch-fsdp ";
+  const Json best = parsed(orrery(asked + "--top 1 --json").out)["plans"][0];
+  CHECK(best["plan"]["tensor"] == 1);  // it cuts no layers
+  const std::string flag = best["flag"];
+  const bool sharded = best["plan"]["zero"] == 2 || best["plan"]["zero"] == 3;
+  REQUIRE(sharded);
+  CHECK(flag.find(",zero=") != std::string::npos);
+  const Json simulated = parsed(orrery("simulate --model llama2-7b --cluster dgx-a100-80gb "
+                                       "--software pytorch-fsdp --json --plan " +
+                                       flag)
+                                    .out);
+  CHECK(simulated["step_time_s"] == best["step_time_s"]);
+  CHECK(simulated["sharded_error"]["rows"].get<int>() > 9);
+  const Ran text = orrery(asked);
+  CHECK(text.out.find("no stack is fitted to ZeRO-2, ZeRO-3 and FSDP") != std::string::npos);
+  CHECK(text.out.find("published runs on") != std::string::npos);
+}
+
+TEST_CASE("orrery plan puts what fits tightly last, unless --headroom says otherwise") {
+  const std::string asked =
+      "plan --model llama3-8b --cluster dgx-h100 --global-batch 64 "
+      "--seq-len 8192 --software megatron-core --top 1 --json --headroom ";
+  const Json none = parsed(orrery(asked + "0%").out);
+  CHECK(none["fit"] == "yes");
+  CHECK(none["counts"]["tight"] == 0);
+  const double needed = none["plans"][0]["peak_memory_bytes"];
+  const double available = none["available_memory_bytes"];
+  // So much that the fastest one fits tightly.
+  const double percent = 100 * (1 - needed / available) + 0.1;
+  const Json some = parsed(orrery(asked + std::to_string(percent) + "%").out);
+  CHECK(some["fit"] == "yes");
+  CHECK(some["plans"][0]["peak_memory_bytes"] < needed);
+  CHECK(some["counts"]["tight"].get<int>() > 0);
+  REQUIRE(!some["tight_plans"].empty());
+  CHECK(some["tight_plans"][0]["fit"] == "tight");
+  CHECK(some["tight_plans"][0]["peak_memory_bytes"] == needed);
+}
+
 TEST_CASE("What orrery plan cannot use is told in one line") {
+  CHECK(refused_line(std::string{small} + "--seq-len 1024 --headroom 6") ==
+        "--headroom: expected a percentage from 0% to 99% such as 6%, found '6'");
   CHECK(refused_line(std::string{small} + "--seq-len 4096") ==
         "--seq-len: seq_len 4096 is longer than the model's 1024 learned positions");
   CHECK(refused_line(std::string{small} + "--seq-len 1024 --precision int8") ==

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "scenarios/plan_words.hpp"
 #include "scenarios/search/plan_report.hpp"
 #include "tests/scenarios/search/queries.hpp"
 
@@ -148,6 +149,39 @@ TEST_CASE("A search of what no plan can help is refused") {
   CHECK_THROWS_WITH(
       search_plans(query, Objective::time, {}),
       "/plan/seq_len: seq_len 4096 is longer than the model's 1024 learned positions");
+}
+
+TEST_CASE("A plan that fits tightly is never before one that fits well") {
+  // A GPU that has 2 % more than the fastest plan needs: that one fits tightly.
+  PlanQuery query = plan_query("gpt2-medium", "dgx-a100-80gb", 64, 1024);
+  const Bytes needed =
+      search_plans(query, Objective::time, {2, {}}).fitting.front().estimate.memory;
+  query.cluster.node.gpu.memory = Bytes{needed.count() * 102 / 100};
+  query.headroom = 0.06;
+  for (const auto which : {Recomputations::all, Recomputations::least}) {
+    const PlanAnswer answer = search_plans(query, Objective::time, {2, {}}, which);
+    REQUIRE(answer.fitting.size() > 1);
+    CHECK(answer.fitting.front().estimate.fit == models::Fit::yes);
+    CHECK(answer.fitting.back().estimate.fit == models::Fit::tight);
+    CHECK(answer.tight() > 0);
+    CHECK(answer.tight() < answer.fits());
+    for (std::size_t i = 1; i < answer.fitting.size(); ++i) {
+      CHECK(answer.fitting[i - 1].estimate.fit <= answer.fitting[i].estimate.fit);
+    }
+  }
+  // The one that was fastest would beat the best, and is named.
+  const PlanAnswer answer = search_plans(query, Objective::time, {2, {}});
+  const std::vector<RankedPlan> ahead = tight_ahead(query, answer, Objective::time, 3);
+  REQUIRE(!ahead.empty());
+  CHECK(ahead.size() <= 3);
+  CHECK(ahead.front().excess < 0);
+  CHECK(ahead.front().candidate.estimate.memory == needed);
+  // Asked for, it is the first choice.
+  query.headroom = 0;
+  const PlanAnswer all = search_plans(query, Objective::time, {2, {}});
+  CHECK(all.tight() == 0);
+  CHECK(all.fitting.front().estimate.memory == needed);
+  CHECK(tight_ahead(query, all, Objective::time, 3).empty());
 }
 
 }  // namespace orrery::scenarios

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "scenarios/search/comparison.hpp"
+#include "scenarios/plan_words.hpp"
 #include "tests/models/questions.hpp"
 #include "tests/scenarios/search/queries.hpp"
 
@@ -59,6 +59,38 @@ TEST_CASE("The reduced list has the switches on wherever they apply") {
   }
 }
 
+TEST_CASE("The ZeRO stages of the stack are tried, those that share gradients without a pipeline") {
+  // DP2 alone has data parallelism: four stages instead of two are 6 plans more.
+  PlanQuery query = tiny(Breadth::full);
+  query.software.runs.zero = {models::Zero::none, models::Zero::one, models::Zero::two,
+                              models::Zero::three};
+  CHECK(enumerate_plans(query).plans.size() == 27 + 6);
+  CHECK(enumerate_plans(query).conflicting == 3);
+  query.cluster.node.gpus = 4;
+  query.global_batch = 4;
+  bool shares = false, pipelines = false;
+  for (const PlacedPlan& each : enumerate_plans(query).plans) {
+    const bool sharded = models::shards_gradients(each.plan);
+    shares = shares || sharded;
+    pipelines = pipelines || (each.plan.pipeline > 1 && each.plan.data > 1);
+    if (sharded) CHECK(each.plan.pipeline == 1);
+  }
+  CHECK((shares && pipelines));
+  // FSDP alone: ZeRO-1 is nothing that it has.
+  query.software.runs.zero = {models::Zero::three};
+  for (const PlacedPlan& each : enumerate_plans(query).plans) {
+    CHECK(each.plan.zero == (each.plan.data > 1 ? models::Zero::three : models::Zero::none));
+  }
+}
+
+TEST_CASE("A stack that cuts no layers and has no pipeline is searched without them") {
+  PlanQuery query = tiny(Breadth::full);
+  query.software.runs.tensor = query.software.runs.pipeline = false;
+  const PlanSpace space = enumerate_plans(query);
+  CHECK(space.plans.size() == 6);
+  for (const PlacedPlan& each : space.plans) CHECK(each.plan.data == 2);
+}
+
 TEST_CASE("A batch that no degree divides has no plan") {
   // Three sequences on two GPUs of which pipelines and tensor groups are ruled out.
   PlanQuery query = tiny(Breadth::full);
@@ -109,9 +141,11 @@ TEST_CASE("Virtual stages cut evenly, be embedding and head counted or not") {
 }
 
 TEST_CASE("Sizes alone never claim more memory than a plan needs") {
-  for (const PlanQuery& query :
+  for (PlanQuery query :
        {plan_query("gpt2", "dgx-a100-80gb", 16, 1024), plan_query("llama3-8b", "dgx-h100", 8, 2048),
         plan_query("bert-large", "dgx-a100-80gb", 8, 512)}) {
+    query.software.runs.zero = {models::Zero::none, models::Zero::one, models::Zero::two,
+                                models::Zero::three};
     std::size_t close = 0;
     for (const PlacedPlan& each : enumerate_plans(query).plans) {
       INFO(query.model.name << ": " << words_of(each.plan));

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "hardware/offer.hpp"
 #include "scenarios/search/purchase_report.hpp"
 #include "tests/scenarios/search/queries.hpp"
 
@@ -34,32 +33,6 @@ const Choice& choice_of(const PurchaseAnswer& answer, const std::string& node, i
 }
 
 }  // namespace
-
-TEST_CASE("The last year that a text names is that of a price") {
-  CHECK(year_of("Lambda on demand, 2025-2026, catalog") == 2026);
-  CHECK(year_of("RunPod on demand, 2025-03-03, Epoch AI") == 2025);
-  CHECK(year_of("third-party price audit of 2026-10-06") == 2026);
-  CHECK(year_of("unconfirmed") == 0);
-  CHECK(year_of("82.75 a host of 120261 or 1999") == 0);
-}
-
-TEST_CASE("A node type rents at the lowest price of its latest year") {
-  const std::vector<Rental> all = rentals();
-  const auto p5 =
-      std::find_if(all.begin(), all.end(), [](const Rental& each) { return each.node == "p5"; });
-  REQUIRE(p5 != all.end());
-  CHECK(!p5->source.empty());
-  for (const hardware::Offer& offer : hardware::offers()) {
-    const auto rental = std::find_if(all.begin(), all.end(),
-                                     [&](const Rental& each) { return each.node == offer.node; });
-    REQUIRE(rental != all.end());
-    INFO(offer.name);
-    const int year = year_of(rental->source);
-    CHECK(year_of(offer.date) <= year);
-    if (year_of(offer.date) == year) CHECK(rental->price <= offer.on_demand);
-  }
-  for (std::size_t i = 1; i < all.size(); ++i) CHECK(all[i - 1].node < all[i].node);
-}
 
 TEST_CASE("Sizes double from one node as long as the GPUs are no more than are rented") {
   const std::vector<int> sizes = sizes_of(hardware::named_cluster("dgx-h100"));
@@ -183,6 +156,59 @@ TEST_CASE("The survey is the same for any number of threads") {
     return to_json(PurchaseReport{query, answer, {}, "gpt2", "", 10, 0}).dump();
   };
   CHECK(told(1) == told(3));
+}
+
+TEST_CASE("Nodes that are rented one by one are no cluster, and the reason is named") {
+  PurchaseQuery query = small();
+  query.rentals = {
+      {.node = "dgx-h100", .price = Price{4}, .source = "a list", .most_nodes = 1},
+      {.node = "dgx-a100-80gb", .price = Price{1}, .source = "one", .most_nodes = 1},
+      {.node = "dgx-a100-80gb", .price = Price{2}, .source = "many", .least_nodes = 2}};
+  const PurchaseAnswer answer = search_purchases(query, {2, {}});
+  CHECK(choice_of(answer, "dgx-a100-80gb", 1).rental.source == "one");
+  CHECK(choice_of(answer, "dgx-a100-80gb", 2).rental.source == "many");
+  CHECK(choice_of(answer, "dgx-h100", 1).rental.price == Price{4});
+  for (const Choice& each : answer.choices)
+    CHECK((each.rental.node != "dgx-h100" || each.nodes == 1));
+  const auto refused =
+      std::find_if(answer.impossible.begin(), answer.impossible.end(),
+                   [](const auto& each) { return each.node == "dgx-h100" && each.nodes == 2; });
+  REQUIRE(refused != answer.impossible.end());
+  CHECK(refused->reason == "rented one node at a time: a list ($4/h)");
+}
+
+TEST_CASE("GPUs that a batch cannot be shared out over are idle, and paid for") {
+  // 72 GPUs: 9 divides neither 64 sequences nor 12 layers nor 12 heads, so 64 work.
+  PurchaseQuery query = small();
+  query.rentals = {{.node = "gb200-nvl72", .price = Price{5}, .source = "a list"}};
+  const PurchaseAnswer answer = search_purchases(query, {2, {}});
+  const Choice& one = choice_of(answer, "gb200-nvl72", 1);
+  CHECK(one.gpus == 72);
+  CHECK(one.plan.placed.plan.gpus() == 64);
+  CHECK(one.idle() == 8);
+  CHECK(one.cost.count() == Approx(one.days * 24 * 72 * 5.0).epsilon(1e-12));
+  const Json json = to_json(PurchaseReport{query, answer, {}, "gpt2", "", 10, 0});
+  CHECK(json["choices"][0]["idle_gpus"].get<int>() % 8 == 0);
+  CHECK(
+      text_of(PurchaseReport{query, answer, {}, "gpt2", "", 10, 0}, {}).find("8 of 72 GPUs idle") !=
+      std::string::npos);
+}
+
+TEST_CASE("A cluster on which a model fits tightly is not the first choice") {
+  // Where every plan leaves less than asked for, the cluster stands behind those that do not.
+  PurchaseQuery query = small();
+  query.tokens = 1e9;
+  const Bytes memory = hardware::named_gpu("a100-sxm-80gb").memory;
+  const PurchaseAnswer free = search_purchases(query, {2, {}});
+  Bytes least = memory;
+  for (const Choice& each : free.choices) least = std::min(least, each.plan.estimate.memory);
+  query.headroom = 1 - ratio(least + 1_MiB, memory);  // the smallest fits well, most others do not
+  const PurchaseAnswer answer = search_purchases(query, {2, {}});
+  const auto tight = [](const Choice& each) { return each.tight(); };
+  REQUIRE(std::any_of(answer.choices.begin(), answer.choices.end(), tight));
+  CHECK(!answer.choices.front().tight());
+  CHECK(std::is_partitioned(answer.choices.begin(), answer.choices.end(),
+                            [](const Choice& each) { return !each.tight(); }));
 }
 
 }  // namespace orrery::scenarios

@@ -1,0 +1,51 @@
+#pragma once
+// How far predictions were off on published runs: published_errors.json, which `orrery validate
+// scenarios/validation/runs.csv --record FILE` writes and a test keeps up to date. Leaves out what
+// those runs have in common with each other and not with the one that is asked about.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "models/software/software.hpp"
+
+namespace orrery::models {
+
+/// Errors of a set of step times, in percent, 100 (predicted / measured - 1); and the quantiles of
+/// ln(measured / predicted), each over the widening of its borrowed curves.
+struct StepErrors {
+  std::int64_t rows = 0;
+  double median_pct = 0, p90_pct = 0;  // of |error|
+  double bias_pct = 0;                 // median of the signed error
+  double log_p10 = 0, log_p90 = 0;
+};
+
+/// Published plans of one model in the order that predictions put them in.
+struct Ordering {
+  double pairs_in_order = 0;  // percent of pairs of plans measured more than 5 % apart
+  double mean_regret = 0;     // percent: the plan predicted fastest over the fastest measured
+};
+
+struct PublishedErrors {
+  std::string source;         // the command
+  StepErrors dense;           // plans of ZeRO-0 and ZeRO-1, by which stacks are fitted
+  Ordering fitted, unfitted;  // by the stacks' own profiles; all by the generic one
+  StepErrors sharded;         // ZeRO-2, ZeRO-3 and FSDP: no stack is fitted to them
+  std::map<std::string, StepErrors> sharded_by_profile;  // of runs whose stack has a profile
+  std::int64_t memory_rows = 0;
+  double memory_median_pct = 0;            // of |error| of peak memory
+  std::vector<double> memory_percentiles;  // 0 to 100, of ln(measured / predicted)
+};
+
+/// The record that is built in.
+const PublishedErrors& published_errors();
+
+/// Those of runs that shard gradients or parameters on this stack if there are ten, else on all.
+struct ShardedErrors {
+  StepErrors errors;
+  bool of_this_stack = false;
+};
+ShardedErrors sharded_errors_of(const Software& software);
+
+}  // namespace orrery::models

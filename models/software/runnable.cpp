@@ -1,0 +1,51 @@
+#include "models/software/runnable.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace orrery::models {
+
+RunnablePlans read_runnable(const Node& node) {
+  node.only({"zero", "tensor", "pipeline", "source"});
+  RunnablePlans plans;
+  plans.zero.clear();
+  for (const Node& stage : node["zero"].elements()) {
+    const Zero read = static_cast<Zero>(stage.integer(0, 3));
+    if (!plans.zero.empty() && read <= plans.zero.back()) stage.fail("stages must rise");
+    plans.zero.push_back(read);
+  }
+  if (plans.zero.empty()) node["zero"].fail_expected("ZeRO stages from 0 to 3");
+  plans.tensor = node.value_or("tensor", true);
+  plans.pipeline = node.value_or("pipeline", true);
+  plans.source = node["source"].as<std::string>();
+  return plans;
+}
+
+std::string stages_of(const RunnablePlans& plans) {
+  std::string text;
+  for (const Zero each : plans.zero) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", static_cast<int>(each));
+  }
+  return text;
+}
+
+std::vector<std::string> not_run(const Plan& plan, const RunnablePlans& plans,
+                                 const std::string& stack) {
+  std::vector<std::string> found;
+  if (plans.source.empty()) return found;
+  const bool known = std::find(plans.zero.begin(), plans.zero.end(), plan.zero) != plans.zero.end();
+  if (!known && plan.data > 1) {
+    found.push_back(fmt::format("/plan/zero: {} is not run by {}, which has {}",
+                                static_cast<int>(plan.zero), stack, stages_of(plans)));
+  }
+  if (!plans.tensor && plan.tensor > 1) {
+    found.push_back(fmt::format("/plan/tensor: {} cuts no layers", stack));
+  }
+  if (!plans.pipeline && plan.pipeline > 1) {
+    found.push_back(fmt::format("/plan/pipeline: {} has no pipeline", stack));
+  }
+  return found;
+}
+
+}  // namespace orrery::models

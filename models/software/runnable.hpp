@@ -1,0 +1,31 @@
+#pragma once
+// Which plans a stack can run, as its profile states with a source: the ZeRO stages that its code
+// has (FSDP is ZeRO-3, with parameters kept after forward ZeRO-2), and whether it cuts layers
+// (tensor) or the list of layers (pipeline). Leaves out which of these go together.
+
+#include <string>
+#include <vector>
+
+#include "models/plan.hpp"
+#include "sim/input/document.hpp"
+
+namespace orrery::models {
+
+struct RunnablePlans {
+  std::vector<Zero> zero{Zero::none, Zero::one};  // by rising stage
+  bool tensor = true, pipeline = true;
+  std::string source;  // empty: the profile does not say; the above is taken
+};
+
+/// `{"zero": [0, 1], "tensor": true, "pipeline": true, "source": TEXT}`; of tensor and pipeline
+/// true where left out. Errors  stages that do not rise, a stage above 3, no source
+RunnablePlans read_runnable(const Node& node);
+
+/// "0, 1": the stages.
+std::string stages_of(const RunnablePlans& plans);
+
+/// What of a plan is not among these: "/plan/zero: 3 is not run by megatron-lm, which has 0, 1".
+std::vector<std::string> not_run(const Plan& plan, const RunnablePlans& plans,
+                                 const std::string& stack);
+
+}  // namespace orrery::models

@@ -1,0 +1,95 @@
+#include "hardware/rental.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "hardware/catalogue.hpp"
+
+using namespace orrery;
+using namespace orrery::hardware;
+
+TEST_CASE("The last year that a text names is that of a price") {
+  CHECK(year_of("Lambda on demand, 2025-2026, catalog") == 2026);
+  CHECK(year_of("RunPod on demand, 2025-03-03, Epoch AI") == 2025);
+  CHECK(year_of("third-party price audit of 2026-10-06") == 2026);
+  CHECK(year_of("unconfirmed") == 0);
+  CHECK(year_of("82.75 a host of 120261 or 1999") == 0);
+}
+
+TEST_CASE("Nodes rent at the lowest price of the latest year among those who rent as many") {
+  // Hyperstack rents machines one by one, for less than anyone rents clusters: of these Together
+  // is the cheapest of 2026.
+  const auto one = rental_of("hgx-h100", 1);
+  CHECK(one->price.count() == 3.20);
+  CHECK(one->source.find("Hyperstack on demand, 2026-10, ") == 0);
+  const auto many = rental_of("hgx-h100", 32);
+  CHECK(many->price.count() == 3.99);
+  CHECK(many->source.find("Together on demand, 2026-10, ") == 0);
+  for (const Offer& offer : offers()) {
+    for (const std::string& node : offer.nodes) {
+      if (offer.scope != OfferScope::cluster) continue;
+      INFO(offer.name << " of " << node);
+      const auto rental = rental_of(node, 8);
+      REQUIRE(rental);
+      CHECK(rental->covers(8));
+    }
+  }
+  CHECK(!rental_of("hgx-h800", 1));
+}
+
+TEST_CASE("What is rented in a smaller piece is no price of a cluster") {
+  // A marketplace's superchip is no rack, and Lambda's GH200 come one by one.
+  const auto rack = rental_of("gb200-nvl72", 1);
+  REQUIRE(rack);
+  CHECK(!rack->covers(1));
+  CHECK(why_not_rented(*rack).find("rented one GPU or superchip at a time: Spheron on demand") ==
+        0);
+  CHECK(rental_of("gh200-1x", 1)->covers(1));
+  CHECK(!rental_of("gh200-1x", 2)->covers(2));
+  const auto all = rentals();
+  const auto covers = [&](const std::string& node, int nodes) {
+    return std::any_of(all.begin(), all.end(),
+                       [&](const Rental& each) { return each.node == node && each.covers(nodes); });
+  };
+  CHECK(!covers("gb200-nvl72", 1));
+  CHECK(covers("gh200-1x", 1));
+  CHECK(!covers("gh200-1x", 64));
+  CHECK(covers("hgx-h100", 1));
+  CHECK(covers("hgx-h100", 1024));
+}
+
+TEST_CASE("A cluster is priced as it is rented, and says where nobody rents as many") {
+  CHECK(named_cluster("hgx-h100").price_per_gpu_hour->count() == 3.20);
+  const Cluster many = named_cluster("hgx-h100 x 2");
+  CHECK(many.price_per_gpu_hour->count() == 3.99);
+  const auto told = [](const Cluster& cluster) {
+    return std::any_of(cluster.assumptions.begin(), cluster.assumptions.end(),
+                       [](const std::string& each) {
+                         return each.rfind("price_per_gpu_hour: rented one ", 0) == 0;
+                       });
+  };
+  CHECK(!told(many));
+  const Cluster singles = named_cluster("gh200-1x x 4");
+  CHECK(singles.price_per_gpu_hour->count() == 2.29);
+  CHECK(told(singles));
+  CHECK(!told(named_cluster("gh200-1x")));
+}
+
+TEST_CASE("Another number of nodes has the price of as many, unless the price was given") {
+  Cluster cluster = named_cluster("hgx-h100 x 2");
+  set_nodes(cluster, 1);
+  CHECK(cluster.nodes == 1);
+  CHECK(cluster.price_per_gpu_hour->count() == 3.20);
+  cluster.price_per_gpu_hour = Price{1};
+  cluster.price_source = "given";
+  set_nodes(cluster, 2);
+  CHECK(cluster.price_per_gpu_hour == Price{1});
+
+  Json json = Catalogue::cluster("hgx-h100 x 2");
+  drop_listed_price(json);
+  CHECK(!json.contains("price_per_gpu_hour"));
+  json = Catalogue::cluster("hgx-h100 x 2");
+  json["price_per_gpu_hour"] = "$1/h";
+  drop_listed_price(json);
+  CHECK(json["price_per_gpu_hour"] == "$1/h");
+}

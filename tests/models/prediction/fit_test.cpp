@@ -1,0 +1,61 @@
+#include "models/prediction/fit.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "models/prediction/published_errors.hpp"
+#include "tests/models/questions.hpp"
+
+namespace orrery::models {
+namespace {
+
+TEST_CASE("A plan fits, fits tightly or does not, by what it leaves free") {
+  // 10 % of 100 GB are 10 GB.
+  CHECK(fit_of(90_GB, 100_GB, 0.1) == Fit::yes);
+  CHECK(fit_of(90_GB + 1_B, 100_GB, 0.1) == Fit::tight);
+  CHECK(fit_of(100_GB, 100_GB, 0.1) == Fit::tight);
+  CHECK(fit_of(100_GB + 1_B, 100_GB, 0.1) == Fit::no);
+  CHECK(fit_of(100_GB, 100_GB, 0) == Fit::yes);
+}
+
+TEST_CASE("The headroom that is taken is the measured error of predicted peaks") {
+  CHECK(usual_headroom() == published_errors().memory_median_pct / 100);
+  CHECK(usual_headroom() > 0.02);
+  CHECK(usual_headroom() < 0.15);
+  CHECK(Question{}.headroom == usual_headroom());
+}
+
+TEST_CASE("The chance to fit is the share of measured peaks that were no further off") {
+  // With as much room as percentile k, k % of the measured peaks would fit.
+  const std::vector<double>& curve = published_errors().memory_percentiles;
+  REQUIRE(curve.size() == 101);
+  for (const std::size_t k : {10U, 50U, 90U}) {
+    const Bytes needed = 10_GB;
+    const Bytes available{static_cast<std::int64_t>(1e10 * std::exp(curve[k]))};
+    CHECK(fit_probability(needed, available) == Approx(static_cast<double>(k) / 100).margin(0.001));
+  }
+  CHECK(fit_probability(1_GB, 80_GB) == 1);
+  CHECK(fit_probability(80_GB, 1_GB) == 0);
+  CHECK(fit_probability(79_GB, 80_GB) > fit_probability(80_GB, 80_GB));
+}
+
+TEST_CASE("A prediction says how well its fullest rank fits") {
+  Question asked = question("llama2-7b", "dgx-a100-80gb", "tensor=8,micro_batch=1,seq_len=2048");
+  const Bytes needed = estimate(asked).memory;
+  // Just enough: it fits as predicted and has nothing to spare.
+  asked.cluster.node.gpu.memory = needed;
+  const Estimate tight = estimate(asked);
+  CHECK(!tight.out_of_memory);
+  CHECK(tight.fit == Fit::tight);
+  CHECK(tight.fit_probability < 0.9);
+  const Prediction predicted = predict(asked);
+  CHECK(predicted.fit == Fit::tight);
+  CHECK(predicted.fit_probability == tight.fit_probability);
+  asked.headroom = 0;
+  CHECK(estimate(asked).fit == Fit::yes);
+  asked.cluster.node.gpu.memory = needed - 1_B;
+  CHECK(estimate(asked).fit == Fit::no);
+}
+
+}  // namespace
+}  // namespace orrery::models

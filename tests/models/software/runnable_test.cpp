@@ -1,0 +1,53 @@
+#include "models/software/runnable.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/models/questions.hpp"
+
+namespace orrery::models {
+namespace {
+
+RunnablePlans read(const std::string& text) {
+  const Document document = Document::parse(text, "mine.json");
+  return read_runnable(document.root());
+}
+
+TEST_CASE("Every shipped profile says with a source which ZeRO stages its stack runs") {
+  for (const std::string& name : software_names()) {
+    INFO(name);
+    const Software software = catalogue_software(name);
+    CHECK(software.runs.source.size() > 20);
+    CHECK(!software.runs.zero.empty());
+  }
+  // --use-distributed-optimizer is all that Megatron-LM had; FSDP wraps what it shards.
+  CHECK(stages_of(catalogue_software("megatron-lm").runs) == "0, 1");
+  CHECK(stages_of(catalogue_software("pytorch-fsdp").runs) == "0, 2, 3");
+  CHECK(stages_of(catalogue_software("deepspeed").runs) == "0, 1, 2, 3");
+}
+
+TEST_CASE("Stages rise, and have a source") {
+  CHECK(stages_of(read(R"({"zero": [0, 3], "source": "its manual"})")) == "0, 3");
+  CHECK_THROWS_WITH(read(R"({"zero": [1, 0], "source": "its manual"})"),
+                    "mine.json:/zero/1: stages must rise");
+  CHECK_THROWS_WITH(read(R"({"zero": [], "source": "its manual"})"),
+                    "mine.json:/zero: expected ZeRO stages from 0 to 3, found []");
+  CHECK_THROWS_WITH(read(R"({"zero": [0]})"), "mine.json:/source: missing");
+}
+
+TEST_CASE("What a stack does not run of a plan is told, and nothing of one that says nothing") {
+  Plan plan;
+  plan.data = 2;
+  plan.tensor = 2;
+  plan.pipeline = 2;
+  plan.zero = Zero::three;
+  const RunnablePlans plans =
+      read(R"({"zero": [0, 1], "tensor": false, "pipeline": false, "source": "its manual"})");
+  CHECK(not_run(plan, plans, "mine") ==
+        std::vector<std::string>{"/plan/zero: 3 is not run by mine, which has 0, 1",
+                                 "/plan/tensor: mine cuts no layers",
+                                 "/plan/pipeline: mine has no pipeline"});
+  CHECK(not_run(plan, RunnablePlans{}, "mine").empty());
+}
+
+}  // namespace
+}  // namespace orrery::models
