@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <thread>
+
 #include "executor/errors.hpp"
 #include "executor/launch/frame.hpp"
 
@@ -12,6 +14,8 @@ namespace {
 constexpr std::uint64_t handshake_version = 2;
 constexpr std::size_t handshake_limit = 4096;  // bytes, all together
 constexpr std::size_t magic_size = 8, nonce_size = std::tuple_size_v<Nonce>;
+constexpr std::chrono::seconds for_an_answer{5};
+constexpr std::chrono::milliseconds before_another_try{50};
 constexpr std::size_t hello_size = magic_size + 4 + nonce_size;
 
 std::string_view magic_of(Service service) {
@@ -43,10 +47,9 @@ std::string bytes_of(const StoreIdentity& identity, const Claims& claims) {
       .bytes();
 }
 
-std::string received(const Socket& socket, std::size_t size, Deadline deadline,
-                     const std::string& peer) {
+std::string received(const Socket& socket, std::size_t size, Deadline deadline) {
   std::string bytes(size, '\0');
-  receive_all(socket, bytes.data(), size, deadline, peer);
+  receive_all(socket, bytes.data(), size, deadline, "the other end");
   return bytes;
 }
 
@@ -117,29 +120,46 @@ bool HandshakeServer::read_claims(std::string_view bytes) {
   return true;
 }
 
-void handshake(const Socket& socket, Service service, const StoreIdentity& identity,
-               const Claims& claims, Deadline deadline, const std::string& peer) {
+std::string handshake(const Socket& socket, Service service, const StoreIdentity& identity,
+                      const Claims& claims, Deadline deadline) {
+  const std::string refused = fmt::format(
+      "refuses this rank: job '{}', {} ranks, ORRERY_SECRET and the version of orrery "
+      "must be as rank 0 has them, and there can be only one rank {}",
+      identity.job, identity.ranks, claims.rank);
   const std::string own = text_of(random_nonce());
   const std::string hello =
       std::string{magic_of(service)} + FrameWriter{}.number(handshake_version, 4).bytes() + own;
-  const auto refused = [&] {
-    throw RunFailure{Exit::peer_failed,
-                     fmt::format("{} refuses this rank: job '{}', {} ranks, ORRERY_SECRET and the "
-                                 "version of orrery must be as rank 0 has them, and there can be "
-                                 "only one rank {}",
-                                 peer, identity.job, identity.ranks, claims.rank)};
-  };
-  send_all(socket, hello.data(), hello.size(), deadline, peer);
-  const std::string theirs = received(socket, nonce_size, deadline, peer);
-  if (theirs == HandshakeServer::refusal()) refused();
+  send_all(socket, hello.data(), hello.size(), deadline, "the other end");
+  const std::string theirs = received(socket, nonce_size, deadline);
+  if (theirs == HandshakeServer::refusal()) return refused;
   const std::string bytes = bytes_of(identity, claims);
   const std::string shown = FrameWriter{}.text(bytes).bytes() +
                             proof_of(Side::caller, service, identity, own + theirs, bytes);
-  send_all(socket, shown.data(), shown.size(), deadline, peer);
-  const std::string answer = received(socket, proof_size, deadline, peer);
-  if (answer == HandshakeServer::refusal()) refused();
-  if (!same_proof(answer, proof_of(Side::called, service, identity, own + theirs, bytes))) {
-    throw RunFailure{Exit::peer_failed, fmt::format("{} does not know the run's secret", peer)};
+  send_all(socket, shown.data(), shown.size(), deadline, "the other end");
+  const std::string answer = received(socket, proof_size, deadline);
+  if (answer == HandshakeServer::refusal()) return refused;
+  const std::string expected = proof_of(Side::called, service, identity, own + theirs, bytes);
+  return same_proof(answer, expected) ? "" : "does not know the run's secret";
+}
+
+Socket authenticated_socket(const Address& address, Service service, const StoreIdentity& identity,
+                            const Claims& claims, Deadline deadline, const std::string& peer) {
+  for (;;) {
+    Socket socket = connect_to(address, deadline);
+    send_immediately(socket.descriptor());
+    std::string why;
+    try {
+      why = handshake(socket, service, identity, claims, deadline + for_an_answer);
+      if (why.empty()) return socket;
+    } catch (const RunFailure& lost) {
+      if (lost.code() != Exit::peer_failed) throw;
+      if (Clock::now() >= deadline) {
+        throw RunFailure{Exit::peer_failed, fmt::format("{}: {}", peer, lost.what())};
+      }
+      std::this_thread::sleep_for(before_another_try);
+      continue;
+    }
+    throw RunFailure{Exit::peer_failed, fmt::format("{} {}", peer, why)};
   }
 }
 

@@ -79,9 +79,15 @@ class HandshakeServer {
   Claims claims_;
 };
 
-/// The side that calls.
-/// Errors  RunFailure{peer_failed}: `PEER refuses this rank: ...`, or it does not know the secret
-void handshake(const Socket& socket, Service service, const StoreIdentity& identity,
-               const Claims& claims, Deadline deadline, const std::string& peer);
+/// The side that calls. Why it is refused, or the other side not believed; empty: they belong to
+/// one run. Errors  RunFailure{peer_failed}: the connection is lost
+std::string handshake(const Socket& socket, Service service, const StoreIdentity& identity,
+                      const Claims& claims, Deadline deadline);
+
+/// Connects and shakes hands, again where the connection is lost before its answer: whoever floods
+/// an address with callers makes others wait, not fail.
+/// Errors  RunFailure{peer_failed}: `PEER refuses this rank: ...`, or as `connect_to`
+Socket authenticated_socket(const Address& address, Service service, const StoreIdentity& identity,
+                            const Claims& claims, Deadline deadline, const std::string& peer);
 
 }  // namespace orrery::executor

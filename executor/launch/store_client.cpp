@@ -38,10 +38,8 @@ std::string store_name(const Address& server) {
 Store::Store(const Address& server, const StoreIdentity& identity, const Claims& claims,
              std::chrono::milliseconds patience)
     : server_{server}, identity_{identity}, rank_{claims.rank} {
-  const Deadline deadline = Clock::now() + patience;
-  socket_ = connect_to(server, deadline);
-  send_immediately(socket_.descriptor());
-  handshake(socket_, Service::store, identity, claims, deadline + grace, store_name(server));
+  socket_ = authenticated_socket(server, Service::store, identity, claims, Clock::now() + patience,
+                                 store_name(server));
 }
 
 Store::Store(Store&&) noexcept = default;

@@ -94,10 +94,8 @@ class Mesh {
 
 Socket call(Store& store, int rank, std::chrono::milliseconds patience, Deadline deadline) {
   const std::string published = store.get(key_of(rank), patience);
-  Socket socket = connect_to(reachable(published, rank, store), deadline);
-  handshake(socket, Service::wire, store.identity(), {.rank = store.rank()}, deadline,
-            fmt::format("rank {}", rank));
-  return socket;
+  return authenticated_socket(reachable(published, rank, store), Service::wire, store.identity(),
+                              {.rank = store.rank()}, deadline, fmt::format("rank {}", rank));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+import shutil
 import socket
 import stat
 import struct
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from executing import (
+    COMMAND,
     DONE,
     PEER_FAILED,
     PLAN,
@@ -24,6 +26,7 @@ from executing import (
     free_port,
     line,
     needs_execute,
+    outcome,
     write_model,
 )
 
@@ -270,3 +273,16 @@ def test_ranks_of_a_launcher_meet(model, runtime, variables):
     ]
     ends = [ended(rank) for rank in ranks]
     assert [code for code, _ in ends] == [DONE, DONE], ends
+
+
+def test_mpi_tells_ranks_of_several_hosts_the_secret(model):
+    """Each rank is made to believe that it is alone on its host."""
+    beside = Path(COMMAND).resolve().parent
+    modules = [beside / "liborrery_mpi.so", beside.parent / "lib" / "orrery" / "liborrery_mpi.so"]
+    if shutil.which("mpirun") is None or not any(each.exists() for each in modules):
+        pytest.skip("there is no mpirun, or no liborrery_mpi.so")
+    apart = ["sh", "-c", 'OMPI_COMM_WORLD_LOCAL_SIZE=1 exec "$@"', "sh"]
+    mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", *apart]
+    ran = outcome([*mpirun, *line(model, "--steps", "2", "--ranks", "2")])
+    assert ran.returncode == DONE, ran.stderr
+    assert "can join" not in ran.stderr

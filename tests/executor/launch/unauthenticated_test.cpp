@@ -173,6 +173,21 @@ TEST_CASE(
   CHECK(is_closed(callers.at(30)));
 }
 
+TEST_CASE("A rank whose handshake is dropped tries again") {
+  Address where;
+  std::thread flooded;
+  {
+    const Socket listener = listen_on(any_port);
+    where = local_address(listener);
+    flooded = std::thread{[&where] { CHECK_NOTHROW(Store(where, secretly(2), 0, 5s)); }};
+    for (int i = 0; i < 2; ++i) {
+      const Socket dropped{::accept(listener.descriptor(), nullptr, nullptr)};
+    }
+  }
+  const StoreServer server{where, secretly(2)};
+  flooded.join();
+}
+
 TEST_CASE("A caller who says nothing is sent away after five seconds", "[slow]") {
   const StoreServer server{any_port, secretly(2)};
   const auto begin = Clock::now();
@@ -238,9 +253,8 @@ TEST_CASE("A rank that asks what cannot be read is lost, and nobody else") {
       FrameWriter{}.number(0, 1).number(0, 4).text(std::string(257, 'k')).text("").framed(),
       FrameWriter{}.number(0, 1).number(0, 4).text("k").text("v").number(1, 1).framed());
   const Socket one = connect_to(server.address(), Clock::now() + 1s);
-  handshake(one, Service::store, secretly(2),
-            {.rank = 1, .role = Role::rank, .will = {"gone", "yes"}}, Clock::now() + 2s,
-            "the store");
+  const Claims claims{.rank = 1, .role = Role::rank, .will = {"gone", "yes"}};
+  REQUIRE(handshake(one, Service::store, secretly(2), claims, Clock::now() + 2s).empty());
   send_all(one, asked.data(), asked.size(), Clock::now() + 1s, "the store");
   CHECK(answer_of(one).empty());
   CHECK(zero.get("gone", 2s) == "yes");
