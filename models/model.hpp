@@ -32,6 +32,7 @@ struct Model {
   std::int64_t max_positions = 0;        // the longest sequence that it has positions for
   std::int64_t extra_position_rows = 0;  // of a learned table beyond those (OPT: 2)
   std::int64_t token_types = 0;          // segment embeddings of BERT
+  std::int64_t embedding_dim = 0;        // of a token's row where it is not hidden (OPT); 0: hidden
   Norm norm = Norm::layer_norm;
   Positions positions = Positions::learned;
   Activation activation = Activation::gelu;
@@ -66,14 +67,20 @@ struct Model {
   std::vector<std::string> ignored_keys;     // of the config, neither used nor known-irrelevant
 };
 
+/// Whether tokens' rows are not as wide as the layers: a matrix leads in, another out.
+bool projects_embeddings(const Model& model);
+/// Width of a token's row and of what the vocabulary head reads.
+std::int64_t embedding_width(const Model& model);
+
 /// Rows of the learned position table, 0 without one.
 std::int64_t position_rows(const Model& model);
 
 /// Parameters of a dense Model by its fields: what `Model::parameters` must equal.
-///   V h + P h + T h + L (h (q + 2k) + q h + g h f + biases + norms) + final norm + head
+///   V e + P h + T h [+ 2 e h] + L (h (q + 2k) + q h + g h f + biases + norms) + final norm + head
 /// V, P, T  tokens, learned positions, token types;  h  hidden;  f  ffn_hidden;  L  layers
+/// e        embedding_width; where it is not h, matrices e x h and h x e lead in and out
 /// q, k     heads and kv_heads times head_dim;  g  matrices of the MLP: 3 gated, 2 otherwise
-/// head     V h when untied; BERT's transform (h h + h and a norm), bias (V) and pooler
+/// head     V e when untied; BERT's transform (h h + h and a norm), bias (V) and pooler
 ///          (h h + h and a classifier of 2 h + 2)
 /// Source   the tensors of these families in the transformers library; a norm is h weights, and h
 ///          biases when it is a layer norm with bias
@@ -100,7 +107,7 @@ Json model_config(std::string_view name);
 std::vector<std::string> model_names();
 
 /// Forward FLOPs of one token at sequence length s, averaged over the sequence.
-///   2 (L (h (q + 2k) + q h + g h f) + V h [+ h h]) + L 4 q c
+///   2 (L (h (q + 2k) + q h + g h f) + V e [+ 2 e h] [+ h h]) + L 4 q c
 /// c       tokens that a token attends to: s/2 causal (half of the square), s otherwise, and
 ///         w - w w / 2s under a sliding window w < s
 /// L, q    of the attention term: layers that attend, and the mean of key and value width where

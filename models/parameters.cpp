@@ -42,15 +42,21 @@ std::int64_t layer_vectors(const Model& model) {
   return count;
 }
 
+/// The matrices between tokens' rows and the layers.
+std::int64_t projections(const Model& model) {
+  return projects_embeddings(model) ? 2 * model.embedding_dim * model.hidden : 0;
+}
+
 std::int64_t embedding_parameters(const Model& model) {
-  const std::int64_t rows = model.vocab + position_rows(model) + model.token_types;
-  return rows * model.hidden + (model.embedding_norm ? norm_width(model) : 0);
+  const std::int64_t rows = position_rows(model) + model.token_types;
+  return model.vocab * embedding_width(model) + projections(model) + rows * model.hidden +
+         (model.embedding_norm ? norm_width(model) : 0);
 }
 
 std::int64_t head_parameters(const Model& model) {
   const std::int64_t h = model.hidden;
   std::int64_t count = 0;
-  if (!model.tied_embeddings) count += model.vocab * h;
+  if (!model.tied_embeddings) count += model.vocab * embedding_width(model);
   if (model.head_bias) count += model.vocab;
   if (model.head_transform) count += h * h + h + norm_width(model);
   if (model.pooler) count += h * h + h + 2 * h + 2;
@@ -58,6 +64,14 @@ std::int64_t head_parameters(const Model& model) {
 }
 
 }  // namespace
+
+bool projects_embeddings(const Model& model) {
+  return model.embedding_dim > 0 && model.embedding_dim != model.hidden;
+}
+
+std::int64_t embedding_width(const Model& model) {
+  return projects_embeddings(model) ? model.embedding_dim : model.hidden;
+}
 
 std::int64_t position_rows(const Model& model) {
   if (model.positions != Positions::learned) return 0;
@@ -78,13 +92,15 @@ std::string dense_formula(const Model& model) {
   if (model.mlp_bias) layer += model.gated_mlp ? " + 2f+h" : " + f+h";
   if (model.qk_norm) layer += " + 2d";
   layer += " + " + std::to_string(norms_per_layer(model)) + "*" + norm;
-  std::string all = "Vh";
+  const std::string words = projects_embeddings(model) ? "Ve" : "Vh";
+  std::string all = words;
+  if (projects_embeddings(model)) all += " + 2eh";
   if (position_rows(model) > 0) all += " + Ph";
   if (model.token_types > 0) all += " + Th";
   if (model.embedding_norm) all += " + " + norm;
   all += " + L(" + layer + ")";
   if (model.final_norm) all += " + " + norm;
-  if (!model.tied_embeddings) all += " + Vh";
+  if (!model.tied_embeddings) all += " + " + words;
   if (model.head_transform) all += " + hh+h+" + norm;
   if (model.head_bias) all += " + V";
   if (model.pooler) all += " + hh+h+2h+2";
@@ -92,8 +108,8 @@ std::string dense_formula(const Model& model) {
 }
 
 std::int64_t dense_gemm_parameters(const Model& model) {
-  return model.layers * layer_gemms(model) + model.vocab * model.hidden +
-         (model.head_transform ? model.hidden * model.hidden : 0);
+  return model.layers * layer_gemms(model) + model.vocab * embedding_width(model) +
+         projections(model) + (model.head_transform ? model.hidden * model.hidden : 0);
 }
 
 double forward_flops_per_token(const Model& model, std::int64_t seq_len) {

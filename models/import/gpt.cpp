@@ -52,7 +52,8 @@ Model read_gpt_neox(Config& config) {
   return dense(model);
 }
 
-/// The position table starts at row 2. `do_layer_norm_before: false` drops the final norm.
+/// The position table starts at row 2. `do_layer_norm_before: false` drops the final norm. Tokens'
+/// rows of `word_embed_proj_dim` go through project_in, and through project_out before the head.
 Model read_opt(Config& config) {
   Model model;
   read_shape(config, model);
@@ -62,9 +63,13 @@ Model read_opt(Config& config) {
   model.tied_embeddings = config.flag("tie_word_embeddings", true);
   const bool norm_first = config.flag("do_layer_norm_before", true);
   model.final_norm = norm_first && !config.flag("_remove_final_layer_norm", false);
-  if (config.positive_or("word_embed_proj_dim", Limits::hidden, model.hidden) != model.hidden) {
-    config.fail("word_embed_proj_dim", "embeddings narrower than hidden_size are not supported");
+  model.qkv_bias = model.output_bias = model.mlp_bias = config.flag("enable_bias", true);
+  if (!config.flag("layer_norm_elementwise_affine", true)) {
+    config.fail("layer_norm_elementwise_affine", "norms without weights are not supported");
   }
+  const std::int64_t width =
+      config.positive_or("word_embed_proj_dim", Limits::hidden, model.hidden);
+  if (width != model.hidden) model.embedding_dim = width;
   return dense(model);
 }
 

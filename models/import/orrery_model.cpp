@@ -55,6 +55,10 @@ void read_sizes(const Node& config, Model& model) {
   model.ffn_hidden = four_times ? optional("ffn_hidden", 1, Limits::ffn_hidden, 4 * model.hidden)
                                 : config["ffn_hidden"].integer(1, Limits::ffn_hidden);
   model.extra_position_rows = optional("extra_position_rows", 0, Limits::token_types, 0);
+  model.embedding_dim = optional("embedding_dim", 1, Limits::hidden, 0);
+  if (projects_embeddings(model) && model.family == Family::bert) {
+    config["embedding_dim"].fail("is of decoders alone, the family is bert");
+  }
   model.token_types = optional("token_types", 0, Limits::token_types, model.token_types);
   model.sliding_window = optional("sliding_window", 0, Limits::positions, 0);
 }
@@ -118,7 +122,7 @@ Model read_orrery_model(const Node& config) {
                "tied_embeddings", "final_norm",
                "embedding_norm",  "head_transform",
                "head_bias",       "pooler",
-               "sliding_window"});
+               "sliding_window",  "embedding_dim"});
   Model model = preset(config);
   model.name = config.value_or<std::string>("name", "model");
   read_sizes(config, model);

@@ -32,6 +32,7 @@ struct Shares {
   std::int64_t hidden, heads, kv_heads, head_dim;
   std::int64_t query, key_value;  // columns: heads * head_dim, kv_heads * head_dim
   std::int64_t ffn, vocab;
+  std::int64_t embedding;  // width of a token's row
 
   explicit Shares(const BlockInputs& inputs);
 };

@@ -67,19 +67,40 @@ void gradients_of_rows(const Ends& ends, BlockBuilder& block, OperandId dy) {
   }
 }
 
+/// Tokens' rows, as wide as the layers.
+void look_up(const Ends& ends, BlockBuilder& block, OperandId batch, OperandId words,
+             OperandId rows) {
+  const bool projects = projects_embeddings(ends.inputs.model);
+  const OperandId found = projects ? ends.narrow_rows(block, "narrow", Role::saved) : rows;
+  Operation& op = block.add(OpKind::embedding, "embedding", {batch, words}, {found});
+  op.partial_sum = true;
+  // One row of the table is read for each row written.
+  op.bytes = ends.all_rows(ends.storage) + block.at(found).bytes() + block.at(batch).bytes();
+  if (!projects) return;
+  LinearBuilder{block, ends.inputs, ends.shares}.forward(
+      ends.projection("project_in", ends.shares.embedding, ends.shares.hidden), found, rows);
+}
+
+/// The gradient of what the tables gave, behind the projection.
+OperandId gradient_of_narrow(const Ends& ends, BlockBuilder& block, OperandId dy) {
+  if (!projects_embeddings(ends.inputs.model)) return dy;
+  const OperandId narrow = ends.narrow_rows(block, "narrow.grad", Role::temporary);
+  LinearBuilder{block, ends.inputs, ends.shares}.backward(
+      ends.projection("project_in", ends.shares.embedding, ends.shares.hidden),
+      ends.narrow_rows(block, "narrow", Role::saved), dy, narrow);
+  return narrow;
+}
+
 Block embedding_of_tokens(const Ends& ends) {
   const Model& model = ends.inputs.model;
   BlockBuilder block{"embedding.forward", Pass::forward};
   const OperandId batch =
       block.operand("tokens", Role::batch, DType::int64, {1, 1, ends.shares.tokens});
-  const OperandId words = ends.table(block, "embedding.weight", Role::parameter, ends.shares.vocab);
+  const OperandId words = ends.words(block, "embedding.weight", Role::parameter);
   const OperandId y = ends.rows(block, "y", Role::output);
   const OperandId out = model.embedding_norm ? ends.rows(block, "embedding.out", Role::saved) : y;
   const OperandId rows = adds_rows(model) ? ends.rows(block, "words", Role::temporary) : out;
-  Operation& op = block.add(OpKind::embedding, "embedding", {batch, words}, {rows});
-  op.partial_sum = true;
-  // One row of the table is read for each row written.
-  op.bytes = ends.all_rows(ends.storage) + block.at(rows).bytes() + block.at(batch).bytes();
+  look_up(ends, block, batch, words, rows);
   if (adds_rows(model)) add_rows(ends, block, rows, out);
   if (model.embedding_norm) ends.norm(block, "embedding_norm", out, y);
   return block.finish();
@@ -98,16 +119,17 @@ Block gradients_of_tables(const Ends& ends) {
   }
   const OperandId batch =
       block.operand("tokens", Role::batch, DType::int64, {1, 1, ends.shares.tokens});
-  const OperandId words =
-      ends.table(block, "embedding.weight.grad", Role::gradient, ends.shares.vocab);
+  const OperandId words = ends.words(block, "embedding.weight.grad", Role::gradient);
   const OperandId fresh =
       separate ? block.operand("embedding.weight.fresh", Role::temporary, ends.storage,
-                               {1, ends.shares.vocab, ends.shares.hidden})
+                               {1, ends.shares.vocab, ends.shares.embedding})
                : words;
-  Operation& op = block.add(OpKind::embedding_backward, "embedding.backward", {batch, dy}, {fresh});
-  op.full_sequence = {dy};
+  const OperandId rows = gradient_of_narrow(ends, block, dy);
+  Operation& op =
+      block.add(OpKind::embedding_backward, "embedding.backward", {batch, rows}, {fresh});
+  op.full_sequence = {rows};
   // The rows that occur are read and written; a separate accumulation walks the dense gradient.
-  op.bytes = block.at(dy).bytes() + ends.all_rows(block.at(fresh).dtype) * 2;
+  op.bytes = block.at(rows).bytes() + ends.all_rows(block.at(fresh).dtype) * 2;
   if (adds_rows(model)) gradients_of_rows(ends, block, dy);
   if (separate) {
     block.add(OpKind::accumulate, "embedding.accumulate", {fresh, words}, {words});

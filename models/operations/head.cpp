@@ -29,6 +29,7 @@ class HeadBuilder {
     if (model.pooler) pool(in);
     if (picks()) in = pick(in);
     if (model.head_transform) in = transform(in);
+    if (projects_embeddings(model)) in = narrowed(in);
     linear_.forward(vocabulary(), in, logits("logits", Role::temporary, ends_.storage));
     Operation& loss = block_.add(OpKind::cross_entropy, "loss",
                                  {logits("logits", Role::temporary, ends_.storage), labels()},
@@ -52,6 +53,8 @@ class HeadBuilder {
     const OperandId d_picked = picks() ? rows("picked.grad", Role::temporary) : d_in;
     if (model.head_transform) {
       transform_backward(picked, d_logits, d_picked);
+    } else if (projects_embeddings(model)) {
+      narrowed_backward(picked, d_logits, d_picked);
     } else {
       linear_.backward(vocabulary(), picked, d_logits, d_picked);
     }
@@ -64,7 +67,7 @@ class HeadBuilder {
  private:
   Linear vocabulary() const {
     return {.name = "head",
-            .in = ends_.shares.hidden,
+            .in = ends_.shares.embedding,
             .out = ends_.shares.vocab,
             .bias = ends_.inputs.model.head_bias,
             .rows = picks() ? predicted() : 0,
@@ -167,6 +170,24 @@ class HeadBuilder {
         .add(OpKind::activation_backward, "transform.activation.backward", {d_active, out}, {d_out})
         .activation = ends_.inputs.model.activation;
     linear_.backward(dense(), in, d_out, d_in);
+  }
+
+  /// As wide as the vocabulary's rows. Only decoders have it, whose every row is predicted.
+  Linear project_out() const {
+    return ends_.projection("project_out", ends_.shares.hidden, ends_.shares.embedding);
+  }
+
+  OperandId narrowed(OperandId in) {
+    const OperandId out = ends_.narrow_rows(block_, "narrow", Role::saved);
+    linear_.forward(project_out(), in, out);
+    return out;
+  }
+
+  void narrowed_backward(OperandId in, OperandId d_logits, OperandId d_in) {
+    const OperandId d_out = ends_.narrow_rows(block_, "narrow.grad", Role::temporary);
+    linear_.backward(vocabulary(), ends_.narrow_rows(block_, "narrow", Role::saved), d_logits,
+                     d_out);
+    linear_.backward(project_out(), in, d_out, d_in);
   }
 
   /// Copies the first rows, which are all that it moves.

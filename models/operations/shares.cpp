@@ -27,6 +27,7 @@ Shares::Shares(const BlockInputs& inputs) {
   tokens = sequences * seq;
   rows = plan.sequence_parallel ? tokens / plan.tensor : tokens;
   hidden = model.hidden;
+  embedding = embedding_width(model);
   heads = model.heads / plan.tensor;
   kv_heads = std::max<std::int64_t>(model.kv_heads / plan.tensor, 1);
   head_dim = model.head_dim;

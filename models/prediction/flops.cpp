@@ -13,6 +13,7 @@ double recomputed_flops_per_token(const Model& model, const Plan& plan) {
   if (plan.recompute == Recompute::none) return 0;
   Model layers_only = model;
   layers_only.vocab = 0;
+  layers_only.embedding_dim = 0;
   layers_only.head_transform = false;
   return forward_flops_per_token(layers_only, plan.seq_len);
 }

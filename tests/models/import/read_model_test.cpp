@@ -45,7 +45,7 @@ TEST_CASE("Published models have as many parameters as their own classes count")
   const auto table =
       Document::load(std::string{ORRERY_SOURCE} + "/tests/models/import/configs.json");
   const auto rows = table.root().elements();
-  REQUIRE(rows.size() == 58);
+  REQUIRE(rows.size() == 59);
   for (const Node& row : rows) {
     INFO(row["model"].as<std::string>());
     const Model model = read_model(row["config"]);
@@ -68,7 +68,28 @@ TEST_CASE("A dense model's fields hold all its parameters, whatever its family")
     CHECK(model.active_parameters == model.parameters);
     dense += 1;
   }
-  CHECK(dense == 37);
+  CHECK(dense == 38);
+}
+
+TEST_CASE("Rows of tokens narrower than the layers are counted with the matrices between them") {
+  // h = 8, e = 4, two layers of 2 heads, f = 16, V = 10, P = 6 and two rows more. By hand:
+  //   tokens 10 * 4; positions 8 * 8; project_in and project_out 2 * 4 * 8          = 168
+  //   a layer: attention 4 * 64 + 4 * 8, MLP 2 * 8 * 16 + 16 + 8, two norms of 16   = 600
+  // Untied: a head of its own, 10 * 4. Without biases a layer lacks 4 * 8 + 16 + 8 = 56.
+  const auto opt = [](const std::string& more) {
+    return read(R"({"model_type": "opt", "num_hidden_layers": 2, "hidden_size": 8,
+      "num_attention_heads": 2, "ffn_dim": 16, "vocab_size": 10, "max_position_embeddings": 6,
+      "do_layer_norm_before": false, "word_embed_proj_dim": 4)" +
+                more + "}");
+  };
+  CHECK(opt("").parameters == 168 + 2 * 600);
+  CHECK(opt(R"(, "tie_word_embeddings": false)").parameters == 168 + 2 * 600 + 40);
+  CHECK(opt(R"(, "enable_bias": false)").parameters == 168 + 2 * (600 - 56));
+  // One token multiplies the matrices of the layers (4 * 64 + 2 * 128 each), both projections and
+  // the head; without attention over others that is all: 2 (2 * 512 + 64 + 40) at s = 0.
+  CHECK(dense_gemm_parameters(opt("")) == 2 * 512 + 64 + 40);
+  CHECK(opt("").embedding_dim == 4);
+  CHECK(opt("").parameter_formula.find("Ve + 2eh + Ph") == 0);
 }
 
 TEST_CASE("What is counted but not simulated says why") {

@@ -37,7 +37,45 @@ Built built(const std::string& model, std::int64_t seq_len) {
   return made;
 }
 
+/// OPT-350m's ends around a small body: tokens' rows of 512, layers of 1024.
+Built narrow(std::int64_t seq_len) {
+  Built made = built("gpt2-medium", seq_len);
+  made.model.embedding_dim = 512;
+  made.model.final_norm = false;
+  made.model.parameters = count_parameters(made.model);
+  return made;
+}
+
 }  // namespace
+
+TEST_CASE("Tokens' rows narrower than the layers are projected in, and out before the head") {
+  const Built made = narrow(512);
+  const BlockInputs inputs = made.inputs();
+  const BlockPair embedding = embedding_blocks(inputs), head = head_blocks(inputs);
+  const Operation& in = operation(embedding.forward, "project_in");
+  CHECK((in.gemm.m == 512 && in.gemm.k == 512 && in.gemm.n == 1024));
+  const Operation& out = operation(head.forward, "project_out");
+  CHECK((out.gemm.m == 512 && out.gemm.k == 1024 && out.gemm.n == 512));
+  CHECK(operation(head.forward, "head").gemm.k == 512);
+  const std::int64_t table = made.model.vocab * 512;
+  CHECK(parameters_of(embedding.forward) + parameters_of(head.forward) - table +
+            made.model.layers * parameters_of(layer_blocks(inputs).forward) ==
+        made.model.parameters);
+  // Each parameter has one gradient of its size.
+  for (const BlockPair& pair : {embedding, head}) {
+    for (const Operand& each : pair.forward.operands) {
+      if (each.role != Role::parameter) continue;
+      INFO(each.name);
+      const auto gradient = pair.backward.find(each.name + ".grad");
+      REQUIRE(gradient);
+      CHECK(pair.backward.operands[*gradient].elements() == each.elements());
+    }
+  }
+  Flops multiplied = layer_blocks(inputs).forward.flops() * made.model.layers;
+  multiplied += embedding.forward.flops();
+  multiplied += head.forward.flops();
+  CHECK(static_cast<double>(multiplied.count()) == 512 * forward_flops_per_token(made.model, 512));
+}
 
 TEST_CASE("A GPT-3 175B layer multiplies what its matrices say, forward once and backward twice") {
   // T = 2048, h = 12288. Forward GEMMs 2 T (3 h^2 + h^2 + 4 h^2 + 4 h^2) = 24 T h^2; attention
