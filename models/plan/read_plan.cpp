@@ -123,12 +123,31 @@ void read_layers(const Node& json, PlanReader& reader, Plan& plan) {
   if (plan.stage_layers.empty()) list->fail("is empty; leave it out for an even split");
 }
 
+std::string_view words_of(Positions positions) {
+  switch (positions) {
+    case Positions::rotary:
+      return "rotary angles";
+    case Positions::alibi:
+      return "biases by distance";
+    default:
+      return "layers, which see no positions,";
+  }
+}
+
 std::int64_t read_seq_len(const Node& json, PlanReader& reader, const Model& model) {
   if (model.max_positions < 1 && !json.has("seq_len")) {
     json.fail("seq_len is missing, and the model states no longest sequence");
   }
-  return reader.count("seq_len", most_seq_len, model.max_positions,
-                      "taken from the model's longest sequence");
+  const std::int64_t length = reader.count("seq_len", most_seq_len, model.max_positions,
+                                           "taken from the model's longest sequence");
+  // Learned positions end where their table does: a conflict of the plan.
+  if (model.max_positions > 0 && length > model.max_positions &&
+      model.positions != Positions::learned) {
+    reader.assume("seq_len", fmt::format("{} is beyond the model's {} positions, which it was made "
+                                         "for; its {} go on",
+                                         length, model.max_positions, words_of(model.positions)));
+  }
+  return length;
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
@@ -111,6 +112,28 @@ TEST_CASE("A complete plan written as JSON is read back without an assumption") 
   CHECK(to_json(again) == to_json(plan));
   CHECK(again.recompute == Recompute::full);
   CHECK(again.bucket == 40_MB);
+}
+
+TEST_CASE("A sequence beyond the positions that a model was made for is told") {
+  const auto told = [](Positions positions, std::int64_t length) {
+    Model model = small_gpt();
+    model.positions = positions;
+    const auto document = Document::from(Json{{"seq_len", length}}, "plan.json");
+    std::vector<std::string> assumptions;
+    read_plan(document.root(), model, 64, assumptions);
+    const auto found = std::find_if(assumptions.begin(), assumptions.end(), [](const auto& each) {
+      return each.rfind("/seq_len:", 0) == 0;
+    });
+    return found == assumptions.end() ? "" : *found;
+  };
+  CHECK(told(Positions::rotary, 4096) ==
+        "/seq_len: 4096 is beyond the model's 2048 positions, which it was made for; its rotary "
+        "angles go on");
+  CHECK(told(Positions::alibi, 4096) ==
+        "/seq_len: 4096 is beyond the model's 2048 positions, which it was made for; its biases by "
+        "distance go on");
+  CHECK(told(Positions::rotary, 2048).empty());
+  CHECK(told(Positions::learned, 4096).empty());  // a conflict
 }
 
 TEST_CASE("What is not simulated yet is refused by name") {
