@@ -64,6 +64,11 @@ std::optional<CollectiveTime> measured_time(const Call& call) {
 
 }  // namespace collectives
 
+const hardware::CollectiveTable* table_of(Collective collective, const GroupShape& group,
+                                          const hardware::Cluster& cluster) {
+  return collectives::table_for({collective, Bytes{1}, group, cluster});
+}
+
 std::optional<std::string> table_note(Collective collective, Bytes size, const GroupShape& group,
                                       const hardware::Cluster& cluster) {
   if (group.ranks == 1 || size == Bytes{0}) return std::nullopt;

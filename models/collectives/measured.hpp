@@ -27,6 +27,10 @@ std::optional<CollectiveTime> measured_time(const Call& call);
 
 namespace orrery::models {
 
+/// The cluster's table that prices this collective of such a group; null: none does.
+const hardware::CollectiveTable* table_of(Collective collective, const GroupShape& group,
+                                          const hardware::Cluster& cluster);
+
 /// What a user must know about the table that would price this: of other ranks, or left by the
 /// size. Nothing where a table has just that, or where none is used.
 std::optional<std::string> table_note(Collective collective, Bytes size, const GroupShape& group,

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "hardware/cluster.hpp"
 #include "hardware/gpu.hpp"
 #include "models/program/program.hpp"
 #include "models/software/software.hpp"
@@ -28,5 +29,14 @@ void note_beside(const hardware::Gpu& gpu, const Program& program,
 /// A processor stores fp8 and computes in fp32.
 void note_stored_fp8(const hardware::Gpu& gpu, const Program& program,
                      std::vector<std::string>& assumptions);
+
+/// Of a cluster's measured collectives: those that were scaled or left by a size, and, once, those
+/// that price nothing of this Program.
+void note_tables(const Program& program, const hardware::Cluster& cluster,
+                 std::vector<std::string>& assumptions);
+
+/// An oversubscribed fabric that changes no time of this Program, with the reason.
+void note_oversubscription(const Program& program, const hardware::Cluster& cluster,
+                           std::vector<std::string>& assumptions);
 
 }  // namespace orrery::models

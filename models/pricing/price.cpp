@@ -161,27 +161,6 @@ class Pricer {
   WirePricer wires_;
 };
 
-void note_tables(const Program& program, const hardware::Cluster& cluster,
-                 std::vector<std::string>& assumptions) {
-  if (cluster.measured_collectives.empty()) return;
-  const auto note = [&](Collective kind, Bytes bytes, std::uint16_t communicator) {
-    const GroupShape group =
-        shape_of(program.mesh, program.communicators[communicator], cluster.node.gpus);
-    const auto text = table_note(kind, bytes, group, cluster);
-    if (text && std::find(assumptions.begin(), assumptions.end(), *text) == assumptions.end()) {
-      assumptions.push_back(*text);
-    }
-  };
-  for (const Block& block : program.blocks) {
-    for (const Operation& op : block.operations) {
-      if (op.kind == OpKind::collective) note(op.collective, op.bytes, op.communicator);
-    }
-  }
-  for (const JointCollective& joint : program.collectives) {
-    note(joint.kind, joint.bytes, joint.communicator);
-  }
-}
-
 }  // namespace
 
 Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& software,
@@ -236,6 +215,7 @@ PricedProgram price_program(const Program& program, const hardware::Cluster& clu
   priced.borrowed_curves = note_borrowed(cluster.gpu(), program, software, assumptions);
   note_shapes(cluster.gpu(), program, software, assumptions);
   note_tables(program, cluster, assumptions);
+  note_oversubscription(program, cluster, assumptions);
   note_beside(cluster.gpu(), program, assumptions);
   note_stored_fp8(cluster.gpu(), program, assumptions);
   if (program.plan.cuda_graphs && !software.host.graph_launch) {

@@ -1,0 +1,143 @@
+// What a prediction says about its transfers: tables that were scaled or that price nothing, an
+// oversubscription that nobody feels.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "models/collectives/measured.hpp"
+#include "models/lowering/lower.hpp"
+#include "models/pricing/notes.hpp"
+#include "models/pricing/price.hpp"
+#include "sim/input/units.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+/// One kind of message, as it is priced.
+struct Message {
+  Collective kind;
+  Bytes bytes;
+  GroupShape group;
+};
+
+/// Those of groups that have somebody to talk to.
+std::vector<Message> messages_of(const Program& program, int gpus_per_node) {
+  std::vector<Message> transfers;
+  const auto add = [&](Collective kind, Bytes bytes, std::uint16_t communicator) {
+    const GroupShape group =
+        shape_of(program.mesh, program.communicators[communicator], gpus_per_node);
+    if (group.ranks > 1 && bytes > Bytes{0}) transfers.push_back({kind, bytes, group});
+  };
+  for (const Block& block : program.blocks) {
+    for (const Operation& op : block.operations) {
+      if (op.kind == OpKind::collective) add(op.collective, op.bytes, op.communicator);
+    }
+  }
+  for (const JointCollective& joint : program.collectives) {
+    add(joint.kind, joint.bytes, joint.communicator);
+  }
+  for (const Channel& channel : program.channels) {
+    add(Collective::send_receive, channel.bytes, channel.forward ? forward_pipe : backward_pipe);
+  }
+  return transfers;
+}
+
+void add_once(const std::string& text, std::vector<std::string>& assumptions) {
+  if (std::find(assumptions.begin(), assumptions.end(), text) == assumptions.end()) {
+    assumptions.push_back(text);
+  }
+}
+
+/// "all_reduce in a node, reduce_scatter across nodes".
+std::string message_kinds(const std::vector<Message>& transfers) {
+  std::set<std::string> kinds;
+  for (const Message& each : transfers) {
+    kinds.insert(fmt::format("{} {}", name(each.kind),
+                             each.group.nodes > 1 ? "across nodes" : "inside a node"));
+  }
+  return kinds.empty() ? "no transfer" : fmt::format("{}", fmt::join(kinds, ", "));
+}
+
+/// The most that a table prices here: nothing where it prices no message.
+std::optional<Bytes> most_priced_by(const hardware::CollectiveTable& table,
+                                    const std::vector<Message>& transfers,
+                                    const hardware::Cluster& cluster) {
+  std::optional<Bytes> most;
+  for (const Message& each : transfers) {
+    const bool priced = table_of(each.kind, each.group, cluster) == &table;
+    if (priced && (!most || *most < each.bytes)) most = each.bytes;
+  }
+  return most;
+}
+
+/// Below it a table's own sizes are latencies, and so is all that it adds to a step.
+constexpr Bytes bare_latency{64 << 10};
+
+void note_idle_tables(const std::vector<Message>& transfers, const hardware::Cluster& cluster,
+                      std::vector<std::string>& assumptions) {
+  std::string idle;
+  for (const hardware::CollectiveTable& table : cluster.measured_collectives) {
+    const auto most = most_priced_by(table, transfers, cluster);
+    if (most && *most >= bare_latency) continue;
+    idle +=
+        fmt::format("{}{} of {} ranks{}{}", idle.empty() ? "" : ", ", table.operation, table.ranks,
+                    table.nodes > 1 ? fmt::format(" on {} nodes", table.nodes) : "",
+                    most ? fmt::format(" (up to {} alone)", format(*most)) : "");
+  }
+  if (idle.empty()) return;
+  add_once(fmt::format("measured collectives that price nothing here: {}; this plan runs {}", idle,
+                       message_kinds(transfers)),
+           assumptions);
+}
+
+/// Why nobody feels that a leaf has fewer links up than down.
+std::string unfelt_because(const std::vector<Message>& transfers,
+                           const hardware::Cluster& cluster) {
+  const hardware::Fabric& fabric = cluster.fabric;
+  const bool crosses = std::any_of(transfers.begin(), transfers.end(),
+                                   [](const Message& each) { return each.group.nodes > 1; });
+  if (!crosses) return "no transfer leaves its node";
+  if (cluster.nodes <= fabric.nodes_per_leaf) {
+    return fmt::format("all {} nodes are under one leaf switch, which has room for {}",
+                       cluster.nodes, fabric.nodes_per_leaf);
+  }
+  return fmt::format(
+      "a ring or tree leaves a leaf switch once in each direction, and the uplinks of its {} nodes "
+      "are worth those of {:.3g}",
+      fabric.nodes_per_leaf, fabric.nodes_per_leaf / fabric.oversubscription);
+}
+
+}  // namespace
+
+void note_tables(const Program& program, const hardware::Cluster& cluster,
+                 std::vector<std::string>& assumptions) {
+  if (cluster.measured_collectives.empty()) return;
+  const std::vector<Message> transfers = messages_of(program, cluster.node.gpus);
+  for (const Message& each : transfers) {
+    if (const auto text = table_note(each.kind, each.bytes, each.group, cluster)) {
+      add_once(*text, assumptions);
+    }
+  }
+  note_idle_tables(transfers, cluster, assumptions);
+}
+
+void note_oversubscription(const Program& program, const hardware::Cluster& cluster,
+                           std::vector<std::string>& assumptions) {
+  if (cluster.fabric.oversubscription <= 1) return;
+  hardware::Cluster full = cluster;
+  full.fabric.oversubscription = 1;
+  const std::vector<Message> transfers = messages_of(program, cluster.node.gpus);
+  const bool felt = std::any_of(transfers.begin(), transfers.end(), [&](const Message& each) {
+    return price(each.kind, each.bytes, each.group, cluster).time !=
+           price(each.kind, each.bytes, each.group, full).time;
+  });
+  if (felt) return;
+  add_once(fmt::format("/cluster/fabric/oversubscription: {:.3g} changes no time here: {}",
+                       cluster.fabric.oversubscription, unfelt_because(transfers, cluster)),
+           assumptions);
+}
+
+}  // namespace orrery::models
