@@ -12,7 +12,7 @@
 #include <map>
 #include <memory>
 
-#include "calibrate/import/import.hpp"
+#include "calibrate/import/onto_cluster.hpp"
 #include "executor/cpu/cpu_device.hpp"
 #include "executor/errors.hpp"
 #include "hardware/catalogue.hpp"
@@ -44,14 +44,16 @@ struct CalibrateFlags {
 
 // ---- importing
 
-/// The cluster that imported tables are laid over, or the tables alone.
-Json imported_profile(const CalibrateFlags& flags, const std::vector<calibrate::Sample>& samples) {
-  Json profile = Json::object();
-  if (flags.cluster) {
-    profile = is_path(*flags.cluster)
-                  ? hardware::expand_cluster(Document::load(*flags.cluster).root())
-                  : hardware::Catalogue::cluster(*flags.cluster);
-  }
+/// The cluster that logs are of, or nothing where the flag does not name it.
+Json cluster_of(const CalibrateFlags& flags) {
+  if (!flags.cluster) return Json::object();
+  return is_path(*flags.cluster) ? hardware::expand_cluster(Document::load(*flags.cluster).root())
+                                 : hardware::Catalogue::cluster(*flags.cluster);
+}
+
+/// The cluster with imported tables laid over it, or the tables alone.
+Json imported_profile(const CalibrateFlags& flags, Json profile,
+                      const std::vector<calibrate::Sample>& samples) {
   const auto tables = calibrate::collective_tables(samples);
   if (!tables.empty()) profile["measured_collectives"] = calibrate::to_json(tables);
   for (const auto& sample : samples) {
@@ -108,8 +110,10 @@ void print_import(const calibrate::Imported& log) {
 void import_logs(const CalibrateFlags& flags) {
   std::vector<calibrate::Sample> samples;
   Json logs = Json::array(), rows = Json::array();
+  const Document cluster = Document::from(cluster_of(flags), flags.cluster.value_or(""));
   for (const std::string& path : flags.logs) {
-    const calibrate::Imported log = calibrate::import_log(path);
+    calibrate::Imported log = calibrate::import_log(path);
+    if (flags.cluster) lay_onto(hardware::read_cluster(cluster.root()), log);
     if (!flags.json) print_import(log);
     logs.push_back({{"file", path},
                     {"format", std::string{calibrate::name(log.format)}},
@@ -127,9 +131,14 @@ void import_logs(const CalibrateFlags& flags) {
          table.times.points().size(), calibrate::interpolation_error_pct(table.times)});
   }
   if (flags.out) {
-    write_json(*flags.out, imported_profile(flags, samples));
+    write_json(*flags.out, imported_profile(flags, cluster.json(), samples));
     write_json(samples_path(*flags.out), {{"logs", logs}, {"samples", rows}});
-    if (!flags.json) fmt::print("wrote {} and its samples\n", *flags.out);
+    if (!flags.json) {
+      fmt::print("wrote {} and its samples{}\n", *flags.out,
+                 flags.cluster ? ""
+                               : "; tables alone: name the cluster that was measured with "
+                                 "--cluster for a profile that simulate takes");
+    }
   }
   if (!flags.json) return;
   const Json profile = flags.out ? Json(*flags.out) : Json{};

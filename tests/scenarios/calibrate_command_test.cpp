@@ -47,6 +47,53 @@ TEST_CASE("An import laid over its cluster prices what was measured there") {
   CHECK(Json::parse(ran.out)["step_time_s"] > 0);
 }
 
+TEST_CASE("A log of other GPUs than the cluster's is refused") {
+  const Scratch scratch;
+  const std::string log = scratch.write("a.log", log_text);
+  CHECK(refused_line("calibrate --import " + log + " --cluster dgx-a100-80gb") ==
+        log +
+            ": measured on NVIDIA H100 80GB HBM3 (h100-sxm-80gb), the cluster has a100-sxm-80gb; "
+            "accepted: a --cluster of the GPUs that were measured");
+}
+
+TEST_CASE("An imported table that prices nothing of a plan says so") {
+  const Scratch scratch;
+  const std::string log = scratch.write("a.log", log_text);
+  const std::string profile = scratch.path("profile.json"), model = scratch.path("model.json");
+  REQUIRE(orrery("calibrate --import " + log + " --cluster dgx-h100 --out " + profile).exit_code ==
+          0);
+  scratch.write("model.json", small_model);
+  const auto assumed = [&](const std::string& plan) {
+    return orrery("simulate --json --model " + model + " --cluster " + profile + " --plan " + plan)
+        .out;
+  };
+  // Sequence parallelism gathers and scatters, and ZeRO-1 too: an all-reduce is left for norms.
+  CHECK(assumed("tensor=2,data=4,zero=1,sequence=true,seq_len=64,global_batch=4")
+            .find("measured collectives that price nothing here: all_reduce of 2 ranks (up to ") !=
+        std::string::npos);
+  CHECK(assumed("data=8,seq_len=64,global_batch=8").find("price nothing here") ==
+        std::string::npos);
+}
+
+TEST_CASE("Ranks that fill several nodes of the cluster are taken to be on several") {
+  // 16 ranks, of which the log lists one: two nodes of eight.
+  const Scratch scratch;
+  const std::string log = scratch.write(
+      "a.log",
+      "# Collective test starting: all_reduce_perf\n"
+      "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+      "4194304 1048576 float sum -1 1000.00 4.19 7.86 0 990.00 4.24 7.95 0\n"
+      "1073741824 268435456 float sum -1 10000.00 107.37 201.33 0 10000.00 107.37 201.33 0\n");
+  const std::string profile = scratch.path("profile.json");
+  const Ran ran =
+      orrery("calibrate --import " + log + " --cluster 'dgx-h100 x 2' --out " + profile);
+  REQUIRE(ran.exit_code == 0);
+  CHECK(ran.out.find("16 ranks taken for 2 nodes of the cluster's 8 GPUs") != std::string::npos);
+  CHECK(ran.out.find("the log names no GPU: taken for the cluster's h100-sxm-80gb") !=
+        std::string::npos);
+  CHECK(Json::parse(scratch.read("profile.json"))["measured_collectives"][0]["nodes"] == 2);
+}
+
 TEST_CASE("A profile that cannot be written is told before a minute is spent on it") {
   CHECK(refused_line("calibrate --budget 60s --out /nowhere/profile.json") ==
         "--out: /nowhere/profile.json cannot be written");
