@@ -40,6 +40,7 @@ class ClassTrace {
   }
 
   void record(const models::StepTimes& times) {
+    add_step_launch();
     add_carried();
     models::ReplayObserver observer;
     observer.instruction = [this](const InstructionRecord& each) { add(each); };
@@ -77,6 +78,17 @@ class ClassTrace {
                 .name = "the NIC, full by other queues",
                 .id = fmt::format("{}/bound", rank_),
                 .kind = std::string{models::name(part)}});
+  }
+
+  /// What the host does once before the first instruction.
+  void add_step_launch() {
+    if (priced_.step_launch == Time{}) return;
+    trace_.add({.track = tracks_.at("host"),
+                .start = Time{},
+                .duration = priced_.step_launch,
+                .name = "begin step",
+                .id = fmt::format("{}/step/host", rank_),
+                .kind = "host"});
   }
 
   void add(const InstructionRecord& each) {

@@ -122,6 +122,12 @@ std::int64_t ranks_in(const std::vector<JoinedRecord>& records) {
   return static_cast<std::int64_t>(ranks.size());
 }
 
+/// A path begins with its instruction's number; what a simulated trace says of the step as a whole
+/// ("step/host", "carried", "bound") finds no measured partner.
+bool is_of_instruction(std::string_view path) {
+  return !path.empty() && path.front() >= '0' && path.front() <= '9';
+}
+
 void join(const std::vector<JoinedRecord>& predicted, const std::vector<JoinedRecord>& measured,
           Comparison& into) {
   const bool launches = has_launches(predicted) && has_launches(measured);
@@ -137,6 +143,7 @@ void join(const std::vector<JoinedRecord>& predicted, const std::vector<JoinedRe
   }
   for (std::size_t i = 0; i < predicted.size(); ++i) {
     if (partners.used(i) || (predicted[i].launch && !launches)) continue;
+    if (!is_of_instruction(predicted[i].path)) continue;
     into.only_predicted.push_back(predicted[i].record->id);
   }
   into.largest = sums.largest(10);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "scenarios/comparison/joined.hpp"
 
@@ -17,6 +18,10 @@ class Walk {
  public:
   explicit Walk(const std::vector<JoinedRecord>& records) {
     for (const JoinedRecord& each : records) {
+      if (!first_start_ || each.record->start < *first_start_) {
+        first_start_ = each.record->start;
+        launches_first_ = each.launch;
+      }
       if (!each.launch && each.duration > Time{}) by_end_.push_back(&each);
     }
     std::stable_sort(by_end_.begin(), by_end_.end(), ends_before);
@@ -31,7 +36,10 @@ class Walk {
       parts[at->record->kind] += at->duration;
       path.chain.emplace_back(at->path);
       const JoinedRecord* before = before_start(*at);
-      if (before == nullptr) break;
+      if (before == nullptr) {
+        parts[launches_first_ ? "host" : "idle"] += at->start - *first_start_;
+        break;
+      }
       parts["idle"] += at->start - (before->start + before->duration);
       at = before;
     }
@@ -61,6 +69,8 @@ class Walk {
   }
 
   std::vector<const JoinedRecord*> by_end_;
+  std::optional<Time> first_start_;  // of all records
+  bool launches_first_ = false;
 };
 
 }  // namespace

@@ -45,6 +45,25 @@ const ClassComparison& class_named(const Comparison& comparison, const std::stri
 
 }  // namespace
 
+TEST_CASE("Two traces of a prediction last as long as the step that simulate prints") {
+  // nemo's host takes 20 ms before the first instruction.
+  const Json json = Json::parse(R"({"model": "gpt2", "cluster": "dgx-a100-80gb",
+      "software": "nemo", "plan": {"tensor": 2, "pipeline": 2, "data": 2, "micro_batch": 1,
+      "global_batch": 8, "seq_len": 1024, "zero": 1}})");
+  const models::Prediction prediction =
+      models::predict(Scenario::parse(json, "with a host").question());
+  REQUIRE(prediction.priced.step_launch == 20_ms);
+  for (const TraceDetail detail : {TraceDetail::instructions, TraceDetail::operations}) {
+    const Trace trace = trace_of(prediction, detail);
+    const Comparison same = compare(trace, trace, "itself");
+    CHECK(same.predicted == prediction.step);
+    CHECK(same.unmatched() == 0);
+    Time parts{};
+    for (const CriticalPath::Part& each : same.predicted_path.parts) parts += each.time;
+    CHECK(parts == prediction.step);
+  }
+}
+
 TEST_CASE("A prediction compared with itself differs nowhere and leaves nothing unmatched") {
   const Json json = Json::parse(R"({"model": "gpt2", "cluster": "dgx-a100-80gb",
       "software": "megatron-lm", "plan": {"tensor": 2, "pipeline": 2, "data": 2, "micro_batch": 1,
