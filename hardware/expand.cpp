@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include "hardware/catalogue.hpp"
+#include "hardware/own_file.hpp"
 #include "hardware/rental.hpp"
 #include "hardware/sources.hpp"
 
@@ -60,8 +61,9 @@ bool fill(Json& object, const Json& entry, std::initializer_list<const char*> ke
   return filled;
 }
 
-/// The entry that a name stands for.
+/// The entry that a name or a path stands for.
 Json entry_named(const Node& name, Shelf shelf) {
+  if (const auto own = own_file(name)) return resolved(own->root(), shelf);
   const auto text = name.as<std::string>();
   const Json* entry = find_entry(shelf, text);
   if (!entry) name.fail(unknown_entry(shelf, text));

@@ -7,7 +7,7 @@
 
 namespace orrery::hardware {
 
-/// The entry that a name stands for; of an object with `"like": NAME`, that entry with the
+/// The entry that a name or path stands for; of an object with `"like": NAME`, that entry with the
 /// object's members laid over it (what it changes and gives no source for is "given"); of any
 /// other object, itself. A GPU that is like another but has its own name leaves the other's curves
 /// to be borrowed, so that they are told.

@@ -84,7 +84,9 @@ Expansion of_nothing(Section section, const Node& root, const Json& known, Json&
     assumptions.push_back(fmt::format("/software: {} taken as default", usual_software));
     return {models::software_profile(usual_software), ""};
   }
-  if (root.file() != no_file) root[name(section)];  // says what is missing
+  if (root.file() != no_file) {
+    root[name(section)].fail_expected("a name, a path or an object");  // null, or nothing at all
+  }
   throw InputError{fmt::format("--{}: missing; give it or name a scenario", name(section))};
 }
 

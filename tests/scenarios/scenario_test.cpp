@@ -68,6 +68,38 @@ TEST_CASE("Llama 3 405B has 126 layers on 16 stages with a slot each for embeddi
   CHECK(layers.back() == 1);
 }
 
+TEST_CASE("Paths in a scenario begin at its folder, and those in a cluster's files at theirs") {
+  const Scratch scratch;
+  std::filesystem::create_directories(scratch.path("parts/gpus"));
+  scratch.write("parts/model.json", models::model_config("gpt2").dump());
+  scratch.write("parts/plan.json", R"({"data": 16, "global_batch": 64})");
+  scratch.write("parts/cluster.json", R"({"node": "node.json", "nodes": 2})");
+  scratch.write("parts/node.json", R"({"like": "dgx-a100-80gb", "gpu": "gpus/mine.json"})");
+  scratch.write("parts/gpus/mine.json", R"({"like": "a100-sxm-80gb", "memory": "79 GiB"})");
+  const std::string file = scratch.write(
+      "scenario.json",
+      R"({"model": "parts/model.json", "cluster": "parts/cluster.json", "plan": "parts/plan.json"})");
+  const models::Question question = Scenario::load(file).question();
+  CHECK(question.cluster.gpu().memory == 79_GiB);
+  CHECK(question.cluster.gpus() == 16);
+  const std::string inside =
+      scratch.write("inside.json", R"({"model": "parts/model.json", "plan": "parts/plan.json",
+                         "cluster": {"node": "parts/node.json", "nodes": 2}})");
+  CHECK(Scenario::load(inside).question().cluster.gpu().memory == 79_GiB);
+
+  const std::string missing = scratch.write(
+      "missing.json", R"({"model": "gpt2", "cluster": {"node": "none.json"}, "plan": {}})");
+  CHECK(refused([&] { Scenario::load(missing); }) ==
+        scratch.path("none.json") + ": cannot be read: No such file or directory");
+}
+
+TEST_CASE("A section that is null is told in its file") {
+  CHECK(refused([] {
+          Scenario::parse(Json::parse(R"({"model": null, "cluster": "dgx-h100", "plan": {}})"),
+                          "mine.json");
+        }) == "mine.json:/model: expected a name, a path or an object, found null");
+}
+
 TEST_CASE("A missing software is the usual one, and said") {
   Json json = small();
   json.erase("software");
