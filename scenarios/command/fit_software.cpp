@@ -11,6 +11,7 @@
 
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/progress.hpp"
+#include "scenarios/command/repeated.hpp"
 #include "scenarios/fitting/software_fit.hpp"
 #include "sim/errors.hpp"
 
@@ -94,13 +95,12 @@ void add_fit_software(CLI::App& fit, int& exit_code) {
   const auto flags = std::make_shared<SoftwareFlags>();
   CLI::App& command = *fit.add_subcommand("software", "Numbers of a software profile");
   command.add_option("--from", flags->from, "Measured training runs, CSV")->required();
-  command
-      .add_option("--stack", flags->stacks, "Stack or profile to fit, repeatable (all in the file)")
-      ->allow_extra_args(false);
-  command
-      .add_option("--software", flags->software,
-                  "Profile to start from instead of the shipped one of its stacks, repeatable")
-      ->allow_extra_args(false);
+  repeated(
+      *command.add_option("--stack", flags->stacks,
+                          "Stack or profile to fit; repeat the flag for more (all in the file)"));
+  repeated(*command.add_option("--software", flags->software,
+                               "Profile to start from instead of the shipped one of its stacks; "
+                               "repeat the flag for more"));
   command.add_option("--leave-out", flags->leave_out,
                      "Columns whose groups are left out in turn (model,gpu; gpus; tp,pp; run)");
   command.add_flag("--from-generic", flags->generic,

@@ -1,6 +1,23 @@
 #include "scenarios/command/question_flags.hpp"
 
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "scenarios/command/repeated.hpp"
+
 namespace orrery::scenarios {
+
+namespace {
+
+/// What may follow --set, and is no file.
+bool is_change(const std::string& text) {
+  std::error_code unreadable;
+  return !text.empty() && text.front() == '/' && text.find('=') != std::string::npos &&
+         !std::filesystem::exists(text, unreadable);
+}
+
+}  // namespace
 
 void QuestionFlags::add_to(CLI::App& command) {
   command.add_option("scenario", scenario, "Scenario: a path, or a name (orrery show scenario)");
@@ -8,12 +25,19 @@ void QuestionFlags::add_to(CLI::App& command) {
   command.add_option("--cluster", parts.cluster, "Cluster: a path, a name, or 'NODE x COUNT'");
   command.add_option("--plan", parts.plan, "Plan: a path, or tensor=8,pipeline=16,...");
   command.add_option("--software", parts.software, "Software profile: a path, or a name");
-  command.add_option("--set", changes, "POINTER=VALUE, repeatable: /cluster/nodes=64")
-      ->take_all()
-      ->allow_extra_args(false);
+  repeated(
+      *command.add_option("--set", changes,
+                          "One change; repeat the flag for more: --set /cluster/nodes=64 --set "
+                          "/plan/data=8"))
+      .type_name("POINTER=VALUE");
 }
 
 Scenario QuestionFlags::load() const {
+  if (scenario && is_change(*scenario)) {
+    throw InputError{"--set", fmt::format("expected one POINTER=VALUE, found a second, '{}'; "
+                                          "repeat the flag: --set {}",
+                                          *scenario, *scenario)};
+  }
   Scenario loaded = Scenario::load(scenario, parts);
   if (changes.empty()) return loaded;
   std::vector<std::pair<std::string, Json>> parsed;

@@ -14,6 +14,7 @@
 
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/curves.hpp"
+#include "scenarios/command/repeated.hpp"
 #include "scenarios/validation/page.hpp"
 #include "scenarios/validation/validation.hpp"
 
@@ -117,14 +118,12 @@ void add_validate(CLI::App& application, int& exit_code) {
   command->add_option("file", flags->file, "Measured runs, kernels or collectives, CSV")
       ->required();
   command->add_flag("--json", flags->json, "One JSON document on stdout");
-  command->add_option("--by", flags->by, "Column to tell errors apart by, repeatable (software)")
-      ->allow_extra_args(false);
+  repeated(*command->add_option(
+      "--by", flags->by, "Column to tell errors apart by; repeat the flag for more (software)"));
   command->add_option("--worst", flags->worst, "How many of the worst runs to list (10)");
-  command
-      ->add_option(
-          "--software", flags->software,
-          "Profile that stands before the shipped ones for the stacks it names, repeatable")
-      ->allow_extra_args(false);
+  repeated(*command->add_option("--software", flags->software,
+                                "Profile that stands before the shipped ones for the stacks it "
+                                "names; repeat the flag for more"));
   command->add_flag("--in-sample", flags->in_sample,
                     "Kernels and collectives: score fits that have seen every row");
   command->add_option("--page", flags->page,

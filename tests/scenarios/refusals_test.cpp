@@ -56,6 +56,16 @@ TEST_CASE("An unknown key is refused with the nearest that exists") {
             "software, tokens, published, notes, assumptions");
 }
 
+TEST_CASE("A change is one value of a flag that is repeated") {
+  CHECK(refused_line("simulate --model gpt2 --cluster dgx-h100 --set /plan/data=8 /plan/zero=1") ==
+        "--set: expected one POINTER=VALUE, found a second, '/plan/zero=1'; repeat the flag: --set "
+        "/plan/zero=1");
+  const Ran help = orrery("simulate --help");
+  CHECK(help.out.find("  --set POINTER=VALUE ") != std::string::npos);
+  CHECK(help.out.find("repeat the flag for more") != std::string::npos);
+  CHECK(help.out.find("...") == std::string::npos);
+}
+
 TEST_CASE("A quantity without its unit is refused") {
   CHECK(refused_line("simulate gpt3-175b-1024-a100 --set /cluster/fabric/bandwidth=800") ==
         "gpt3-175b-1024-a100:/cluster/fabric/bandwidth: expected a rate such as \"450 GB/s\", "

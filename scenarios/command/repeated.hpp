@@ -1,0 +1,15 @@
+#pragma once
+// A flag that is given once for each of its values: `--by gpu --by model`.
+
+#include <CLI/CLI.hpp>
+
+namespace orrery::scenarios {
+
+/// One value behind each flag. The help says so: CLI11 prints `...` for an option without bounds,
+/// which reads as if values could follow each other.
+inline CLI::Option& repeated(CLI::Option& option) {
+  constexpr int most = CLI::detail::expected_max_vector_size - 1;
+  return *option.take_all()->allow_extra_args(false)->expected(1, most);
+}
+
+}  // namespace orrery::scenarios
