@@ -121,9 +121,10 @@ models::Question Scenario::question() const {
 std::optional<Published> Scenario::published() const {
   const auto member = Node{json_, file_, ""}.find("published");
   if (!member) return std::nullopt;
-  member->only({"step_time", "source"});
+  member->only({"step_time", "model_rate", "source"});
   Published published;
   if (const auto step = member->find("step_time")) published.step = step->as<Time>();
+  if (const auto rate = member->find("model_rate")) published.model_rate = rate->as<FlopRate>();
   published.source = (*member)["source"].as<std::string>();
   return published;
 }

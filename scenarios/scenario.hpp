@@ -17,6 +17,7 @@ namespace orrery::scenarios {
 /// Published figures that a scenario is laid beside.
 struct Published {
   std::optional<Time> step;
+  std::optional<FlopRate> model_rate;  // model FLOPs per second and GPU, where no step is stated
   std::string source;
 };
 

@@ -82,6 +82,12 @@ std::string faint_lines(const ReportInputs& in, const std::string& words) {
   return text;
 }
 
+/// Model FLOPs per second and GPU.
+FlopRate model_rate_of(const ReportInputs& in) {
+  const auto gpus = static_cast<double>(in.question.plan.gpus());
+  return FlopRate{in.prediction.model_flops / seconds(in.prediction.step) / gpus};
+}
+
 std::string published_line(const ReportInputs& in) {
   const auto& published = in.options.published;
   if (!published) return {};
@@ -92,6 +98,10 @@ std::string published_line(const ReportInputs& in) {
     figure = step_part(*published->step, in.prediction.step);
     error =
         fmt::format("predicted {:+.1f} %", 100 * (ratio(in.prediction.step, *published->step) - 1));
+  } else if (published->model_rate) {
+    figure = format(*published->model_rate);
+    error = fmt::format("per GPU, predicted {:+.1f} %",
+                        100 * (model_rate_of(in).count() / published->model_rate->count() - 1));
   }
   text += line("Published", figure, error);
   return text + faint_lines(in, published->source);
@@ -171,7 +181,7 @@ std::string summary(const ReportInputs& in) {
   text += published_line(in);
   text += line("Throughput", grouped(p.tokens_per_second) + " tokens/s",
                fmt::format("{} tokens/s per GPU", grouped(p.tokens_per_second / gpus)));
-  text += line("Model FLOPs", fmt::format("{:.1f} TFLOP/s", p.model_flops / step / gpus / 1e12),
+  text += line("Model FLOPs", fmt::format("{:.1f} TFLOP/s", model_rate_of(in).count() / 1e12),
                fmt::format("per GPU, MFU {}, HFU {}", percent(p.mfu), percent(p.hfu)));
   text += memory_lines(in);
   const std::string rate =

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "models/model.hpp"
+#include "scenarios/result.hpp"
 #include "tests/scenarios/command.hpp"
 
 namespace orrery::scenarios {
@@ -66,6 +67,32 @@ TEST_CASE("Llama 3 405B has 126 layers on 16 stages with a slot each for embeddi
   CHECK(layers.front() == 1);
   CHECK(layers[1] == 2);
   CHECK(layers.back() == 1);
+}
+
+TEST_CASE("Every shipped scenario of a publication fits, and says the published figure") {
+  for (const std::string& name : scenario_names()) {
+    const Scenario scenario = Scenario::load(name);
+    if (!scenario.published()) continue;
+    INFO(name);
+    const models::Question question = scenario.question();
+    const models::Prediction prediction = models::predict(question);
+    CHECK_FALSE(prediction.out_of_memory);
+    ReportOptions options;
+    options.published = scenario.published();
+    const std::string text = report(question, prediction, options);
+    const std::size_t at = text.find("\n  Published ");
+    REQUIRE(at != std::string::npos);
+    CHECK(text.substr(at, text.find('\n', at + 1) - at).find("predicted ") != std::string::npos);
+  }
+}
+
+TEST_CASE("The scenario that the README begins with agrees with its publication") {
+  const Scenario scenario = Scenario::load("llama3-70b-64-h100");
+  const models::Prediction prediction = models::predict(scenario.question());
+  const Time published = scenario.published().value().step.value();
+  CHECK(ratio(prediction.step, published) == Approx(1).epsilon(0.03));
+  CHECK(prediction.uncertainty.p10 < published);
+  CHECK(published < prediction.uncertainty.p90);
 }
 
 TEST_CASE("Paths in a scenario begin at its folder, and those in a cluster's files at theirs") {
