@@ -49,4 +49,7 @@ struct OpenedLibrary {
   std::string absence;
 };
 
+/// What this orrery was built with, for the current GPU, whose `capability` 90 is 9.0.
+OpenedLibrary open_attention(int capability, SumOrder sums);
+
 }  // namespace orrery::executor::cuda

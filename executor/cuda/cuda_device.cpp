@@ -11,9 +11,6 @@
 #include "executor/cuda/versions.hpp"
 #include "executor/errors.hpp"
 #include "sim/errors.hpp"
-#ifdef ORRERY_CUDNN
-#include "executor/cuda/cudnn_attention.hpp"
-#endif
 
 namespace orrery::executor::cuda {
 
@@ -34,14 +31,6 @@ std::size_t size_of(Bytes size) {
 
 bool is_attention(OpKind kind) {
   return kind == OpKind::attention || kind == OpKind::attention_backward;
-}
-
-OpenedLibrary attention_library([[maybe_unused]] int capability, [[maybe_unused]] SumOrder sums) {
-#ifdef ORRERY_CUDNN
-  return open_cudnn({.capability = capability, .sums = sums});
-#else
-  return {nullptr, "this orrery was built without cuDNN"};
-#endif
 }
 
 }  // namespace
@@ -71,7 +60,7 @@ CudaDevice::CudaDevice(int ordinal, AttentionOptions attention) : ordinal_{ordin
   graphs_ = std::make_unique<CudaGraphs>(stream(Queue::compute));
   products_ = std::make_unique<Products>(workspace_);
   attentions_ = std::make_unique<Attentions>(
-      attention.wish, [&] { return attention_library(capability_, attention.sums); });
+      attention.wish, [&] { return open_attention(capability_, attention.sums); });
   forget_marks();
 }
 
