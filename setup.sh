@@ -14,7 +14,7 @@ export CC=${CC:-cc} CXX=${CXX:-c++}
 build_packages=(cmake ninja-build g++ ccache pkg-config libboost-dev nlohmann-json3-dev libcli11-dev
   libfmt-dev libsodium-dev libopenblas-dev libopenmpi-dev openmpi-bin)
 python_packages=(python3-venv python3-dev)
-test_packages=(catch2 iproute2 clang-14 libclang-rt-14-dev clang-format-14)
+test_packages=(catch2 iproute2 strace clang-14 libclang-rt-14-dev clang-format-14)
 
 # Installs the missing ones among the packages named, or says exactly which are missing.
 need() {

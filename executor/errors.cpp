@@ -6,12 +6,18 @@ std::string_view meaning(Exit code) {
   switch (code) {
     case Exit::done:
       return "done";
+    case Exit::wrong_input:
+      return "the input is wrong";
+    case Exit::our_fault:
+      return "our fault";
     case Exit::invalid_program:
       return "the program cannot be executed here";
     case Exit::peer_failed:
       return "a peer failed: start again from the checkpoint";
     case Exit::local_failure:
       return "this machine failed: leave it out";
+    case Exit::output_failed:
+      return "an output cannot be written";
     case Exit::requeue:
       return "asked to make room: queue again";
     case Exit::deadline:

@@ -1,9 +1,12 @@
 #pragma once
 // Why a run ended before its last step, and the exit code that tells a launcher what to do.
 //
+//   2   the input is wrong
+//   3   our fault
 //   70  the Program cannot be executed (an operation that the device lacks)
 //   71  a peer failed or vanished: start again from the checkpoint
 //   72  this machine failed (memory, disk, a device): leave it out
+//   74  an output cannot be written
 //   75  asked to make room: queue again
 //   124 the deadline has passed
 //   130 Ctrl-C
@@ -17,9 +20,12 @@ namespace orrery::executor {
 
 enum class Exit : int {
   done = 0,
+  wrong_input = 2,
+  our_fault = 3,
   invalid_program = 70,
   peer_failed = 71,
   local_failure = 72,
+  output_failed = 74,
   requeue = 75,
   deadline = 124,
   interrupted = 130,

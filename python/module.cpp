@@ -7,7 +7,6 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <chrono>
 #include <exception>
 #include <optional>
 #include <string>
@@ -38,7 +37,6 @@ struct Answer {
   models::Prediction prediction;
   std::optional<Published> published;
   std::optional<double> tokens;
-  double load_seconds = 0;
 };
 
 Scenario load(const std::optional<std::string>& path_or_name,
@@ -76,18 +74,14 @@ double checked_headroom(double share) {
 
 /// headroom: share of a GPU's memory to leave free; nothing: the measured error
 Answer predict(const Scenario& scenario, std::optional<double> headroom) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point begin = Clock::now();
   models::Question question = scenario.question();
   if (headroom) question.headroom = checked_headroom(*headroom);
-  const double load = std::chrono::duration<double>(Clock::now() - begin).count();
   models::Prediction prediction = models::predict(question);
-  return {std::move(question), std::move(prediction), scenario.published(), scenario.tokens(),
-          load};
+  return {std::move(question), std::move(prediction), scenario.published(), scenario.tokens()};
 }
 
 std::string answer_json(const Answer& answer) {
-  return to_json(answer.question, answer.prediction, answer.load_seconds).dump();
+  return to_json(answer.question, answer.prediction).dump();
 }
 
 std::string answer_report(const Answer& answer, bool explain, int width) {
@@ -114,13 +108,16 @@ Names catalogue(const std::string& kind) {
   throw ContractError{"catalogue: a kind that orrery.catalogue does not name"};
 }
 
-/// InputError becomes orrery.InputError, a ValueError; ContractError is a RuntimeError already.
+/// InputError becomes orrery.InputError, a ValueError; OutputError is an OSError; ContractError is
+/// a RuntimeError already.
 void translate(std::exception_ptr thrown) {
   try {
     if (thrown) std::rethrow_exception(thrown);
   } catch (const InputError& error) {
     const py::object type = py::module_::import("orrery.errors").attr("InputError");
     PyErr_SetObject(type.ptr(), py::str(error.what()).ptr());
+  } catch (const OutputError& error) {
+    PyErr_SetString(PyExc_OSError, error.what());
   }
 }
 

@@ -47,8 +47,14 @@ Json waterfall_json(const std::vector<models::WaterfallPart>& parts) {
 
 }  // namespace
 
-Json to_json(const models::Question& question, const models::Prediction& prediction,
-             double load_seconds) {
+Json wall_time_json(const models::Prediction& prediction, double load_seconds) {
+  return {{"load", load_seconds},
+          {"lower", prediction.lower_seconds},
+          {"check", nullptr},  // no prediction checks its Program
+          {"simulate", prediction.simulate_seconds}};
+}
+
+Json to_json(const models::Question& question, const models::Prediction& prediction) {
   const double step = seconds(prediction.step);
   const auto gpus = static_cast<double>(question.plan.gpus());
   const models::StageMemory& fullest = prediction.memory.at(prediction.fullest);
@@ -84,9 +90,6 @@ Json to_json(const models::Question& question, const models::Prediction& predict
   const bool sharded = models::shards_gradients(question.plan);
   json["sharded_error"] = sharded ? sharded_json(question.software) : Json(nullptr);
   json["assumptions"] = prediction.assumptions;
-  json["wall_time_s"] = {{"load", load_seconds},
-                         {"lower", prediction.lower_seconds},
-                         {"simulate", prediction.simulate_seconds}};
   json["ranks"] = prediction.ranks;
   json["ranks_simulated"] = prediction.ranks_simulated;
   return json;

@@ -10,9 +10,11 @@
 namespace orrery::scenarios {
 
 /// Every member that `simulate --json` promises; what is missing is null. The same bytes on every
-/// run but for `wall_time_s`.
-Json to_json(const models::Question& question, const models::Prediction& prediction,
-             double load_seconds);
+/// run.
+Json to_json(const models::Question& question, const models::Prediction& prediction);
+
+/// What `--timing` adds: how long the answer took, as `wall_time_s`.
+Json wall_time_json(const models::Prediction& prediction, double load_seconds);
 
 /// The report: a table, the waterfall from ideal to predicted, memory by stage, days and dollars
 /// for `tokens`, the published figure beside the predicted one, assumptions.
@@ -36,7 +38,7 @@ std::string report(const models::Question& question, const models::Prediction& p
 enum class TraceDetail : std::uint8_t { instructions, operations };
 Trace trace_of(const models::Prediction& prediction, TraceDetail detail);
 
-/// Errors  a file that cannot be written: InputError
+/// Errors  OutputError
 void write_trace(const Trace& trace, const std::string& path);
 
 }  // namespace orrery::scenarios

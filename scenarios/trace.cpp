@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
-#include <fstream>
 #include <map>
 
 #include "models/evaluation/replay.hpp"
 #include "models/lowering/lower.hpp"
 #include "scenarios/result.hpp"
+#include "sim/output/durable_file.hpp"
 #include "sim/trace/chrome.hpp"
 
 namespace orrery::scenarios {
@@ -201,10 +201,9 @@ Trace trace_of(const models::Prediction& prediction, TraceDetail detail) {
 }
 
 void write_trace(const Trace& trace, const std::string& path) {
-  std::ofstream file{path, std::ios::binary};
-  if (file) write_chrome(trace, file);
-  file.flush();
-  if (!file) throw InputError{path, "cannot be written"};
+  DurableFile file{path};
+  write_chrome(trace, [&](std::string_view piece) { file.write(piece); });
+  file.commit();
 }
 
 }  // namespace orrery::scenarios

@@ -1,19 +1,63 @@
 #pragma once
-// The two ways to fail by exception. A plan that does not fit is neither: it is an answer.
+// The ways to fail by exception. A plan that does not fit is none of them: it is an answer.
 
+#include <cstddef>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <system_error>
 
 namespace orrery {
+
+/// A line of ours: words as long as this are the user's data, of which the beginning says enough.
+inline std::string with_short_words(const std::string& line) {
+  constexpr std::size_t longest = 200;
+  std::string kept;
+  std::size_t length = 0;  // of the word so far
+  for (const char letter : line) {
+    length = letter == ' ' ? 0 : length + 1;
+    const bool inside_character = (static_cast<unsigned char>(letter) & 0xC0U) == 0x80;
+    if (length == longest + 1 && inside_character) --length;  // all of a UTF-8 character stays
+    if (length <= longest) kept += letter;
+    if (length == longest + 1) kept += "...";
+  }
+  return kept;
+}
 
 /// The user's mistake. `what()` is one line: place, what was expected, what was found.
 class InputError : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit InputError(const std::string& line) : std::runtime_error{with_short_words(line)} {}
 
-  /// `place` is `file:/json/pointer`, `file:line` or the name of a flag.
+  /// `place` is `file:/json/pointer`, `file:line 3` or the name of a flag.
   InputError(const std::string& place, const std::string& problem)
-      : std::runtime_error(place + ": " + problem) {}
+      : std::runtime_error{with_short_words(place) + ": " + with_short_words(problem)},
+        place_{with_short_words(place).size()} {}
+
+  /// The line's place; empty where it names none. The rest is the problem.
+  std::string_view place() const { return std::string_view{what()}.substr(0, place_); }
+  std::string_view problem() const {
+    return std::string_view{what()}.substr(place_ > 0 ? place_ + 2 : 0);
+  }
+
+ private:
+  std::size_t place_ = 0;  // its length
+};
+
+/// An output of ours that cannot be written: `PATH: cannot be written: No space left on device`.
+class OutputError : public std::runtime_error {
+ public:
+  OutputError(const std::string& path, std::error_code reason)
+      : std::runtime_error(path + ": cannot be written: " + reason.message()), path_{path.size()} {}
+  /// reason  as in errno
+  OutputError(const std::string& path, int reason)
+      : OutputError{path, std::error_code{reason, std::generic_category()}} {}
+
+  std::string_view path() const { return std::string_view{what()}.substr(0, path_); }
+  std::string_view problem() const { return std::string_view{what()}.substr(path_ + 2); }
+
+ private:
+  std::size_t path_;  // its length
 };
 
 /// Our mistake, checked in release builds too.

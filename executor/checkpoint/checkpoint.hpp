@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
-#include "executor/checkpoint/durable_file.hpp"
 #include "executor/runner.hpp"
+#include "sim/output/durable_file.hpp"
 
 namespace orrery::executor {
 
@@ -65,7 +65,7 @@ class Checkpoints {
       : settings_{std::move(settings)}, run_{std::move(run)} {}
 
   /// All ranks together, between two steps.
-  /// Errors  RunFailure{local_failure}: the disk; whatever `barrier` throws
+  /// Errors  OutputError: the disk; whatever `barrier` throws
   void save(const CheckpointState& state, std::int64_t steps) const;
 
   /// The newest one with a manifest; nothing in an empty or absent folder.

@@ -63,12 +63,8 @@ void Checkpoints::save(const CheckpointState& state, std::int64_t steps) const {
   const std::string folder = folder_of(steps);
   const bool first = settings_.rank == 0;
   if (first) {
+    make_folder(folder);
     std::error_code error;
-    std::filesystem::create_directories(folder, error);
-    if (error) {
-      throw RunFailure{Exit::local_failure,
-                       fmt::format("{}: cannot be made: {}", folder, error.message())};
-    }
     // Left by a run that is being repeated: no manifest may speak of parts that change.
     std::filesystem::remove(folder + "/manifest.json", error);
     flush_folder(folder);

@@ -19,9 +19,8 @@ std::chrono::milliseconds span_from(FrameReader& reader) {
   return std::chrono::milliseconds{std::min(reader.number(8), most_milliseconds)};
 }
 
-/// Does a run end with it? The command's own codes for wrong input and our fault are 2 and 3.
+/// Does a run end with it?
 bool ends_runs(std::uint64_t code) {
-  if (code == 2 || code == 3) return true;
   const Exit known = static_cast<Exit>(static_cast<int>(code));
   return code < 256 && known != Exit::done && meaning(known) != "unknown";
 }

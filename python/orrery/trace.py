@@ -44,7 +44,7 @@ class Trace:
         """Writes a Chrome trace, which ui.perfetto.dev opens.
 
         detail  "instructions" of the schedule, or all "operations"
-        Errors  InputError where the file cannot be written
+        Errors  OSError where the file cannot be written
         """
         self._prediction.save_trace(os.fspath(path), operations=_operations(detail))
 

@@ -117,8 +117,7 @@ PurchaseQuery query_of(const BuyFlags& flags, std::string& defaults) {
 }
 
 int buy(const BuyFlags& flags) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point begin = Clock::now();
+  const auto begin = std::chrono::steady_clock::now();
   std::vector<std::string> assumptions = purchase_assumptions();
   std::string defaults;
   const PurchaseQuery query = query_of(flags, defaults);
@@ -126,16 +125,14 @@ int buy(const BuyFlags& flags) {
   const Watch watch;
   const PurchaseAnswer answer =
       search_purchases(query, {flags.threads, watched_progress("clusters")});
-  const PurchaseReport report{
-      .query = query,
-      .answer = answer,
-      .assumptions = std::move(assumptions),
-      .model = flags.model,
-      .software = flags.software.value_or(""),
-      .top = flags.top,
-      .wall_seconds = std::chrono::duration<double>(Clock::now() - begin).count(),
-      .defaults = std::move(defaults)};
-  flags.print(report);
+  const PurchaseReport report{.query = query,
+                              .answer = answer,
+                              .assumptions = std::move(assumptions),
+                              .model = flags.model,
+                              .software = flags.software.value_or(""),
+                              .top = flags.top,
+                              .defaults = std::move(defaults)};
+  flags.print(report, begin);
   if (answer.stopped) return exit_interrupted;
   return answer.meeting() > 0 ? exit_done : exit_answer_is_no;
 }

@@ -21,6 +21,7 @@
 #include "scenarios/command/calibrate_output.hpp"
 #include "scenarios/command/calibrate_world.hpp"
 #include "scenarios/command/commands.hpp"
+#include "scenarios/command/ending.hpp"
 #include "scenarios/command/execute_backend.hpp"
 #include "scenarios/command/progress.hpp"
 #include "scenarios/sections.hpp"
@@ -268,8 +269,7 @@ void add_calibrate(CLI::App& application, int& exit_code) {
       try {
         exit_code = measure(*flags);
       } catch (const executor::RunFailure& failure) {
-        fmt::print(stderr, "{}\n", printable(failure.what()));
-        exit_code = static_cast<int>(failure.code());
+        exit_code = tell(failure_of(static_cast<int>(failure.code()), failure.what()), flags->json);
       }
     } else {
       import_logs(*flags);

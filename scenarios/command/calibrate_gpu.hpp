@@ -17,7 +17,7 @@ struct GpuCalibration {
   bool json = false;
 };
 
-/// Returns the exit code. Errors  no GPU: as cuda_module; --out: InputError
+/// Returns the exit code. Errors  no GPU: as cuda_module; --out: OutputError
 int calibrate_gpus(const GpuCalibration& wishes);
 
 }  // namespace orrery::scenarios

@@ -4,22 +4,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 
 #include "sim/errors.hpp"
 
 namespace orrery::scenarios {
 
 void write_json(const std::string& path, const Json& json) {
-  std::ofstream file{path};
-  file << json.dump(1) << "\n";
-  if (!file.flush()) throw InputError{"--out", path + " cannot be written"};
-}
-
-void require_writable(const std::string& path) {
-  const bool was_there = std::filesystem::exists(path);
-  if (!std::ofstream{path, std::ios::app}) throw InputError{"--out", path + " cannot be written"};
-  if (!was_there) std::filesystem::remove(path);
+  write_durably(path, json.dump(1) + "\n");
 }
 
 std::string samples_path(const std::string& profile) {
@@ -30,20 +21,24 @@ std::string samples_path(const std::string& profile) {
 SampleLines::SampleLines(const std::optional<std::string>& profile) {
   if (!profile) return;
   path_ = samples_path(*profile) + "l";
-  file_.open(path_, std::ios::trunc);
-  if (!file_) throw InputError{"--out", path_ + " cannot be written"};
+  std::error_code none;
+  std::filesystem::remove(path_, none);
+  lines_.emplace(path_);
 }
 
 void SampleLines::add(const Json& sample) {
-  if (path_.empty()) return;
-  if (!file_) return;
-  if (file_ << sample.dump() << "\n" << std::flush) return;
-  fmt::print(stderr, "{}: no more samples can be written here; they stay in memory\n", path_);
+  if (!lines_) return;
+  try {
+    lines_->add(sample.dump());
+  } catch (const OutputError& error) {
+    fmt::print(stderr, "{}; samples stay in memory from here on\n", error.what());
+    lines_.reset();
+  }
 }
 
 void SampleLines::remove() {
   if (path_.empty()) return;
-  file_.close();
+  lines_.reset();
   std::filesystem::remove(path_);
 }
 

@@ -1,18 +1,17 @@
 #pragma once
 // What `orrery calibrate` writes and prints, of a processor and of GPUs.
 
-#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "calibrate/findings.hpp"
+#include "sim/output/durable_file.hpp"  // require_writable
+#include "sim/output/line_log.hpp"
 
 namespace orrery::scenarios {
 
 void write_json(const std::string& path, const Json& json);
-/// Told before anything is measured; a profile that is there stays as it is.
-void require_writable(const std::string& path);
 /// "profile.samples.json" next to "profile.json".
 std::string samples_path(const std::string& profile);
 
@@ -21,7 +20,7 @@ std::string samples_path(const std::string& profile);
 /// then is reported, not an error: the profile's own samples come at the end.
 class SampleLines {
  public:
-  /// Errors  the file cannot be written: InputError
+  /// Errors: OutputError
   explicit SampleLines(const std::optional<std::string>& profile);
   void add(const Json& sample);
   /// All of them are in the profile's samples by now.
@@ -29,7 +28,7 @@ class SampleLines {
 
  private:
   std::string path_;
-  std::ofstream file_;
+  std::optional<LineLog> lines_;
 };
 
 Json curves_json(const std::vector<calibrate::CurveCard>& curves);

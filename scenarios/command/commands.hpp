@@ -1,7 +1,8 @@
 #pragma once
 // The subcommands of `orrery`. Each adds its own flags to the application and, when it is the one
 // that was asked for, runs in its callback: results on stdout, exit code where it is told. A
-// callback lets errors through: main turns InputError into 2 and everything else into 3.
+// callback lets errors through: main turns InputError into 2, OutputError (stdout's too) into 74
+// and everything else into 3.
 
 #include <CLI/CLI.hpp>
 
@@ -12,6 +13,7 @@ inline constexpr int exit_done = 0;
 inline constexpr int exit_answer_is_no = 1;
 inline constexpr int exit_wrong_input = 2;
 inline constexpr int exit_our_fault = 3;
+inline constexpr int exit_output_failed = 74;
 inline constexpr int exit_interrupted = 130;  // Ctrl-C: what was there by then is printed
 
 /// The most worker threads that a search takes.

@@ -7,6 +7,7 @@
 
 #include "executor/launch/spawn.hpp"
 #include "scenarios/command/commands.hpp"
+#include "scenarios/command/ending.hpp"
 #include "scenarios/command/execute_backend.hpp"
 #include "scenarios/command/execute_run.hpp"
 #include "scenarios/command/question_flags.hpp"
@@ -34,6 +35,14 @@ FabricKind fabric_of(const std::string& text) {
   throw InputError{"--fabric", fmt::format("expected tcp, mpi, threads or nccl, found '{}'", text)};
 }
 
+/// Times of a run, as flags say them: up to a year.
+void check_seconds(const char* flag, double value) {
+  constexpr double most = 365 * 86400;
+  if (value > 0 && value <= most) return;
+  throw InputError{flag,
+                   fmt::format("expected seconds above 0, at most {}, found {}", most, value)};
+}
+
 void check_options(ExecuteFlags& flags) {
   ExecuteOptions& options = flags.options;
   if (flags.fabric) options.fabric = fabric_of(*flags.fabric);
@@ -51,6 +60,8 @@ void check_options(ExecuteFlags& flags) {
                          ? executor::TraceDetail::operations
                          : executor::TraceDetail::instructions;
   }
+  if (options.deadline) check_seconds("--deadline", *options.deadline);
+  check_seconds("--stall", options.stall);
   if (options.steps < 1) {
     throw InputError{"--steps", fmt::format("expected 1 or more, found {}", options.steps)};
   }
@@ -155,8 +166,10 @@ int execute(ExecuteFlags& flags) {
     }
     return run_rank(question, flags.options, placed);
   } catch (const executor::RunFailure& failure) {
+    const int code = static_cast<int>(failure.code());
     fmt::print(stderr, "{} ({})\n", failure.what(), executor::meaning(failure.code()));
-    return static_cast<int>(failure.code());
+    if (flags.options.json && placed.rank == 0) print_error(failure_of(code, failure.what()));
+    return code;
   }
 }
 

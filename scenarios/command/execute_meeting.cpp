@@ -16,6 +16,7 @@
 #include "executor/launch/spawn.hpp"
 #include "executor/staged_fabric.hpp"
 #include "executor/tcp/tcp_fabric.hpp"
+#include "scenarios/command/ending.hpp"
 #include "sim/input/text.hpp"
 
 namespace orrery::scenarios {
@@ -39,8 +40,13 @@ FabricKind kind_of(const ExecuteOptions& options, const executor::Placement& pla
   return placed.mpi && executor::mpi_module_loads() ? FabricKind::mpi : FabricKind::tcp;
 }
 
-void tell(const Verdict& verdict) {
-  fmt::print(stderr, "{} ({})\n", printable(verdict.why), executor::meaning(verdict.code));
+/// What a rank says of the end: the line where it is its own to say, the document where a program
+/// reads it.
+void tell(const Verdict& verdict, int rank, bool json) {
+  if (verdict.teller == rank) {
+    fmt::print(stderr, "{} ({})\n", printable(verdict.why), executor::meaning(verdict.code));
+  }
+  if (json) print_error(failure_of(static_cast<int>(exit_of(verdict, rank)), verdict.why));
 }
 
 std::chrono::milliseconds in_milliseconds(double seconds) {
@@ -73,6 +79,7 @@ Meeting::Meeting(const ExecuteOptions& options, const executor::Placement& place
     : placed_{placed},
       kind_{kind_of(options, placed)},
       asked_{options.fabric},
+      answers_json_{options.json && placed.rank == 0},
       identity_{.job = placed.job, .ranks = placed.ranks} {
   does("its start", to_start);
   placed_.mpi = kind_ == FabricKind::mpi;
@@ -200,8 +207,8 @@ void Meeting::start_watchdog(const ExecuteOptions& options) {
     const std::lock_guard guard{living_lock_};
     for (executor::Fabric* each : living_fabrics_) each->abort(why);
   };
-  settings.last_resort = [rank = placed_.rank](const Verdict& verdict) {
-    if (verdict.teller == rank) tell(verdict);
+  settings.last_resort = [rank = placed_.rank, json = answers_json_](const Verdict& verdict) {
+    tell(verdict, rank, json);
     std::_Exit(static_cast<int>(exit_of(verdict, rank)));
   };
   watchdog_ = std::make_unique<executor::Watchdog>(store_->server(), identity_, placed_.rank,
@@ -255,7 +262,7 @@ void Meeting::barrier(const std::string& name) {
 
 int Meeting::fail(Exit code, const std::string& why) {
   const Verdict verdict = watchdog_->fail(code, why);
-  if (verdict.teller == placed_.rank) tell(verdict);
+  tell(verdict, placed_.rank, answers_json_);
   // The store is rank 0's: its own two connections stay, the others go when they have read it.
   if (server_) server_->linger(2, to_hear);
   return static_cast<int>(exit_of(verdict, placed_.rank));

@@ -71,6 +71,7 @@ class Meeting {
   executor::Placement placed_;
   FabricKind kind_;                  // of the host's fabric
   std::optional<FabricKind> asked_;  // by --fabric
+  bool answers_json_;                // is a program reading what this rank prints?
   executor::StoreIdentity identity_;
   std::mutex living_lock_;  // of what is below, which the watchdog's thread uses
   std::vector<executor::Fabric*> living_fabrics_;

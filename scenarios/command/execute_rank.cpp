@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <thread>
 
 #include "executor/checkpoint/checkpoint.hpp"
@@ -12,11 +11,13 @@
 #include "executor/launch/process_name.hpp"
 #include "executor/launch/spawn.hpp"
 #include "scenarios/command/commands.hpp"
+#include "scenarios/command/ending.hpp"
 #include "scenarios/command/execute_meeting.hpp"
 #include "scenarios/command/execute_result.hpp"
 #include "scenarios/command/execute_trace.hpp"
 #include "scenarios/command/metrics.hpp"
 #include "scenarios/result.hpp"
+#include "sim/output/line_log.hpp"
 
 namespace orrery::scenarios {
 
@@ -39,10 +40,7 @@ class Voice {
                 static_cast<double>(question.plan.seq_len)},
         speaks_{rank == 0} {
     if (!speaks_) return;
-    if (options.log) {
-      log_.open(*options.log, std::ios::app);
-      if (!log_) throw InputError{*options.log, "cannot be written"};
-    }
+    if (options.log) log_.emplace(*options.log);
     if (options.metrics_port) {
       metrics_.emplace(executor::Address{.host = options.metrics_address.value_or("127.0.0.1"),
                                          .port = *options.metrics_port});
@@ -55,17 +53,16 @@ class Voice {
     if (!speaks_) return;
     const double rate = tokens_ / step.seconds;
     trained_ += tokens_;
-    if (log_.is_open()) {
-      log_ << Json{{"step", step.index},
-                   {"loss", step.loss},
-                   {"gradient_norm", step.gradient_norm},
-                   {"loss_scale", step.loss_scale},
-                   {"skipped_updates", step.skipped},
-                   {"step_time_s", step.seconds},
-                   {"tokens_per_s", rate}}
-                  .dump()
-           << '\n'
-           << std::flush;
+    if (log_) {
+      log_->add(Json{
+          {"step", step.index},
+          {"loss", step.loss},
+          {"gradient_norm", step.gradient_norm},
+          {"loss_scale", step.loss_scale},
+          {"skipped_updates", step.skipped},
+          {"step_time_s", step.seconds},
+          {"tokens_per_s",
+           rate}}.dump());
     }
     if (step.skipped > 0 && !std::isfinite(step.gradient_norm)) {
       fmt::print(stderr, "step {} of {}  gradients are not finite: no update{}\n", step.index + 1,
@@ -93,7 +90,7 @@ class Voice {
   std::int64_t steps_;
   double tokens_, trained_ = 0;
   bool speaks_;
-  std::ofstream log_;
+  std::optional<LineLog> log_;
   std::optional<Metrics> metrics_;
   executor::Deadline next_line_{};
 };
@@ -248,7 +245,7 @@ class RankRun {
     }
     if (options_.trace) write_trace(*all.trace, *options_.trace);
     print_execution(question_, prediction_, all, options_);
-    std::fflush(stdout);
+    flush_output();
   }
 
   const models::Question& question_;
@@ -280,10 +277,9 @@ int run_one(const models::Question& asked, const ExecuteOptions& options,
     return exit_done;
   } catch (const RunFailure& failure) {
     return meeting.fail(failure.code(), failure.what());
-  } catch (const InputError& error) {
-    return meeting.fail(static_cast<Exit>(exit_wrong_input), error.what());
   } catch (const std::exception& error) {
-    return meeting.fail(static_cast<Exit>(exit_our_fault), error.what());
+    const Failure failure = failure_of(error);
+    return meeting.fail(static_cast<Exit>(failure.code), failure.line);
   }
 }
 

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/curves.hpp"
 #include "sim/errors.hpp"
+#include "sim/output/durable_file.hpp"
 
 namespace orrery::scenarios {
 
@@ -40,14 +40,10 @@ std::string file_name(std::string name) {
 }
 
 void write_curves(const std::string& folder, const std::vector<CurveCard>& cards) {
-  std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  if (failed) throw InputError{"--out", folder + " cannot be made: " + failed.message()};
+  make_folder(folder);
   for (const CurveCard& card : cards) {
     const std::filesystem::path path = std::filesystem::path{folder} / file_name(card.name);
-    std::ofstream file{path};
-    file << curve_file(card).dump(1) << "\n";
-    if (!file.flush()) throw InputError{"--out", path.string() + " cannot be written"};
+    write_durably(path.string(), curve_file(card).dump(1) + "\n");
   }
 }
 

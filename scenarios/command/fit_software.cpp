@@ -5,7 +5,6 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <sstream>
 
@@ -14,6 +13,7 @@
 #include "scenarios/command/repeated.hpp"
 #include "scenarios/fitting/software_fit.hpp"
 #include "sim/errors.hpp"
+#include "sim/output/durable_file.hpp"
 
 namespace orrery::scenarios {
 
@@ -35,9 +35,7 @@ std::vector<std::string> words_of(const std::string& list) {
 }
 
 void write(const std::filesystem::path& path, const Json& profile) {
-  std::ofstream file{path};
-  file << profile.dump(2) << "\n";
-  if (!file.flush()) throw InputError{"--out", path.string() + " cannot be written"};
+  write_durably(path.string(), profile.dump(2) + "\n");
 }
 
 /// One profile goes to a file that is named so, several into a folder.
@@ -49,9 +47,7 @@ void write_profiles(const std::string& out, const SoftwareFits& fits) {
                                           fits.fits.size())};
   }
   if (one) return write(out, fits.fits.front().profile);
-  std::error_code failed;
-  std::filesystem::create_directories(out, failed);
-  if (failed) throw InputError{"--out", out + " cannot be made: " + failed.message()};
+  make_folder(out);
   for (const SoftwareFit& fit : fits.fits) {
     write(std::filesystem::path{out} / (fit.name + ".json"), fit.profile);
   }

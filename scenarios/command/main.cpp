@@ -2,14 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <algorithm>
 #include <exception>
+#include <sstream>
 #include <string>
+#include <string_view>
 
 #include "scenarios/command/commands.hpp"
+#include "scenarios/command/ending.hpp"
 #include "scenarios/command/heap.hpp"
-#include "sim/errors.hpp"
-#include "sim/input/text.hpp"
 
 namespace orrery::scenarios {
 
@@ -17,18 +18,25 @@ namespace {
 
 constexpr const char* version = "orrery 0.1.0";
 
-/// One line on stderr, whatever is in the message.
-void complain(const std::string& message) {
-  fmt::print(stderr, "{}\n", printable(message));
-}
-
 /// CLI11 answers --help and --version through its errors too.
 int usage(const CLI::App& application, const CLI::ParseError& error) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
-    return application.exit(error);
+    std::ostringstream text;
+    const int exit_code = application.exit(error, text, text);
+    fmt::print("{}", text.str());
+    return exit_code;
   }
-  complain(fmt::format("{} (orrery --help lists what there is)", error.what()));
-  return exit_wrong_input;
+  const std::string line = error.what(), hint = " (orrery --help lists what there is)";
+  const std::size_t colon = line.find(": ");
+  if (line.rfind("--", 0) != 0 || colon == std::string::npos) throw InputError{line + hint};
+  throw InputError{line.substr(0, colon), line.substr(colon + 2) + hint};
+}
+
+/// Whether an answer is read by a program; looked for here because reading the flags may be what
+/// fails.
+bool wants_json(int argc, char** argv) {
+  return std::any_of(argv + 1, argv + argc,
+                     [](const char* word) { return std::string_view{word} == "--json"; });
 }
 
 int run(int argc, char** argv) {
@@ -63,13 +71,12 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace orrery;
   scenarios::prepare_heap();
+  scenarios::hold_standard_streams();
   try {
-    return scenarios::run(argc, argv);
-  } catch (const InputError& error) {
-    scenarios::complain(error.what());
-    return scenarios::exit_wrong_input;
+    const int exit_code = scenarios::run(argc, argv);
+    if (exit_code != scenarios::exit_output_failed) scenarios::flush_output();
+    return exit_code;
   } catch (const std::exception& error) {
-    scenarios::complain(fmt::format("our fault: {}", error.what()));
-    return scenarios::exit_our_fault;
+    return scenarios::tell(scenarios::failure_of(error), scenarios::wants_json(argc, argv));
   }
 }

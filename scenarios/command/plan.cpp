@@ -55,8 +55,7 @@ std::string simulate_line(const PlanFlags& flags, const PlanQuery& query,
 }
 
 int plan(const PlanFlags& flags) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point begin = Clock::now();
+  const auto begin = std::chrono::steady_clock::now();
   PlanQuery query;
   query.model = read_model_flag(flags.model);
   query.cluster = read_cluster_flag(flags.cluster);
@@ -77,7 +76,6 @@ int plan(const PlanFlags& flags) {
   if (!flags.software) {
     assumptions.push_back(fmt::format("/software: {} taken as default", usual_software));
   }
-  const double wall = std::chrono::duration<double>(Clock::now() - begin).count();
   const PlanReport report{.query = query,
                           .objective = objective,
                           .answer = answer,
@@ -85,9 +83,8 @@ int plan(const PlanFlags& flags) {
                           .cluster = flags.cluster,
                           .assumptions = assumptions,
                           .simulate = simulate_line(flags, query, best),
-                          .wall_seconds = wall,
                           .tight_ahead = tight_ahead(query, answer, objective, most_tight)};
-  flags.print(report);
+  flags.print(report, begin);
   if (answer.stopped) return exit_interrupted;
   return best.empty() ? exit_answer_is_no : exit_done;
 }

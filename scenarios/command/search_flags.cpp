@@ -14,6 +14,7 @@ void SearchFlags::add_to(CLI::App& command, const std::string& shown) {
   command.add_option("--threads", threads, "Threads (all of the machine)")
       ->check(CLI::Range(1U, most_threads));
   command.add_flag("--json", json, "One JSON document instead of the tables");
+  command.add_flag("--timing", timing, "In the JSON, how long the answer took");
 }
 
 }  // namespace orrery::scenarios

@@ -21,7 +21,7 @@ constexpr std::int64_t usual_seq_len = 2048;  // of a model that states no longe
 models::Model model_of(const std::string& name) {
   const Document flag = Document::from(name, "show models");
   const Expansion found = expanded(Section::model, flag.root(), "");
-  return models::read_model(Node{found.json, found.origin.empty() ? name : found.origin, ""});
+  return models::read_model(Node{found.json, found.origin ? found.origin->file : name, ""});
 }
 
 /// Its longest sequence, unless another is asked for.
@@ -118,7 +118,7 @@ Shown show_software(const std::optional<std::string>& name) {
   if (name) {
     const Document flag = Document::from(*name, "show software");
     const Expansion found = expanded(Section::software, flag.root(), "");
-    models::read_software(Node{found.json, found.origin.empty() ? *name : found.origin, ""});
+    models::read_software(Node{found.json, found.origin ? found.origin->file : *name, ""});
     return {found.json.dump(2) + "\n", found.json};
   }
   TextTable table{{{"software", Align::left}, {"year"}, {"source", Align::left}}};

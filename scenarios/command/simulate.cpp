@@ -21,6 +21,7 @@ struct SimulateFlags {
   QuestionFlags question;
   bool json = false;
   bool explain = false;
+  bool timing = false;
   std::optional<std::string> trace, trace_detail, tokens, headroom;
 };
 
@@ -55,7 +56,9 @@ int simulate(const SimulateFlags& flags) {
   const models::Prediction prediction = models::predict(question);
   if (flags.trace) write_trace(trace_of(prediction, detail), *flags.trace);
   if (flags.json) {
-    fmt::print("{}\n", to_json(question, prediction, load).dump(2));
+    Json json = to_json(question, prediction);
+    if (flags.timing) json["wall_time_s"] = wall_time_json(prediction, load);
+    fmt::print("{}\n", json.dump(2));
   } else {
     const Terminal shown = terminal();
     fmt::print("{}", report(question, prediction,
@@ -75,6 +78,7 @@ void add_simulate(CLI::App& application, int& exit_code) {
   const auto flags = std::make_shared<SimulateFlags>();
   flags->question.add_to(command);
   command.add_flag("--json", flags->json, "One JSON document instead of the report");
+  command.add_flag("--timing", flags->timing, "In the JSON, how long the answer took");
   command.add_option("--trace", flags->trace, "Write the step as a Chrome trace (Perfetto)");
   command.add_option("--trace-detail", flags->trace_detail, "instructions (default) or operations");
   command.add_flag("--explain", flags->explain,

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "scenarios/command/repeated.hpp"
 #include "scenarios/validation/page.hpp"
 #include "scenarios/validation/validation.hpp"
+#include "sim/output/durable_file.hpp"
 
 namespace orrery::scenarios {
 
@@ -52,21 +52,13 @@ void show_progress(std::size_t done, std::size_t of) {
   if (done == of) fmt::print(stderr, "\r{:40}\r", "");
 }
 
-void write_file(const char* flag, const std::filesystem::path& path, const std::string& text) {
-  std::ofstream file{path};
-  file << text;
-  if (!file.flush()) throw InputError{flag, path.string() + " cannot be written"};
-}
-
 void write_page(const ValidateFlags& flags, const std::vector<MeasuredRun>& runs,
                 const std::vector<RunResult>& results, const Scores& scores) {
-  std::error_code failed;
-  std::filesystem::create_directories(flags.page, failed);
-  if (failed) throw InputError{"--page", flags.page + " cannot be made: " + failed.message()};
+  make_folder(flags.page);
   const std::filesystem::path folder{flags.page};
-  write_file("--page", folder / "accuracy.md",
-             page_of(runs, results, scores, flags.file, "accuracy.svg"));
-  write_file("--page", folder / "accuracy.svg", picture_of(runs, results));
+  write_durably((folder / "accuracy.md").string(),
+                page_of(runs, results, scores, flags.file, "accuracy.svg"));
+  write_durably((folder / "accuracy.svg").string(), picture_of(runs, results));
 }
 
 /// How far off these predictions were, for later ones to say.
@@ -78,7 +70,7 @@ void write_record(const ValidateFlags& flags, const std::vector<MeasuredRun>& ru
   const Scores unfitted = scores_of(runs, validate(runs, options), {});
   const std::string source =
       fmt::format("orrery validate {} --record {}", flags.file, flags.record);
-  write_file("--record", flags.record, record_of(results, scores, unfitted, source).dump(2) + "\n");
+  write_durably(flags.record, record_of(results, scores, unfitted, source).dump(2) + "\n");
 }
 
 void run_validate(const ValidateFlags& flags) {

@@ -91,7 +91,6 @@ Json to_json(const PlanReport& report) {
   json["stopped"] = answer.stopped;
   json["nearest_miss"] = nearest_miss_json(miss);
   json["assumptions"] = report.assumptions;
-  json["wall_time_s"] = report.wall_seconds;
   return json;
 }
 

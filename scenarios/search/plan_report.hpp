@@ -18,14 +18,13 @@ struct PlanReport {
   std::string cluster;                  // as the user names it
   std::vector<std::string> assumptions;
   std::string simulate;  // the command line that simulates the best plan; empty without one
-  double wall_seconds = 0;
   std::vector<RankedPlan> tight_ahead{};  // of the answer
 };
 
 /// `fits, out_of_memory{rank, needed_bytes, available_bytes}` (of the nearest miss where nothing
 /// fits), `fit` of the best plan, `reason` why the answer is no, `plans[]`, `tight_plans[]` that
 /// would beat the best, `counts{}`, `nearest_miss`, `sharded_error`, `assumptions[]`.
-/// The same bytes on every run but for `wall_time_s`.
+/// The same bytes on every run.
 Json to_json(const PlanReport& report);
 
 /// The best plans in a table, which of them tie, why they lose, what did not fit.

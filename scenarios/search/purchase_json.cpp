@@ -65,7 +65,6 @@ Json to_json(const PurchaseReport& report) {
   json["plans"] = report.answer.plans;
   json["stopped"] = report.answer.stopped;
   json["assumptions"] = report.assumptions;
-  json["wall_time_s"] = report.wall_seconds;
   return json;
 }
 

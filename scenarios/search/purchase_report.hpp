@@ -13,15 +13,14 @@ struct PurchaseReport {
   const PurchaseQuery& query;
   const PurchaseAnswer& answer;
   std::vector<std::string> assumptions;
-  std::string model;     // as the user names it, for the command line of the best choice
-  std::string software;  // the same; empty: the usual one
-  std::size_t top = 10;  // choices that the text shows; JSON has all
-  double wall_seconds = 0;
+  std::string model;       // as the user names it, for the command line of the best choice
+  std::string software;    // the same; empty: the usual one
+  std::size_t top = 10;    // choices that the text shows; JSON has all
   std::string defaults{};  // flags that nobody gave and their values, for the header
 };
 
 /// `meets` whether any choice keeps deadline and budget, `reason` why none does, `choices[]` and
-/// `impossible[]`. The same bytes on every run but for `wall_time_s`.
+/// `impossible[]`. The same bytes on every run.
 Json to_json(const PurchaseReport& report);
 std::string text_of(const PurchaseReport& report, const ReportOptions& options);
 

@@ -158,7 +158,7 @@ std::vector<std::size_t> sorted(const Trace& trace) {
 
 }  // namespace
 
-void write_chrome(const Trace& trace, std::ostream& out) {
+void write_chrome(const Trace& trace, const std::function<void(std::string_view)>& put) {
   std::string text = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
   append_tracks(text, trace);
   bool first = trace.tracks().empty();
@@ -167,13 +167,13 @@ void write_chrome(const Trace& trace, std::ostream& out) {
     first = false;
     append_record(text, trace, trace.records()[i]);
     if (text.size() < flush_at) continue;
-    out.write(text.data(), static_cast<std::streamsize>(text.size()));
+    put(text);
     text.clear();
   }
   text += "\n]";
   append_notes(text, trace);
   text += "}\n";
-  out.write(text.data(), static_cast<std::streamsize>(text.size()));
+  put(text);
 }
 
 }  // namespace orrery

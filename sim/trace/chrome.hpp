@@ -6,21 +6,24 @@
 // kind; flops and bytes are there where they are not 0.
 // Source  Google, "Trace Event Format" (docs.google.com, document of the Catapult project)
 
-#include <ostream>
+#include <functional>
 #include <string>
+#include <string_view>
 
+#include "sim/input/document.hpp"
 #include "sim/trace/trace.hpp"
 
 namespace orrery {
 
 /// The same trace gives the same bytes. Bytes that are not UTF-8 are written as U+FFFD, so what
-/// comes out is JSON whatever the names are. The stream's state tells whether all was written.
-/// The trace's figures stand in `otherData`.
-void write_chrome(const Trace& trace, std::ostream& out);
+/// comes out is JSON whatever the names are; `put` takes it piece by piece. The trace's figures
+/// stand in `otherData`.
+void write_chrome(const Trace& trace, const std::function<void(std::string_view)>& put);
 
 /// Reads complete events that carry `args.id`, with the names of their processes and threads; other
 /// events, which a viewer may have added, are passed over. Times are rounded to a picosecond.
 /// Errors  not a Chrome trace, no event with an id, a time that is no number: InputError
 Trace read_chrome(const std::string& path);
+Trace read_chrome(const Document& document);
 
 }  // namespace orrery

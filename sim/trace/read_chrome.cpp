@@ -80,7 +80,10 @@ class Reader {
 }  // namespace
 
 Trace read_chrome(const std::string& path) {
-  const Document document = Document::load(path);
+  return read_chrome(Document::load(path));
+}
+
+Trace read_chrome(const Document& document) {
   Trace trace = Reader{document.root()}.read();
   if (trace.records().empty()) {
     document.root()["traceEvents"].fail("no event carries args.id, so there is nothing to join");

@@ -28,7 +28,7 @@ MODEL = {
     "max_positions": 32,
 }
 PLAN = "tensor=1,pipeline=1,zero=1,micro_batch=1,global_batch=4,seq_len=16,precision=fp32"
-DONE, PEER_FAILED, LOCAL_FAILURE, REQUEUE, DEADLINE, INTERRUPTED = 0, 71, 72, 75, 124, 130
+DONE, PEER_FAILED, OUTPUT_FAILED, REQUEUE, DEADLINE, INTERRUPTED = 0, 71, 74, 75, 124, 130
 SECONDS = 20  # no run of these, however it ends, takes longer
 SCENARIOS = Path(__file__).parents[2] / "scenarios" / "local"
 

@@ -57,6 +57,6 @@ def test_an_error_without_a_pointer_has_none():
     assert orr.InputError("unknown scenario 'x'; known: a b").pointer is None
 
 
-def test_a_trace_that_cannot_be_written_is_an_input_error(small_run, tmp_path):
-    with pytest.raises(orr.InputError, match="cannot be written$"):
+def test_a_trace_that_cannot_be_written_is_an_os_error(small_run, tmp_path):
+    with pytest.raises(OSError, match="cannot be written: No such file or directory$"):
         small_run.trace.save(tmp_path / "missing" / "trace.json")

@@ -18,7 +18,7 @@ from executing import (
     COMMAND,
     DEADLINE,
     INTERRUPTED,
-    LOCAL_FAILURE,
+    OUTPUT_FAILED,
     PEER_FAILED,
     PLAN,
     REQUEUE,
@@ -190,14 +190,14 @@ def test_a_deadline_ends_a_run(model):
     assert "the deadline has passed at " in told
 
 
-def test_a_full_disk_is_the_fault_of_this_machine(model, tmp_path):
+def test_a_full_disk_is_an_output_that_cannot_be_written(model, tmp_path):
     """A limit on the size of files fails writes as a full disk does."""
     folder = tmp_path / "checkpoint"
     ran = outcome(
         line(model, "--steps", "2", "--ranks", "2", "--checkpoint", str(folder)),
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)),
     )
-    assert ran.returncode == LOCAL_FAILURE
+    assert ran.returncode == OUTPUT_FAILED
     assert "cannot be written: File too large" in ran.stderr
     assert not (folder / "latest").exists()
 

@@ -21,9 +21,9 @@ namespace {
 using nlohmann::json;
 
 std::string chrome(const Trace& trace) {
-  std::ostringstream out;
-  write_chrome(trace, out);
-  return out.str();
+  std::string text;
+  write_chrome(trace, [&](std::string_view piece) { text += piece; });
+  return text;
 }
 
 std::vector<json> events(const Trace& trace, const std::string& phase) {

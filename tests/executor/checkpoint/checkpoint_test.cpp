@@ -291,8 +291,8 @@ TEST_CASE("A disk that is full is said, and the checkpoint before is still the n
     const rlimit limit{100, 100};  // bytes; the data are 29 elements of 4 bytes in 3 kinds
     setrlimit(RLIMIT_FSIZE, &limit);
     const std::string found = refusal([&] { checkpoints.save(held.state(), 20); });
-    const std::string expected = "run failure: " + folder.path +
-                                 "/step-0000000020/part-00000.bin.tmp: cannot be written: File too "
+    const std::string expected = "output: " + folder.path +
+                                 "/step-0000000020/part-00000.bin: cannot be written: File too "
                                  "large";
     const bool cleaned = !fs::exists(folder.path + "/step-0000000020/part-00000.bin.tmp");
     _exit(found == expected && cleaned ? 0 : 1);

@@ -104,6 +104,8 @@ inline std::string refusal(const std::function<void()>& call) {
     return error.what();
   } catch (const RunFailure& failure) {
     return "run failure: " + std::string{failure.what()};
+  } catch (const OutputError& error) {
+    return "output: " + std::string{error.what()};
   }
   return "";
 }

@@ -27,7 +27,7 @@ std::vector<Predicted> brute_force(const PlanQuery& query) {
 std::string told(const PlanQuery& query, Objective objective, unsigned threads) {
   const PlanAnswer answer = search_plans(query, objective, {threads, {}});
   const std::vector<RankedPlan> best = compare_best(query, answer, objective, 20);
-  return to_json(PlanReport{query, objective, answer, best, "cluster", {}, "", 0}).dump();
+  return to_json(PlanReport{query, objective, answer, best, "cluster", {}, ""}).dump();
 }
 
 }  // namespace

@@ -153,7 +153,7 @@ TEST_CASE("The survey is the same for any number of threads") {
   const PurchaseQuery query = small();
   const auto told = [&](unsigned threads) {
     const PurchaseAnswer answer = search_purchases(query, {threads, {}});
-    return to_json(PurchaseReport{query, answer, {}, "gpt2", "", 10, 0}).dump();
+    return to_json(PurchaseReport{query, answer, {}, "gpt2", "", 10}).dump();
   };
   CHECK(told(1) == told(3));
 }
@@ -187,11 +187,10 @@ TEST_CASE("GPUs that a batch cannot be shared out over are idle, and paid for") 
   CHECK(one.plan.placed.plan.gpus() == 64);
   CHECK(one.idle() == 8);
   CHECK(one.cost.count() == Approx(one.days * 24 * 72 * 5.0).epsilon(1e-12));
-  const Json json = to_json(PurchaseReport{query, answer, {}, "gpt2", "", 10, 0});
+  const Json json = to_json(PurchaseReport{query, answer, {}, "gpt2", "", 10});
   CHECK(json["choices"][0]["idle_gpus"].get<int>() % 8 == 0);
-  CHECK(
-      text_of(PurchaseReport{query, answer, {}, "gpt2", "", 10, 0}, {}).find("8 of 72 GPUs idle") !=
-      std::string::npos);
+  CHECK(text_of(PurchaseReport{query, answer, {}, "gpt2", "", 10}, {}).find("8 of 72 GPUs idle") !=
+        std::string::npos);
 }
 
 TEST_CASE("A cluster on which a model fits tightly is not the first choice") {

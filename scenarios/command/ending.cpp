@@ -1,0 +1,95 @@
+#include "scenarios/command/ending.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "scenarios/command/commands.hpp"
+#include "sim/input/document.hpp"
+#include "sim/input/text.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+constexpr const char* output_name = "standard output";
+
+Json or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(printable(text));
+}
+
+Failure output_failed(const OutputError& error) {
+  return {.code = exit_output_failed,
+          .line = error.what(),
+          .mistake = {.file = std::string{error.path()},
+                      .pointer = {},
+                      .found = std::string{error.problem()},
+                      .accepted = {}}};
+}
+
+/// A library that prints throws its own error when stdout takes no more.
+std::error_code reason_of(const std::exception& thrown) {
+  const auto* error = dynamic_cast<const std::system_error*>(&thrown);
+  return error ? error->code() : std::error_code{EIO, std::generic_category()};
+}
+
+}  // namespace
+
+Failure failure_of(const std::exception& thrown) {
+  if (const auto* error = dynamic_cast<const InputError*>(&thrown)) {
+    return {.code = exit_wrong_input, .line = error->what(), .mistake = mistake_of(*error)};
+  }
+  if (const auto* error = dynamic_cast<const OutputError*>(&thrown)) return output_failed(*error);
+  if (std::ferror(stdout) != 0) return output_failed({output_name, reason_of(thrown)});
+  return {.code = exit_our_fault,
+          .line = thrown.what(),
+          .mistake = {.file = {}, .pointer = {}, .found = thrown.what(), .accepted = {}}};
+}
+
+Failure failure_of(int code, const std::string& line) {
+  Failure failure{.code = code, .line = line, .mistake = {{}, {}, line, {}}};
+  const std::size_t place = line.find(": ");
+  if (code == exit_wrong_input && place != std::string::npos) {
+    failure.mistake = mistake_of({line.substr(0, place), line.substr(place + 2)});
+  }
+  return failure;
+}
+
+int tell(const Failure& failure, bool json) {
+  const char* whose = failure.code == exit_our_fault ? "our fault: " : "";
+  fmt::print(stderr, "{}{}\n", whose, printable(failure.line));
+  if (json) print_error(failure);
+  return failure.code;
+}
+
+void print_error(const Failure& failure) {
+  const Json document{{"error",
+                       {{"file", or_null(failure.mistake.file)},
+                        {"pointer", or_null(failure.mistake.pointer)},
+                        {"found", or_null(failure.mistake.found)},
+                        {"accepted", or_null(failure.mistake.accepted)},
+                        {"code", failure.code}}}};
+  const std::string text = document.dump(2) + "\n";
+  // Where stdout is what failed, the exit code has said so.
+  [[maybe_unused]] const auto written = std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+void hold_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) >= 0 || errno != EBADF) continue;
+    // Opened for the other direction: using it fails as it did while closed.
+    ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
+void flush_output() {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  throw OutputError{output_name, errno != 0 ? errno : EIO};
+}
+
+}  // namespace orrery::scenarios
