@@ -12,8 +12,7 @@ namespace {
 /// Reads the sections of one scenario.
 class Reader {
  public:
-  Reader(const Json& json, const std::string& file,
-         const std::map<std::string, std::string>& origins)
+  Reader(const Json& json, const std::string& file, const Origins& origins)
       : json_{json}, file_{file}, origins_{origins} {}
 
   /// `read` of a section. Its mistakes are told where the user wrote them: in the section's own
@@ -26,17 +25,17 @@ class Reader {
     try {
       return read(Node{value, file_, "/" + key});
     } catch (const InputError&) {
-      if (origin != origins_.end()) read(Node{value, origin->second, ""});
+      if (origin != origins_.end()) read(Node{value, origin->second.file, origin->second.pointer});
       throw;
     }
   }
 
   [[noreturn]] void refuse(const models::Conflict& conflict) const {
-    for (const auto& [key, file] : origins_) {
+    for (const auto& [key, origin] : origins_) {
       const std::string head = "/" + key;
       if (conflict.pointer.compare(0, head.size(), head) != 0) continue;
-      const std::string rest = conflict.pointer.substr(head.size());
-      throw InputError{rest.empty() ? file : file + ":" + rest, conflict.problem};
+      const std::string rest = origin.pointer + conflict.pointer.substr(head.size());
+      throw InputError{rest.empty() ? origin.file : origin.file + ":" + rest, conflict.problem};
     }
     throw InputError{file_ + ":" + conflict.pointer, conflict.problem};
   }
@@ -44,7 +43,7 @@ class Reader {
  private:
   const Json& json_;
   const std::string& file_;
-  const std::map<std::string, std::string>& origins_;
+  const Origins& origins_;
 };
 
 /// The stack's own rule for embedding and head, where the plan leaves it open.

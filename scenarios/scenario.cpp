@@ -51,7 +51,7 @@ const std::optional<std::string>& flag_of_section(Section section, const Parts& 
 Expansion of_flag(Section section, const std::string& text) {
   const Document flag = Document::from(text, std::string{"--"} + name(section));
   Expansion part = expanded(section, flag.root(), "");
-  if (part.origin.empty()) part.origin = flag.name();
+  if (!part.origin) part.origin = Origin{flag.name()};
   return part;
 }
 
@@ -65,24 +65,24 @@ std::optional<Json> software_of(const Json& known) {
 }
 
 /// Measured numbers stand in for the shipped ones of the same name.
-void prefer_own_software(const std::optional<std::string>& flag, const std::optional<Node>& member,
-                         const Json& known, Expansion& part) {
+bool prefers_own_software(const std::optional<std::string>& flag, const std::optional<Node>& member,
+                          const Json& known) {
   const std::optional<Json> own = software_of(known);
-  if (!own || !own->is_object() || !own->contains("name")) return;
+  if (!own || !own->is_object() || !own->contains("name")) return false;
   const Json asked = flag ? Json(*flag) : member ? member->json() : Json{};
-  if (asked == (*own)["name"]) part.json = *own;
+  return asked == (*own)["name"];
 }
 
 /// What stands for a section that nobody has given.
 Expansion of_nothing(Section section, const Node& root, const Json& known, Json& assumptions) {
-  if (section == Section::plan) return {Json::object(), ""};  // all derived or default, each told
+  if (section == Section::plan) return {Json::object()};  // all derived or default, each told
   if (section == Section::software) {
     if (const auto own = software_of(known)) {
       assumptions.push_back("/software: the cluster's own, measured on it");
-      return {*own, ""};
+      return {*own};
     }
     assumptions.push_back(fmt::format("/software: {} taken as default", usual_software));
-    return {models::software_profile(usual_software), ""};
+    return {models::software_profile(usual_software)};
   }
   if (root.file() != no_file) {
     root[name(section)].fail_expected("a name, a path or an object");  // null, or nothing at all
@@ -90,10 +90,17 @@ Expansion of_nothing(Section section, const Node& root, const Json& known, Json&
   throw InputError{fmt::format("--{}: missing; give it or name a scenario", name(section))};
 }
 
+/// A cluster's own profile, which is written where the cluster is.
+Expansion own_software(const Json& known, const std::string& file, const Origins& origins) {
+  const auto cluster = origins.find("cluster");
+  if (cluster == origins.end()) return {*software_of(known), Origin{file, "/cluster/software"}};
+  return {*software_of(known), Origin{cluster->second.file, cluster->second.pointer + "/software"}};
+}
+
 }  // namespace
 
 // Braces would make an array of the document.
-Scenario::Scenario(Json json, std::string file, std::map<std::string, std::string> origins)
+Scenario::Scenario(Json json, std::string file, Origins origins)
     : json_(std::move(json)), file_{std::move(file)}, origins_{std::move(origins)} {}
 
 std::string Scenario::name() const {
@@ -119,7 +126,7 @@ Scenario Scenario::expand(const Document& written, const Parts& parts) {
   const Node root = written.root();
   root.only({"name", "model", "cluster", "plan", "software", "tokens", "published", "notes",
              "assumptions"});
-  std::map<std::string, std::string> origins;
+  Origins origins;
   Json result = root.json();
   Json assumptions = Json::array();
   for (const Section section : all_sections) {
@@ -128,10 +135,12 @@ Scenario Scenario::expand(const Document& written, const Parts& parts) {
     Expansion part = flag     ? of_flag(section, *flag)
                      : member ? expanded(section, *member, folder_of(written.name()))
                               : of_nothing(section, root, result, assumptions);
-    if (section == Section::software) prefer_own_software(flag, member, result, part);
+    const bool own = section == Section::software && (prefers_own_software(flag, member, result) ||
+                                                      (!flag && !member && software_of(result)));
+    if (own) part = own_software(result, written.name(), origins);
     if (flag && section != Section::software) result.erase("published");
     result[scenarios::name(section)] = std::move(part.json);
-    if (!part.origin.empty()) origins[scenarios::name(section)] = part.origin;
+    if (part.origin) origins[scenarios::name(section)] = *part.origin;
   }
   for (Json& each : assumptions) result["assumptions"].push_back(std::move(each));
   return {std::move(result), written.name(), std::move(origins)};

@@ -10,9 +10,13 @@
 #include <vector>
 
 #include "models/prediction/prediction.hpp"
+#include "scenarios/sections.hpp"
 #include "sim/input/document.hpp"
 
 namespace orrery::scenarios {
+
+/// Sections that were written elsewhere, by name.
+using Origins = std::map<std::string, Origin>;
 
 /// Published figures that a scenario is laid beside.
 struct Published {
@@ -58,13 +62,13 @@ class Scenario {
   std::optional<double> tokens() const;
 
  private:
-  Scenario(Json json, std::string file, std::map<std::string, std::string> origins);
+  Scenario(Json json, std::string file, Origins origins);
   static Scenario expand(const Document& written, const Parts& parts);
 
   Json json_;
   std::string file_;
   /// Sections that came from a file or flag of their own, whose mistakes are told there.
-  std::map<std::string, std::string> origins_;
+  Origins origins_;
 };
 
 /// Names of the shipped scenarios.

@@ -68,17 +68,17 @@ Expansion expanded(Section section, const Node& value, const std::string& folder
     if (!assignments && is_path(text, folder)) {
       const Document document = Document::load(from_folder(folder, text));
       if (!document.root().is_object()) document.root().fail_expected("an object");
-      Expansion read{expanded(section, document.root(), "").json, document.name()};
+      Expansion read{expanded(section, document.root(), "").json, Origin{document.name()}};
       if (section == Section::model) name_after(read.json, text);
       return read;
     }
-    return {of_name(section, value), ""};
+    return {of_name(section, value)};
   }
   if (!value.is_object()) {
     value.fail_expected(section == Section::plan ? "an object, a path or KEY=VALUE,..."
                                                  : "a name, a path or an object");
   }
-  return {section == Section::cluster ? hardware::expand_cluster(value) : value.json(), ""};
+  return {section == Section::cluster ? hardware::expand_cluster(value) : value.json()};
 }
 
 }  // namespace orrery::scenarios

@@ -3,6 +3,7 @@
 // for: self-contained objects.
 
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,10 +19,15 @@ constexpr const char* name(Section section) {
   return section_names[static_cast<std::size_t>(section)];
 }
 
+/// Where something was written.
+struct Origin {
+  std::string file, pointer{};
+};
+
 /// What a section's value became.
 struct Expansion {
   Json json;
-  std::string origin;  // the file that it was read from, if it has one of its own
+  std::optional<Origin> origin{};  // where it has a file of its own
 };
 
 /// value   a name, a path, or an object (of a plan also `tensor=8,...`)

@@ -19,7 +19,7 @@ auto read_flag(Section section, const std::string& text, Read read) {
   const std::string flag = fmt::format("--{}", name(section));
   const Document document = Document::from(text, flag);
   const Expansion found = expanded(section, document.root(), "");
-  return read(Node{found.json, found.origin.empty() ? flag : found.origin, ""});
+  return read(Node{found.json, found.origin ? found.origin->file : flag, ""});
 }
 
 }  // namespace
