@@ -1,10 +1,9 @@
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include "executor/random.hpp"
 #include "executor/settings.hpp"
 #include "sim/errors.hpp"
+#include "sim/input/text.hpp"
 
 namespace orrery::executor {
 
@@ -28,16 +27,19 @@ class SyntheticTokens final : public TokenSource {
   std::int64_t vocab_;
 };
 
+/// Bytes of text that one run trains on: every rank holds them in memory.
+constexpr std::size_t most_text = std::size_t{4} << 30;
+
 class TextTokens final : public TokenSource {
  public:
   TextTokens(const std::vector<std::string>& files, std::int64_t global_batch)
       : global_batch_{global_batch} {
-    for (const std::string& path : files) {
-      std::ifstream file{path, std::ios::binary};
-      if (!file) throw InputError{path, "cannot be read"};
-      text_.insert(text_.end(), std::istreambuf_iterator<char>{file}, {});
+    for (const std::string& path : files) text_ += read_file(path, most_text - text_.size());
+    if (text_.empty()) {
+      std::string all;
+      for (const std::string& path : files) all += (all.empty() ? "" : ", ") + path;
+      throw InputError{all, "expected text to train on, found no bytes"};
     }
-    if (text_.empty()) throw InputError{"tokens", "expected text, found no bytes in any file"};
   }
 
   void fill(std::int64_t step, std::int64_t sample, std::span<std::int64_t> tokens) const override {
@@ -50,7 +52,7 @@ class TextTokens final : public TokenSource {
   }
 
  private:
-  std::vector<char> text_;
+  std::string text_;
   std::int64_t global_batch_;
 };
 
@@ -64,7 +66,7 @@ std::unique_ptr<TokenSource> text_tokens(const std::vector<std::string>& files, 
                                          std::int64_t global_batch) {
   if (vocab < 256) {
     throw InputError{
-        "tokens", "bytes of text need a vocabulary of 256, the model has " + std::to_string(vocab)};
+        "--data", "bytes of text need a vocabulary of 256, the model has " + std::to_string(vocab)};
   }
   return std::make_unique<TextTokens>(files, global_batch);
 }

@@ -1,13 +1,15 @@
 #include "sim/input/text.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
-#include <memory>
 #include <system_error>
 #include <vector>
 
@@ -34,6 +36,69 @@ std::size_t character_length(std::string_view text) {
   return length;
 }
 
+/// A file, or a pipe that somebody writes to: neither a device, which may never end, nor a pipe
+/// that would never begin.
+class InputFile {
+ public:
+  explicit InputFile(const std::string& path)
+      : path_{path}, descriptor_{::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)} {
+    if (descriptor_ < 0) refuse(errno);
+    struct stat found {};
+    if (::fstat(descriptor_, &found) != 0) refuse(errno);
+    is_pipe_ = S_ISFIFO(found.st_mode);
+    if (S_ISCHR(found.st_mode) || S_ISBLK(found.st_mode)) {
+      ::close(descriptor_);
+      throw InputError{printable(path_), "is a device; expected a file"};
+    }
+  }
+  ~InputFile() { ::close(descriptor_); }
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  /// The next bytes; 0 at the end.
+  std::size_t read(std::span<char> piece) {
+    for (;;) {
+      const ssize_t size = ::read(descriptor_, piece.data(), piece.size());
+      if (size > 0) began_ = true;
+      if (size > 0 || (size == 0 && (!is_pipe_ || began_))) return static_cast<std::size_t>(size);
+      if (size == 0) {
+        wait_for_writer();
+      } else if (errno == EAGAIN) {
+        wait_for_bytes();
+      } else if (errno != EINTR) {
+        refuse(errno);
+      }
+    }
+  }
+
+ private:
+  [[noreturn]] void refuse(int reason) const {
+    throw InputError{printable(path_),
+                     "cannot be read: " + std::generic_category().message(reason)};
+  }
+
+  void wait_for_bytes() const {
+    ::pollfd asked{descriptor_, POLLIN, 0};
+    ::poll(&asked, 1, -1);
+  }
+
+  /// A shell may start the writer after us.
+  void wait_for_writer() {
+    if (waits_++ == most_waits) {
+      throw InputError{printable(path_), "is a pipe that nobody writes to; expected a file"};
+    }
+    ::poll(nullptr, 0, wait);
+  }
+
+  static constexpr int wait = 20, most_waits = 25;  // milliseconds, and how many of them
+
+  const std::string& path_;
+  int descriptor_;
+  bool is_pipe_ = false;
+  bool began_ = false;
+  int waits_ = 0;
+};
+
 /// Slips between two words: insertions, deletions, substitutions and swaps of neighbours.
 /// Source  Damerau 1964, "A technique for computer detection and correction of spelling errors"
 std::size_t slips(std::string_view a, std::string_view b) {
@@ -57,22 +122,15 @@ std::size_t slips(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string read_file(const std::string& path, std::size_t limit) {
-  const auto unreadable = [&](int reason) {
-    return InputError{printable(path),
-                      "cannot be read: " + std::generic_category().message(reason)};
-  };
-  const auto close = [](std::FILE* file) { std::fclose(file); };
-  const std::unique_ptr<std::FILE, decltype(close)> file{std::fopen(path.c_str(), "rb"), close};
-  if (!file) throw unreadable(errno);
+  InputFile file{path};
   std::string bytes;
   std::array<char, 1 << 16> piece;
-  while (const std::size_t read = std::fread(piece.data(), 1, piece.size(), file.get())) {
+  while (const std::size_t read = file.read(piece)) {
     bytes.append(piece.data(), read);
     if (bytes.size() > limit) {
       throw InputError{printable(path), fmt::format("larger than {} MiB", limit >> 20)};
     }
   }
-  if (std::ferror(file.get())) throw unreadable(errno);
   return bytes;
 }
 

@@ -9,7 +9,8 @@
 
 namespace orrery {
 
-/// The bytes of a file. Errors: `path: cannot be read: REASON`, `path: larger than N MiB`.
+/// The bytes of a file, or of a pipe that somebody writes to. Errors: `path: cannot be read:
+/// REASON`, `path: larger than N MiB`, `path: is a device; expected a file`.
 std::string read_file(const std::string& path, std::size_t limit);
 
 /// Refuses what is no UTF-8 text: `name: is binary, not text`, `name:line 3: is not UTF-8`.

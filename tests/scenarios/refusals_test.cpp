@@ -1,3 +1,10 @@
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "hardware/catalogue.hpp"
+#include "models/software/software.hpp"
 #include "tests/scenarios/command.hpp"
 
 namespace orrery::scenarios {
@@ -128,17 +135,143 @@ TEST_CASE("Flags that do not exist, or lack a value, are refused in one line") {
   CHECK(refused_line("simulate gpt-1t-512-a100 --set tensor=8") ==
         "--set: expected POINTER=VALUE, found 'tensor=8'");
   CHECK(refused_line("simulate gpt-1t-512-a100 --tokens lots") ==
-        "--tokens: expected a number of tokens such as \"300B\", found 'lots'");
-}
-
-TEST_CASE("A trace that cannot be written leaves no result behind") {
-  CHECK(refused_line("simulate llama3-8b-8-h100 --json --trace /nowhere/at/all.json") ==
-        "/nowhere/at/all.json: cannot be written");
+        "--tokens: expected a number of tokens above 0, at most 1e18, such as \"300B\", found "
+        "'lots'");
 }
 
 TEST_CASE("A rank that the program lacks is refused") {
   CHECK(refused_line("show program llama3-8b-8-h100 --rank 8") ==
         "--rank: expected an integer from 0 to 7, found 8");
+}
+
+TEST_CASE("Times that are none are refused") {
+  for (const std::string value : {"inf", "nan", "-5", "0", "1e30"}) {
+    for (const std::string flag : {"--deadline", "--stall"}) {
+      const std::string found = value == "1e30" ? "1e+30" : value;
+      CHECK(refused_line("execute gpt-1rank " + flag + "=" + value) ==
+            flag + ": expected seconds above 0, at most 31536000, found " + found);
+    }
+  }
+}
+
+TEST_CASE("Devices, and pipes that nobody writes to, are refused wherever a file is read") {
+  const Scratch scratch;
+  const std::string pipe = scratch.path("pipe");
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  for (const std::string reader : {"simulate --cluster dgx-h100 --model ", "validate ",
+                                   "compare x ", "calibrate --import ", "fit curves --from "}) {
+    const std::string first = reader == "compare x " ? "compare " + pipe + " " : reader;
+    CHECK(refused_line(first + pipe) ==
+          pipe + ": is a pipe that nobody writes to; expected a file");
+    if (reader == first) {
+      CHECK(refused_line(reader + "/dev/zero") == "/dev/zero: is a device; expected a file");
+    }
+  }
+  const Ran ran = orrery("execute gpt-1rank --data /dev/zero");
+  CHECK(ran.exit_code == 2);
+  CHECK(ran.error.find("/dev/zero: is a device; expected a file (the input is wrong)\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("A pipe that is written to is read, also when the writer is late") {
+  const Scratch scratch;
+  const std::string pipe = scratch.path("pipe");
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  std::thread writer{[&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds{100});
+    std::ofstream{pipe} << scenario_with("/plan/zero", 1);
+  }};
+  const Ran ran = orrery("simulate " + pipe);
+  writer.join();
+  CHECK(ran.exit_code == 0);
+}
+
+TEST_CASE("A mistake in a profile that a cluster brings along is told where it stands") {
+  const Scratch scratch;
+  Json cluster = hardware::Catalogue::cluster("dgx-h100");
+  cluster["software"] = models::software_profile("orrery-cpu");
+  cluster["software"]["host"]["forward_launch"] = "soon";
+  const std::string file = scratch.write("machine.json", cluster.dump());
+  const std::string problem =
+      "/software/host/forward_launch: expected a time such as \"3.5 us\", found \"soon\"";
+  CHECK(refused_line("simulate --model gpt2 --cluster " + file) == file + ":" + problem);
+  CHECK(refused_line("simulate --model gpt2 --cluster " + file + " --software orrery-cpu") ==
+        file + ":" + problem);
+  const std::string inside = scratch.write("inside.json", scenario_with("/cluster", cluster));
+  CHECK(refused_line("simulate " + inside + " --software orrery-cpu") ==
+        inside + ":/cluster" + problem);
+}
+
+TEST_CASE("A long word is cut, wherever it comes from") {
+  const std::string word(3000, 'x');
+  for (const std::string& arguments :
+       {"simulate --model " + word + " --cluster dgx-h100", "simulate " + word,
+        "simulate gpt-1t-512-a100 --tokens " + word, "frobnicate" + word,
+        "simulate gpt-1t-512-a100 --plan " + word, "execute gpt-1rank --fabric " + word,
+        "validate " + word, "show gpus " + word}) {
+    CHECK(refused_line(arguments).size() < 1500);
+  }
+}
+
+TEST_CASE("A file to train on that is empty is named") {
+  const Scratch scratch;
+  const std::string empty = scratch.write("empty.txt", "");
+  const Ran ran = orrery("execute gpt-1rank --data " + empty);
+  CHECK(ran.exit_code == 2);
+  CHECK(
+      ran.error.find(empty + ": expected text to train on, found no bytes (the input is wrong)") !=
+      std::string::npos);
+}
+
+TEST_CASE("More micro-batches than a step may have are refused, soon") {
+  CHECK(refused_line("simulate --model gpt2 --cluster dgx-h100 --plan global_batch=16777216") ==
+        "--plan:/global_batch: 2097152 micro-batches of a replica are more than 65536; raise "
+        "micro_batch or data");
+}
+
+TEST_CASE("Numbers that lead beyond what is counted are refused, not wrapped") {
+  const std::string huge =
+      refused_line("simulate --model llama3-8b --cluster dgx-h100 --plan seq_len=67108864");
+  CHECK(huge ==
+        "one rank's FLOPs in a step are above 2^63, the most that is counted; make model, batch or "
+        "sequence smaller, or rates higher");
+  CHECK(refused_line("simulate gpt-1t-512-a100 --tokens 1e300T") ==
+        "--tokens: expected a number of tokens above 0, at most 1e18, such as \"300B\", found "
+        "'1e300T'");
+}
+
+TEST_CASE("A row with a huge size is skipped with its reason") {
+  const Scratch scratch;
+  std::ifstream runs{std::string{ORRERY_SOURCE} + "/scenarios/validation/runs.csv"};
+  std::string header, row;
+  std::getline(runs, header);
+  std::getline(runs, row);
+  const auto column = [&](const std::string& name) {
+    const std::string columns = "," + header + ",";
+    const std::size_t at = columns.find("," + name + ",");
+    REQUIRE(at != std::string::npos);
+    return std::count(columns.begin(), columns.begin() + static_cast<std::ptrdiff_t>(at), ',');
+  };
+  std::string text = header + "\n" + row + "\n";
+  for (const char* name : {"layers", "hidden", "heads", "seq_len", "gpus", "global_batch"}) {
+    std::istringstream cells{row};
+    std::string changed;
+    std::size_t index = 0;
+    for (std::string cell; std::getline(cells, cell, ','); ++index) {
+      const bool here = index == static_cast<std::size_t>(column(name));
+      changed += (index > 0 ? "," : "") + (here ? std::string{"9223372036854775807"} : cell);
+    }
+    if (row.back() == ',') changed += ",";
+    text += changed + "\n";
+  }
+  const Ran ran = orrery("validate --json " + scratch.write("runs.csv", text));
+  INFO(ran.error);
+  CHECK(ran.exit_code == 0);
+  const Json json = parsed(ran.out);
+  CHECK(json["simulated"] == 1);
+  REQUIRE(json["skipped"].size() == 6);
+  CHECK(json["skipped"][0]["reason"] == "layers 9223372036854775807 is above 4096");
+  CHECK(json["skipped"][3]["reason"] == "seq_len 9223372036854775807 is above 1073741824");
 }
 
 }  // namespace orrery::scenarios
