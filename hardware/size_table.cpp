@@ -41,7 +41,7 @@ Time SizeTable::at(Bytes size) const {
   const Point& last = points_.back();
   if (points_.size() == 1) return scaled(last.second, ratio(size, last.first));
   const auto more = static_cast<double>((size - last.first).count());
-  return last.second + Time{std::llround(more * slope(above[-2], last))};
+  return last.second + nearest_count<Time>(more * slope(above[-2], last));
 }
 
 bool SizeTable::covers(Bytes size) const {

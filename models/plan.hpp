@@ -124,6 +124,15 @@ std::string_view name(Compression compression);
 
 /// The most GPUs that a plan may use.
 inline constexpr std::int64_t most_gpus = std::int64_t{1} << 20;
+/// ... and chunks of a stage: a model has no more layers.
+inline constexpr std::int64_t most_virtual_stages = 1 << 12;
+/// The most sequences of a step, and tokens of a sequence.
+inline constexpr std::int64_t most_batch = std::int64_t{1} << 31;
+inline constexpr std::int64_t most_seq_len = std::int64_t{1} << 30;
+/// The most micro-batches of one replica's step, and the most times that all stages together run a
+/// chunk forward: a step's list of instructions grows with both, and is gone through one by one.
+inline constexpr std::int64_t most_micro_batches = std::int64_t{1} << 16;
+inline constexpr std::int64_t most_forwards = std::int64_t{1} << 21;
 
 /// Every conflict, in a fixed order; empty when the plan can be lowered. Not a conflict: a
 /// vocabulary that `tensor` does not divide (it is padded), more tensor ranks than key-value heads

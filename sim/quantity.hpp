@@ -1,10 +1,13 @@
 #pragma once
 // Numbers that remember what they count. Only meaningful sums and ratios compile.
 // Time is integer picoseconds (64 bits: 106 days), so ties stay ties. GB is 10^9 bytes, GiB 2^30.
+// What 64 bits cannot hold is refused as an InputError: the numbers that lead there are the user's.
 
 #include <cmath>
 #include <compare>
 #include <cstdint>
+
+#include "sim/checked.hpp"
 
 namespace orrery {
 
@@ -12,6 +15,7 @@ namespace orrery {
 template <class Unit, class Rep>
 class Quantity {
  public:
+  using unit = Unit;
   using rep = Rep;
 
   constexpr Quantity() = default;
@@ -20,14 +24,14 @@ class Quantity {
 
   friend constexpr auto operator<=>(Quantity, Quantity) = default;
   friend constexpr Quantity operator+(Quantity a, Quantity b) {
-    return Quantity{static_cast<Rep>(a.count_ + b.count_)};
+    return Quantity{checked_sum<Unit>(a.count_, b.count_)};
   }
   friend constexpr Quantity operator-(Quantity a, Quantity b) {
-    return Quantity{static_cast<Rep>(a.count_ - b.count_)};
+    return Quantity{checked_difference<Unit>(a.count_, b.count_)};
   }
-  friend constexpr Quantity operator-(Quantity a) { return Quantity{static_cast<Rep>(-a.count_)}; }
+  friend constexpr Quantity operator-(Quantity a) { return Quantity{} - a; }
   friend constexpr Quantity operator*(Quantity a, Rep factor) {
-    return Quantity{a.count_ * factor};
+    return Quantity{checked_product<Unit>(a.count_, factor)};
   }
   friend constexpr Quantity operator*(Rep factor, Quantity a) { return a * factor; }
   constexpr Quantity& operator+=(Quantity other) { return *this = *this + other; }
@@ -52,9 +56,23 @@ constexpr double seconds(Time time) {
   return static_cast<double>(time.count()) * 1e-12;
 }
 
-/// The nearest picosecond; the caller has checked that it is finite and below 106 days.
+/// The product of whole numbers as a count of `Q`. Errors: InputError
+template <class Q, class... Counts>
+constexpr Q multiplied(std::int64_t first, Counts... others) {
+  Q all{first};
+  ((all = all * static_cast<std::int64_t>(others)), ...);
+  return all;
+}
+
+/// The nearest whole count. Errors: InputError
+template <class Q>
+Q nearest_count(double value) {
+  return Q{checked_round<typename Q::unit>(value)};
+}
+
+/// The nearest picosecond.
 inline Time from_seconds(double value) {
-  return Time{std::llround(value * 1e12)};
+  return nearest_count<Time>(value * 1e12);
 }
 
 /// A ratio of two like quantities is a bare number.
@@ -65,19 +83,12 @@ constexpr double ratio(Quantity<Unit, Rep> a, Quantity<Unit, Rep> b) {
 
 /// A duration stretched by a bare factor, to the nearest picosecond.
 inline Time scaled(Time time, double factor) {
-  return Time{std::llround(static_cast<double>(time.count()) * factor)};
+  return nearest_count<Time>(static_cast<double>(time.count()) * factor);
 }
-
-// GCC and Clang both have it; ISO C++ does not.
-__extension__ using Int128 = __int128;
 
 /// ceil(count / rate), in picoseconds: exact where the rate is a whole number per second.
 inline Time rounded_up(std::int64_t count, double rate) {
-  if (rate < 1.0 || rate >= 0x1p63 || rate != std::floor(rate)) {
-    return Time{std::llround(std::ceil(static_cast<double>(count) / rate * 1e12))};
-  }
-  const auto whole = static_cast<std::int64_t>(rate);
-  return Time{static_cast<std::int64_t>((Int128{count} * 1'000'000'000'000 + whole - 1) / whole)};
+  return Time{checked_quotient<Picosecond>(count, rate, 1'000'000'000'000)};
 }
 
 /// Rounded up: a transfer never ends before its last byte. Rates are checked positive when read.

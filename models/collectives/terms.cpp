@@ -34,7 +34,7 @@ std::optional<double> nodes_under_leaf(const Call& call) {
 CollectiveTime finish(const Terms& terms, Algorithm algorithm, std::optional<Protocol> protocol) {
   const double total = terms.latency + terms.ramp + terms.scale_up + terms.network;
   CollectiveTime result{.algorithm = algorithm, .protocol = protocol, .limited_by = "latency"};
-  result.time = Time{std::llround(std::ceil(total * 1e12))};
+  result.time = nearest_count<Time>(std::ceil(total * 1e12));
   const bool on_wire = terms.network > terms.scale_up;
   result.links = {.nic = from_seconds(on_wire ? terms.network : terms.beneath),
                   .nvlink = from_seconds(on_wire ? terms.beneath : terms.scale_up)};

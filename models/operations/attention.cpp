@@ -32,9 +32,11 @@ GemmShape LayerBuilder::per_head(std::int64_t m, std::int64_t n, std::int64_t k)
 void LayerBuilder::product(Product which, std::string_view name, OperandId a, OperandId b,
                            OperandId out, const GemmShape& shape) {
   Operation& op = block_.batched_gemm(name, a, b, out, shape, storage_);
-  const std::int64_t square = shares_.sequences * shares_.heads * shares_.seq * shares_.seq;
+  const Bytes square =
+      multiplied<Bytes>(shares_.sequences, shares_.heads, shares_.seq, shares_.seq);
   const std::int64_t columns = shares_.query + shares_.key_value;
-  op.bytes = Bytes{(square + shares_.tokens * columns) * bits(storage_) / 8};
+  const Bytes elements = square + multiplied<Bytes>(shares_.tokens, columns);
+  op.bytes = Bytes{(elements * bits(storage_)).count() / 8};
   op.attention = attention_shape();
   op.product = which;
   op.attention_core = op.pass == Pass::forward;
@@ -126,7 +128,7 @@ void LayerBuilder::attention_backward(OperandId gradient_out, OperandId gradient
     op.time_class = TimeClass::attention;
     op.attention = attention_shape();
     // Five products of the forward's two: the scores are computed again.
-    op.flops = Flops{BlockBuilder::attention_flops(op.attention).count() / 2 * 5};
+    op.flops = Flops{BlockBuilder::attention_flops(op.attention).count() / 2} * 5;
   } else {
     unfused_backward(qkv_out, gradient_out, gradient_in);
   }

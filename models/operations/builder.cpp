@@ -53,7 +53,7 @@ Operation& BlockBuilder::gemm(std::string_view name, OperandId a, OperandId b, O
   op.time_class = TimeClass::gemm;
   op.gemm = shape;
   op.dtype = dtype;
-  op.flops = Flops{2 * shape.m * shape.n * shape.k};
+  op.flops = multiplied<Flops>(2, shape.m, shape.n, shape.k);
   if (shape.accumulate) op.bytes += at(out).bytes();  // read, then written
   return op;
 }
@@ -63,16 +63,16 @@ Operation& BlockBuilder::batched_gemm(std::string_view name, OperandId a, Operan
   Operation& op = gemm(name, a, b, out, shape, dtype);
   op.kind = OpKind::batched_gemm;
   op.time_class = TimeClass::attention;
-  op.flops = Flops{2 * shape.m * shape.n * shape.k * shape.batch};
+  op.flops = multiplied<Flops>(2, shape.m, shape.n, shape.k, shape.batch);
   return op;
 }
 
 Flops BlockBuilder::attention_flops(const AttentionShape& shape) {
-  const std::int64_t per_pair = 4 * shape.batch * shape.heads * shape.head_dim;
+  const Flops per_pair = multiplied<Flops>(4, shape.batch, shape.heads, shape.head_dim);
   const std::int64_t s = shape.seq;
-  if (!shape.causal) return Flops{per_pair * s * s};
+  if (!shape.causal) return per_pair * s * s;
   const std::int64_t w = shape.window > 0 ? std::min(shape.window, s) : s;
-  return Flops{per_pair / 2 * (2 * s * w - w * w)};
+  return Flops{per_pair.count() / 2} * multiplied<Flops>(w, 2 * s - w).count();
 }
 
 /// A saved operand that nobody touches is not kept.

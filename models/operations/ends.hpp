@@ -40,7 +40,7 @@ struct Ends {
   }
   /// One row of e values for every token, on whatever rank it is kept.
   Bytes all_rows(DType dtype) const {
-    return Bytes{shares.tokens * shares.embedding * bits(dtype) / 8};
+    return Bytes{multiplied<Bytes>(shares.tokens, shares.embedding, bits(dtype)).count() / 8};
   }
   /// A matrix that every rank of the tensor group has whole, between tokens' rows and the layers.
   Linear projection(std::string name, std::int64_t in, std::int64_t out) const {

@@ -56,7 +56,7 @@ Block experts_block(const ExpertsShape& shape, ExpertsProduct which) {
   add_operands(block, op, shape, which);
   op.gemm.batch = static_cast<std::int64_t>(shape.rows.size());
   op.group_rows = shape.rows;
-  op.flops = Flops{2 * op.gemm.m * op.gemm.n * op.gemm.k};
+  op.flops = multiplied<Flops>(2, op.gemm.m, op.gemm.n, op.gemm.k);
   for (const Operand& each : block.operands) op.bytes += each.bytes();
   if (op.gemm.accumulate) op.bytes += block.operands[op.writes[0]].bytes();  // read, then written
   block.operations.push_back(std::move(op));

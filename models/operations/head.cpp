@@ -131,7 +131,7 @@ class HeadBuilder {
   Bytes loss_bytes(double per_logit) const {
     const double width = ends_.storage == DType::fp64 ? 2 : 1;
     const auto count = static_cast<double>(predicted() * ends_.shares.vocab);
-    return Bytes{std::llround(count * per_logit * width)};
+    return nearest_count<Bytes>(count * per_logit * width);
   }
 
   /// Copies the rows to predict, which are all that it moves.

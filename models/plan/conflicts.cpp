@@ -19,7 +19,7 @@ class Checker {
       : plan_{plan}, model_{model}, gpus_{gpus} {}
 
   std::vector<Conflict> all() {
-    if (!positive()) return std::move(found_);
+    if (!in_range()) return std::move(found_);
     model();
     gpus();
     tensor();
@@ -37,19 +37,25 @@ class Checker {
     found_.push_back({std::move(pointer), std::move(problem)});
   }
 
-  /// Later checks divide by these.
-  bool positive() {
-    const std::array<std::pair<const char*, std::int64_t>, 7> counts{{
-        {"tensor", plan_.tensor},
-        {"pipeline", plan_.pipeline},
-        {"virtual_stages", plan_.virtual_stages},
-        {"data", plan_.data},
-        {"micro_batch", plan_.micro_batch},
-        {"global_batch", plan_.global_batch},
-        {"seq_len", plan_.seq_len},
+  /// Later checks divide by these, and multiply them.
+  bool in_range() {
+    struct Count {
+      const char* key;
+      std::int64_t value, most;
+    };
+    const std::array<Count, 7> counts{{
+        {"tensor", plan_.tensor, most_gpus},
+        {"pipeline", plan_.pipeline, most_gpus},
+        {"virtual_stages", plan_.virtual_stages, most_virtual_stages},
+        {"data", plan_.data, most_gpus},
+        {"micro_batch", plan_.micro_batch, most_gpus},
+        {"global_batch", plan_.global_batch, most_batch},
+        {"seq_len", plan_.seq_len, most_seq_len},
     }};
-    for (const auto& [key, count] : counts) {
-      if (count < 1) add(fmt::format("/{}", key), fmt::format("{} {} is below 1", key, count));
+    for (const auto& [key, value, most] : counts) {
+      const std::string pointer = fmt::format("/{}", key);
+      if (value < 1) add(pointer, fmt::format("{} {} is below 1", key, value));
+      if (value > most) add(pointer, fmt::format("{} {} is above {}", key, value, most));
     }
     return found_.empty();
   }
@@ -107,6 +113,17 @@ class Checker {
     if (plan_.global_batch % (plan_.micro_batch * plan_.data) != 0) {
       add("/global_batch", fmt::format("micro_batch {} x data {} does not divide global_batch {}",
                                        plan_.micro_batch, plan_.data, plan_.global_batch));
+    }
+    const std::int64_t count = plan_.micro_batches();
+    if (count > most_micro_batches) {
+      add("/global_batch",
+          fmt::format("{} micro-batches of a replica are more than {}; raise micro_batch or data",
+                      count, most_micro_batches));
+    } else if (count * plan_.chunks() > most_forwards) {
+      add("/global_batch",
+          fmt::format("{} micro-batches on {} chunks of the model are more than {} forward passes; "
+                      "raise micro_batch or data",
+                      count, plan_.chunks(), most_forwards));
     }
   }
 

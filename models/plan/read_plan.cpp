@@ -9,9 +9,6 @@
 namespace orrery::models {
 namespace {
 
-constexpr std::int64_t most_batch = std::int64_t{1} << 31;
-constexpr std::int64_t most_seq_len = std::int64_t{1} << 30;
-constexpr std::int64_t most_virtual_stages = 1 << 12;  // a model has no more layers
 constexpr std::array precision_names{"fp32", "tf32", "fp16", "bf16", "fp8", "fp64"};
 constexpr std::array compression_names{"none", "fp16", "top-k"};
 constexpr std::array recompute_names{"none", "selective", "full"};

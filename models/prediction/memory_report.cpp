@@ -7,7 +7,7 @@ namespace orrery::models {
 namespace {
 
 Bytes share(Bytes bytes, double factor) {
-  return Bytes{std::llround(static_cast<double>(bytes.count()) * factor)};
+  return nearest_count<Bytes>(static_cast<double>(bytes.count()) * factor);
 }
 
 /// Communicators that a rank opens: one per axis in use, two for a pipeline.

@@ -7,6 +7,7 @@
 #include "models/lowering/lower.hpp"
 #include "models/prediction/breakdown.hpp"
 #include "models/prediction/flops.hpp"
+#include "models/prediction/limits.hpp"
 #include "models/prediction/memory_report.hpp"
 #include "models/pricing/price.hpp"
 #include "sim/input/units.hpp"
@@ -69,6 +70,7 @@ double seconds_since(Clock::time_point start) {
 void add_times(const Question& question, Prediction& result) {
   result.priced =
       price_program(*result.program, question.cluster, question.software, result.assumptions);
+  require_exact_times(result.priced);
   result.times = evaluate_maps(result.priced);
   result.step = result.times.step;
   const Residuals residuals = residuals_of(question.software, question.plan);
@@ -77,7 +79,7 @@ void add_times(const Question& question, Prediction& result) {
 
 void add_rates(const Question& question, Prediction& result) {
   const Plan& plan = question.plan;
-  const double tokens = static_cast<double>(plan.global_batch * plan.seq_len);
+  const double tokens = static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len);
   const double step = seconds(result.step);
   result.tokens_per_second = tokens / step;
   result.model_flops = 3 * forward_flops_per_token(question.model, plan.seq_len) * tokens;
@@ -97,6 +99,7 @@ void add_costs(const Question& question, Prediction& result) {
   if (cluster.price_per_gpu_hour) {
     result.cost = (*cluster.price_per_gpu_hour * gpus) * result.step;
   }
+  require_possible(question, result);
 }
 
 /// The rank class that ends last, or whose NIC the step waits for.

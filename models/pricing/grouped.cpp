@@ -25,7 +25,7 @@ Time one_after_another(const Operation& op, const hardware::Gpu& gpu) {
   for (const std::int64_t rows : op.group_rows) {
     if (rows == 0) continue;
     const double share = static_cast<double>(rows) / static_cast<double>(all);
-    const Bytes bytes{std::llround(share * static_cast<double>(op.bytes.count()))};
+    const Bytes bytes = nearest_count<Bytes>(share * static_cast<double>(op.bytes.count()));
     sum += gpu.gemm_time(op.dtype, Flops{row_flops(op.gemm) * rows}, bytes);
   }
   return sum;

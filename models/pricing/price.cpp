@@ -17,7 +17,7 @@ namespace orrery::models {
 namespace {
 
 Bytes scaled_bytes(Bytes bytes, double factor) {
-  return Bytes{std::llround(static_cast<double>(bytes.count()) * factor)};
+  return nearest_count<Bytes>(static_cast<double>(bytes.count()) * factor);
 }
 
 /// Is a softmax beyond what the stack's fused kernel takes?

@@ -100,8 +100,12 @@ struct Operand {
   /// of a parameter that all of them hold whole; summed once, before the norm.
   bool tensor_addend = false;
 
-  std::int64_t elements() const { return shape[0] * shape[1] * shape[2]; }
-  Bytes bytes() const { return Bytes{(elements() * bits(dtype) + 7) / 8}; }
+  /// Errors of both  beyond 2^63 bits: InputError
+  std::int64_t elements() const { return multiplied<Bytes>(shape[0], shape[1], shape[2]).count(); }
+  Bytes bytes() const {
+    const Bytes in_bits = Bytes{elements()} * bits(dtype);
+    return Bytes{in_bits.count() / 8 + (in_bits.count() % 8 > 0 ? 1 : 0)};
+  }
 };
 
 using OperandId = std::uint16_t;

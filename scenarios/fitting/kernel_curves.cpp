@@ -30,8 +30,10 @@ std::optional<double> catalogue_gemm(const KernelSample& sample) {
   const MeasuredKernel& row = *sample.row;
   const auto type = hardware::dtype_named(catalogue_dtype(row.dtype));
   if (!type || !sample.gpu->peak(*type)) return std::nullopt;
-  const Flops work{2 * row.m * row.n * row.k};
-  const Bytes traffic{2 * (row.m * row.k + row.k * row.n + row.m * row.n)};
+  const Flops work = multiplied<Flops>(2, row.m, row.n, row.k);
+  const Bytes traffic = (multiplied<Bytes>(row.m, row.k) + multiplied<Bytes>(row.k, row.n) +
+                         multiplied<Bytes>(row.m, row.n)) *
+                        2;
   return seconds(sample.gpu->gemm_time(*type, work, traffic));
 }
 
@@ -39,8 +41,9 @@ std::optional<double> catalogue_attention(const KernelSample& sample) {
   const MeasuredKernel& row = *sample.row;
   const std::string kernel = catalogue_kernel(row.implementation);
   if (sample.gpu->attention.count(kernel) == 0) return std::nullopt;
-  const std::int64_t scores = std::max<std::int64_t>(row.batch, 1) * row.heads * row.k * row.k;
-  hardware::AttentionCall call{.work = Flops{(row.causal ? 2 : 4) * scores * row.head_dim},
+  const Flops scores =
+      multiplied<Flops>(std::max<std::int64_t>(row.batch, 1), row.heads, row.k, row.k);
+  hardware::AttentionCall call{.work = scores * (row.causal ? 2 : 4) * row.head_dim,
                                .seq = row.k,
                                .head_dim = static_cast<int>(row.head_dim),
                                .causal = row.causal,
@@ -51,7 +54,7 @@ std::optional<double> catalogue_attention(const KernelSample& sample) {
   const double forward = once();
   if (row.kernel == "flash_fwd") return forward;
   call.pass = hardware::Pass::backward;
-  call.work = Flops{call.work.count() * 5 / 2};  // five products instead of two
+  call.work = Flops{(call.work * 5).count() / 2};  // five products instead of two
   return forward + once();
 }
 

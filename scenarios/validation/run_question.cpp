@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "hardware/catalogue.hpp"
+#include "models/import/config.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::scenarios {
@@ -34,6 +35,37 @@ std::string missing_size(const MeasuredRun& run) {
   }};
   for (const auto& [name, stated] : sizes) {
     if (!stated) return fmt::format("{} is not stated", name);
+  }
+  return {};
+}
+
+/// The first size beyond what a model or a plan may have.
+std::string oversize(const MeasuredRun& run) {
+  using models::Limits;
+  struct Size {
+    const char* name;
+    const std::optional<std::int64_t>& stated;
+    std::int64_t most;
+  };
+  const std::array<Size, 15> sizes{{
+      {"layers", run.layers, Limits::layers},
+      {"hidden", run.hidden, Limits::hidden},
+      {"heads", run.heads, Limits::heads},
+      {"kv_heads", run.kv_heads, Limits::heads},
+      {"ffn_hidden", run.ffn_hidden, Limits::ffn_hidden},
+      {"vocab", run.vocab, Limits::vocab},
+      {"seq_len", run.seq_len, models::most_seq_len},
+      {"gpus", run.gpus, models::most_gpus},
+      {"gpus_per_node", run.gpus_per_node, models::most_gpus},
+      {"tp", run.tensor, models::most_gpus},
+      {"pp", run.pipeline, models::most_gpus},
+      {"virtual_stages", run.virtual_stages, models::most_virtual_stages},
+      {"dp", run.data, models::most_gpus},
+      {"micro_batch", run.micro_batch, models::most_gpus},
+      {"global_batch", run.global_batch, models::most_batch},
+  }};
+  for (const auto& [name, stated, most] : sizes) {
+    if (stated.value_or(0) > most) return fmt::format("{} {} is above {}", name, *stated, most);
   }
   return {};
 }
@@ -150,7 +182,7 @@ bool ends_count(const Plan& plan, const Model& model) {
 
 std::string out_of_scope(const MeasuredRun& run) {
   for (const std::string& reason :
-       {model_out_of_scope(run), plan_out_of_scope(run), missing_size(run)}) {
+       {model_out_of_scope(run), plan_out_of_scope(run), missing_size(run), oversize(run)}) {
     if (!reason.empty()) return reason;
   }
   return {};

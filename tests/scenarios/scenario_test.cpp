@@ -221,7 +221,8 @@ TEST_CASE("Tokens are read with their suffix") {
   Json json = small();
   json["tokens"] = "many";
   CHECK(refused([&] { Scenario::parse(json, "small.json").tokens(); }) ==
-        "small.json:/tokens: expected a number of tokens such as \"300B\", found \"many\"");
+        "small.json:/tokens: expected a number of tokens above 0, at most 1e18, such as \"300B\", "
+        "found \"many\"");
 }
 
 TEST_CASE("A pointer to nothing is refused with what is there") {

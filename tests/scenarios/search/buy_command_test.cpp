@@ -85,7 +85,8 @@ TEST_CASE("The text of orrery buy shows ranking, front, prices and what is left 
 
 TEST_CASE("What orrery buy cannot use is told in one line") {
   CHECK(refused_line("buy --model gpt2 --tokens many") ==
-        "--tokens: expected a number of tokens such as \"300B\", found 'many'");
+        "--tokens: expected a number of tokens above 0, at most 1e18, such as \"300B\", found "
+        "'many'");
   CHECK(refused_line("buy --model gpt2 --tokens 1B --deadline soon") ==
         "--deadline: expected a time such as \"3.5 us\", found 'soon'");
   CHECK(refused_line("buy --model gpt2 --tokens 1B --budget 5M") ==
