@@ -1,5 +1,8 @@
+#include <fmt/format.h>
+
 #include <string>
 
+#include "executor/checkpoint/crc32c.hpp"
 #include "executor/random.hpp"
 #include "executor/settings.hpp"
 #include "sim/errors.hpp"
@@ -12,6 +15,8 @@ namespace {
 class SyntheticTokens final : public TokenSource {
  public:
   SyntheticTokens(std::uint64_t seed, std::int64_t vocab) : seed_{seed}, vocab_{vocab} {}
+
+  std::string digest() const override { return "synthetic"; }
 
   void fill(std::int64_t step, std::int64_t sample, std::span<std::int64_t> tokens) const override {
     const RandomStream random{seed_, stream_number("tokens of step " + std::to_string(step))};
@@ -49,6 +54,11 @@ class TextTokens final : public TokenSource {
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       tokens[i] = static_cast<unsigned char>(text_[(number * stride + i) % text_.size()]);
     }
+  }
+
+  std::string digest() const override {
+    return fmt::format("crc32c {:08x} of {} bytes", crc32c(text_.data(), text_.size()),
+                       text_.size());
   }
 
  private:

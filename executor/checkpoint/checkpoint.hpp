@@ -15,14 +15,19 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "executor/runner.hpp"
 #include "sim/output/durable_file.hpp"
 
 namespace orrery::executor {
+
+/// What to do with a checkpoint of a run that read other data, or cut them otherwise.
+enum class Changed : std::uint8_t { refused, accepted };
 
 /// What a checkpoint is of. Another model's or another arithmetic's is refused.
 struct CheckpointRun {
@@ -31,6 +36,9 @@ struct CheckpointRun {
   models::DType format = models::DType::fp32;
   Arithmetic arithmetic = Arithmetic::real;
   std::uint64_t seed = 1;
+  /// What else the losses depend on, by name: "data", "global_batch", "seq_len", "precision".
+  std::vector<std::pair<std::string, std::string>> inputs{};
+  Changed changed = Changed::refused;
 };
 
 /// What a rank holds, and the way to it: a Runner's, or a test's.
@@ -50,6 +58,7 @@ struct CheckpointSettings {
   std::int64_t keep = 2;                              // checkpoints
   std::function<void(const std::string&)> barrier{};  // of all ranks; nothing where there is one
   std::function<void()> alive{};                      // called now and then while it works
+  std::function<void(const std::string&)> note{};     // for the user: what is passed over, and why
   StepDone step{};                                    // tests die here
 };
 
@@ -68,9 +77,12 @@ class Checkpoints {
   /// Errors  OutputError: the disk; whatever `barrier` throws
   void save(const CheckpointState& state, std::int64_t steps) const;
 
-  /// The newest one with a manifest; nothing in an empty or absent folder.
-  /// Errors  InputError in one sentence: damaged, of another model, another format or seed
-  std::optional<CheckpointFound> newest() const;
+  /// The newest one that is whole as far as names and sizes tell, of fewer steps than `before`;
+  /// nothing in an empty or absent folder. Those that are damaged are passed over and noted.
+  /// Errors  InputError in one sentence: all of them are damaged; of another model, another format
+  ///         or seed; of other inputs, unless those may have changed
+  std::optional<CheckpointFound> newest(
+      std::int64_t before = std::numeric_limits<std::int64_t>::max()) const;
 
   /// Fills the state of this rank from the checkpoint of `steps`.
   /// Errors  InputError: a part that is missing or damaged, elements that nobody wrote
@@ -81,11 +93,15 @@ class Checkpoints {
   void write_part(const CheckpointState& state, const std::string& folder) const;
   void write_manifest(const CheckpointState& state, const std::string& folder,
                       std::int64_t steps) const;
-  void remove_old() const;
+  void remove_old(std::int64_t steps) const;
   void wait_for_all(const std::string& what) const;
   void alive() const;
   void say(std::string_view step) const;
+  void note(const std::string& what) const;
   void require_same_run(const std::string& manifest, const Json& found) const;
+  void require_same_inputs(const Node& root) const;
+  std::string damage_of(std::int64_t steps) const;
+  std::vector<std::int64_t> elements() const;
 
   CheckpointSettings settings_;
   CheckpointRun run_;

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::string_view folder_prefix = "step-";
 constexpr std::int64_t any_size = std::numeric_limits<std::int64_t>::max() / 16;
+constexpr std::string_view part_prefix = "part-";
 
 std::uint32_t seal_of(const Json& json) {
   const std::string text = json.dump();
@@ -47,23 +48,66 @@ Json to_json(const StoredTile& stored) {
           {"at", stored.at},       {"crc32c", stored.crc}};
 }
 
-std::vector<StoredTile> read_tiles(const Document& index, std::size_t tensors) {
+std::vector<StoredTile> read_tiles(const Document& index, const PartBounds& bounds) {
   std::vector<StoredTile> tiles;
+  const auto tensors = static_cast<std::int64_t>(bounds.elements.size());
   for (const Node& each : index.root()["tiles"].elements()) {
     StoredTile stored;
-    stored.tile.tensor = static_cast<std::uint32_t>(
-        each["tensor"].integer(0, static_cast<std::int64_t>(tensors) - 1));
-    stored.tile.first = each["first"].integer(0, any_size);
-    stored.tile.count = each["count"].integer(1, any_size);
-    stored.tile.stride = each["stride"].integer(stored.tile.count, any_size);
-    stored.tile.rows = each["rows"].integer(1, any_size);
+    Tile& tile = stored.tile;
+    tile.tensor = static_cast<std::uint32_t>(each["tensor"].integer(0, tensors - 1));
+    const std::int64_t elements = bounds.elements[tile.tensor];
+    tile.first = each["first"].integer(0, elements - 1);
+    const std::int64_t left = elements - tile.first;
+    tile.count = each["count"].integer(1, left);
+    tile.stride = each["stride"].integer(tile.count, any_size);
+    tile.rows = each["rows"].integer(1, 1 + (left - tile.count) / tile.stride);
     stored.kind = static_cast<StateKind>(each["kind"].integer(0, 2));
-    stored.at = each["at"].integer(0, any_size);
+    const std::int64_t size = tile.elements() * bounds.element_size;
+    if (size > bounds.bytes) each["rows"].fail("more elements than the part has bytes for");
+    stored.at = each["at"].integer(0, bounds.bytes - size);
     stored.crc = static_cast<std::uint32_t>(
         each["crc32c"].integer(0, std::numeric_limits<std::uint32_t>::max()));
     tiles.push_back(stored);
   }
   return tiles;
+}
+
+CheckpointPart open_part(const std::string& folder, const Node& named,
+                         const std::vector<std::int64_t>& elements, std::int64_t element_size) {
+  const Node name = named["name"];
+  const std::string file = name.as<std::string>();
+  const bool ours = file.size() > part_prefix.size() && file.starts_with(part_prefix) &&
+                    file.find_first_not_of("0123456789", part_prefix.size()) == std::string::npos;
+  if (!ours) name.fail_expected("a name such as \"part-00003\"");
+  CheckpointPart part{.path = folder + "/" + file, .bytes = named["bytes"].integer(0, any_size)};
+  const Document index = load_sealed(part.path + ".json");
+  if (index.json()["crc32c"] != named["index_crc32c"].json()) {
+    throw InputError{part.path + ".json", "is not what the manifest speaks of"};
+  }
+  std::error_code absent;
+  const auto size = std::filesystem::file_size(part.path + ".bin", absent);
+  if (absent) throw InputError{part.path + ".bin", "is missing or cannot be read"};
+  if (size != static_cast<std::uintmax_t>(part.bytes)) {
+    throw InputError{part.path + ".bin",
+                     fmt::format("is damaged: expected {} bytes, found {}", part.bytes, size)};
+  }
+  part.tiles =
+      read_tiles(index, {.elements = elements, .element_size = element_size, .bytes = part.bytes});
+  return part;
+}
+
+PartFile::PartFile(const std::string& path) : path_{path}, file_{path, std::ios::binary} {
+  if (!file_) throw InputError{path_, "is missing or cannot be read"};
+}
+
+std::vector<std::byte> PartFile::tile(const StoredTile& stored, std::int64_t element_size) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(stored.tile.elements() * element_size));
+  file_.seekg(stored.at);
+  file_.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  if (!file_ || crc32c(bytes.data(), bytes.size()) != stored.crc) {
+    throw InputError{path_, "is damaged: its checksum is wrong"};
+  }
+  return bytes;
 }
 
 std::vector<std::int64_t> complete_checkpoints(const std::string& folder) {
@@ -93,6 +137,14 @@ Document load_sealed(const std::string& path) {
     throw InputError{path, "is damaged: its checksum is wrong"};
   }
   return document;
+}
+
+Document load_manifest(const std::string& folder) {
+  const std::string path = folder + "/manifest.json";
+  Document manifest = load_sealed(path);
+  const Node format = manifest.root()["format"];
+  if (format.json() != checkpoint_format) format.fail_expected(checkpoint_format);
+  return manifest;
 }
 
 }  // namespace orrery::executor

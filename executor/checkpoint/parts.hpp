@@ -2,6 +2,7 @@
 // The files of a checkpoint as records, read and written as JSON.
 
 #include <cstdint>
+#include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,8 +30,39 @@ std::int64_t checkpoint_steps(std::string_view name);
 std::string part_name(int rank);  // "part-00003"
 
 Json to_json(const StoredTile& stored);
+
+/// What an index of a part speaks of, held to the tensors of the run: nothing beyond their ends.
+struct PartBounds {
+  std::vector<std::int64_t> elements{};  // by tensor
+  std::int64_t element_size = 4;         // bytes
+  std::int64_t bytes = 0;                // of the part
+};
 /// Errors  InputError `FILE:/tiles/3/first: ...`
-std::vector<StoredTile> read_tiles(const Document& index, std::size_t tensors);
+std::vector<StoredTile> read_tiles(const Document& index, const PartBounds& bounds);
+
+/// A part that is whole as far as its index and its size tell; its bytes have checksums.
+struct CheckpointPart {
+  std::string path{};  // without ".bin"
+  std::int64_t bytes = 0;
+  std::vector<StoredTile> tiles{};
+};
+/// The part that a manifest names.
+/// Errors  InputError: a name that is none of ours, an index that is damaged or another, a size
+CheckpointPart open_part(const std::string& folder, const Node& named,
+                         const std::vector<std::int64_t>& elements, std::int64_t element_size);
+
+/// Bytes of a part as they were written.
+class PartFile {
+ public:
+  /// Errors  InputError `FILE: is missing or cannot be read`
+  explicit PartFile(const std::string& path);
+  /// Errors  InputError `FILE: is damaged: its checksum is wrong`
+  std::vector<std::byte> tile(const StoredTile& stored, std::int64_t element_size);
+
+ private:
+  std::string path_;
+  std::ifstream file_;
+};
 
 /// Folders of a checkpoint folder that have a manifest, newest first.
 std::vector<std::int64_t> complete_checkpoints(const std::string& folder);
@@ -39,5 +71,7 @@ std::vector<std::int64_t> complete_checkpoints(const std::string& folder);
 void seal(Json& json);
 /// Errors  InputError `FILE: is damaged: its checksum is wrong`
 Document load_sealed(const std::string& path);
+/// Of a checkpoint. Errors: as load_sealed; of another format
+Document load_manifest(const std::string& folder);
 
 }  // namespace orrery::executor

@@ -2,38 +2,19 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-#include <fstream>
 #include <limits>
 
 #include "executor/checkpoint/checkpoint.hpp"
-#include "executor/checkpoint/crc32c.hpp"
 #include "executor/checkpoint/parts.hpp"
 
 namespace orrery::executor {
 
 namespace {
 
-/// Bytes of a part as they were written.
-class PartFile {
+/// Whole, but another run's.
+class ForeignCheckpoint : public InputError {
  public:
-  explicit PartFile(const std::string& path) : path_{path}, file_{path, std::ios::binary} {
-    if (!file_) throw InputError{path_, "is missing or cannot be read"};
-  }
-
-  std::vector<std::byte> tile(const StoredTile& stored, std::int64_t size) {
-    std::vector<std::byte> bytes(static_cast<std::size_t>(stored.tile.elements() * size));
-    file_.seekg(stored.at);
-    file_.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-    if (!file_ || crc32c(bytes.data(), bytes.size()) != stored.crc) {
-      throw InputError{path_, "is damaged: its checksum is wrong"};
-    }
-    return bytes;
-  }
-
- private:
-  std::string path_;
-  std::ifstream file_;
+  using InputError::InputError;
 };
 
 std::string shape_text(std::int64_t rows, std::int64_t columns) {
@@ -47,7 +28,7 @@ void Checkpoints::require_same_run(const std::string& manifest, const Json& foun
   const Node root = document.root();
   const std::string model = root["model"].as<std::string>();
   const auto foreign = [&](const std::string& why) {
-    throw InputError{manifest, fmt::format("is of another run ({}): {}", model, why)};
+    throw ForeignCheckpoint{manifest, fmt::format("is of another run ({}): {}", model, why)};
   };
   const std::vector<Node> tensors = root["tensors"].elements();
   for (std::size_t i = 0; i < std::max(tensors.size(), run_.tensors.size()); ++i) {
@@ -72,24 +53,68 @@ void Checkpoints::require_same_run(const std::string& manifest, const Json& foun
   if (seed != run_.seed) foreign(fmt::format("its seed is {}, here it is {}", seed, run_.seed));
 }
 
-std::optional<CheckpointFound> Checkpoints::newest() const {
-  const std::vector<std::int64_t> all = complete_checkpoints(settings_.folder);
-  if (all.empty()) return std::nullopt;
-  const std::string path = folder_of(all.front()) + "/manifest.json";
-  const Document manifest = load_sealed(path);
-  const Node root = manifest.root();
-  if (root["format"].as<std::string>() != checkpoint_format) {
-    throw InputError{path, fmt::format("expected {}, found {}", checkpoint_format,
-                                       root["format"].as<std::string>())};
+/// Before this run's own: what cannot be known of a checkpoint that was written by an older orrery
+/// is not asked for.
+void Checkpoints::require_same_inputs(const Node& root) const {
+  const auto found = root.find("inputs");
+  if (!found) return;
+  for (const auto& [name, here] : run_.inputs) {
+    const auto there = found->find(name);
+    if (!there || there->json() == here) continue;
+    const std::string what =
+        fmt::format("{} was {}, here it is {}", name, there->as<std::string>(), here);
+    if (run_.changed == Changed::refused) {
+      throw InputError{root.file(), what + "; --resume changed goes on all the same"};
+    }
+    note(fmt::format("{}: {}", root.file(), what));
   }
-  require_same_run(path, manifest.json());
-  return CheckpointFound{.steps = root["steps"].as<std::int64_t>(),
-                         .seed = root["seed"].json().get<std::uint64_t>()};
+}
+
+std::vector<std::int64_t> Checkpoints::elements() const {
+  std::vector<std::int64_t> all;
+  for (const StateTensor& each : run_.tensors) all.push_back(each.elements());
+  return all;
+}
+
+/// Why it cannot be gone on from, as far as names and sizes tell; empty: it can.
+std::string Checkpoints::damage_of(std::int64_t steps) const {
+  const std::string folder = folder_of(steps);
+  try {
+    const Document manifest = load_sealed(folder + "/manifest.json");
+    require_same_run(manifest.name(), manifest.json());
+    const std::int64_t size = hardware::bits(run_.format) / 8;
+    for (const Node& each : manifest.root()["parts"].elements()) {
+      open_part(folder, each, elements(), size);
+    }
+    return {};
+  } catch (const ForeignCheckpoint&) {
+    throw;
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+std::optional<CheckpointFound> Checkpoints::newest(std::int64_t before) const {
+  std::string newest_damage;
+  for (const std::int64_t steps : complete_checkpoints(settings_.folder)) {
+    if (steps >= before) continue;
+    const std::string damage = damage_of(steps);
+    if (damage.empty()) {
+      const Document manifest = load_manifest(folder_of(steps));
+      const Node root = manifest.root();
+      require_same_inputs(root);
+      return CheckpointFound{.steps = steps, .seed = root["seed"].json().get<std::uint64_t>()};
+    }
+    note(damage);
+    if (newest_damage.empty()) newest_damage = damage;
+  }
+  if (!newest_damage.empty()) throw InputError{newest_damage};
+  return std::nullopt;
 }
 
 void Checkpoints::restore(const CheckpointState& state, std::int64_t steps) const {
   const std::string folder = folder_of(steps);
-  const Document manifest = load_sealed(folder + "/manifest.json");
+  const Document manifest = load_manifest(folder);
   const std::int64_t size = hardware::bits(run_.format) / 8;
   std::vector<std::vector<Tile>> wanted(run_.tensors.size());
   std::vector<std::int64_t> missing(run_.tensors.size(), 0);
@@ -99,13 +124,9 @@ void Checkpoints::restore(const CheckpointState& state, std::int64_t steps) cons
         each.elements() * static_cast<std::int64_t>(std::size(checkpoint_kinds));
   }
   for (const Node& part : manifest.root()["parts"].elements()) {
-    const std::string path = folder + "/" + part["name"].as<std::string>();
-    const Document index = load_sealed(path + ".json");
-    if (index.json()["crc32c"] != part["index_crc32c"].json()) {
-      throw InputError{path + ".json", "is not what the manifest speaks of"};
-    }
-    PartFile file{path + ".bin"};
-    for (const StoredTile& stored : read_tiles(index, wanted.size())) {
+    const CheckpointPart known = open_part(folder, part, elements(), size);
+    PartFile file{known.path + ".bin"};
+    for (const StoredTile& stored : known.tiles) {
       std::vector<std::byte> bytes;  // read where something of it is wanted
       for (const Tile& tile : wanted[stored.tile.tensor]) {
         for_each_overlap(stored.tile, tile, [&](const Overlap& overlap) {

@@ -55,6 +55,10 @@ void Checkpoints::alive() const {
   if (settings_.alive) settings_.alive();
 }
 
+void Checkpoints::note(const std::string& what) const {
+  if (settings_.note) settings_.note(what);
+}
+
 void Checkpoints::say(std::string_view step) const {
   if (settings_.step) settings_.step(step);
 }
@@ -78,7 +82,7 @@ void Checkpoints::save(const CheckpointState& state, std::int64_t steps) const {
     write_manifest(state, folder, steps);
     write_durably((std::filesystem::path{settings_.folder} / "latest").string(),
                   checkpoint_name(steps) + "\n", settings_.step);
-    remove_old();
+    remove_old(steps);
     say("old removed");
   }
   wait_for_all("saved");
@@ -113,7 +117,10 @@ void Checkpoints::write_manifest(const CheckpointState& state, const std::string
   }
   for (int rank = 0; rank < settings_.ranks; ++rank) {
     const Document index = load_sealed(folder + "/" + part_name(rank) + ".json");
-    for (const StoredTile& each : read_tiles(index, written.size())) {
+    const PartBounds bounds{.elements = elements(),
+                            .element_size = hardware::bits(run_.format) / 8,
+                            .bytes = index.root()["bytes"].as<std::int64_t>()};
+    for (const StoredTile& each : read_tiles(index, bounds)) {
       written[each.tile.tensor] += each.tile.elements();
     }
     parts.push_back({{"name", part_name(rank)},
@@ -134,6 +141,7 @@ void Checkpoints::write_manifest(const CheckpointState& state, const std::string
                 {"ranks", settings_.ranks},
                 {"tensors", std::move(tensors)},
                 {"parts", std::move(parts)}};
+  for (const auto& [name, value] : run_.inputs) manifest["inputs"][name] = value;
   if (const auto& scale = state.loss_scale) {
     manifest["loss_scale"] = {
         {"value", scale->value}, {"good", scale->good}, {"skipped", scale->skipped}};
@@ -142,9 +150,11 @@ void Checkpoints::write_manifest(const CheckpointState& state, const std::string
   write_durably(folder + "/manifest.json", manifest.dump(1) + "\n", settings_.step);
 }
 
-/// Its manifest goes first: what is half removed is no checkpoint.
-void Checkpoints::remove_old() const {
-  const std::vector<std::int64_t> all = complete_checkpoints(settings_.folder);
+/// Its manifest goes first: what is half removed is no checkpoint. One that is further than this
+/// run was found damaged, and does not count.
+void Checkpoints::remove_old(std::int64_t steps) const {
+  std::vector<std::int64_t> all = complete_checkpoints(settings_.folder);
+  std::erase_if(all, [&](std::int64_t each) { return each > steps; });
   std::error_code ignored;  // another try comes with the next checkpoint
   for (std::size_t i = static_cast<std::size_t>(settings_.keep); i < all.size(); ++i) {
     const std::string folder = folder_of(all[i]);

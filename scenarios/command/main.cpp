@@ -56,6 +56,7 @@ int run(int argc, char** argv) {
   add_calibrate(application, exit_code);
   add_execute(application, exit_code);
   add_compare(application, exit_code);
+  add_checkpoint(application, exit_code);
   try {
     application.parse(argc, argv);
     return exit_code;

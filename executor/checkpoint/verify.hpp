@@ -1,0 +1,25 @@
+#pragma once
+// Whether checkpoints are whole, down to the last byte, without the run that wrote them.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace orrery::executor {
+
+struct VerifiedCheckpoint {
+  std::string folder{};
+  std::string model{};
+  std::int64_t steps = 0, ranks = 0, bytes = 0;
+  std::string damage{};  // one sentence; empty: it is whole
+
+  bool whole() const { return damage.empty(); }
+};
+
+/// Of a folder of checkpoints all that have a manifest, newest first; or that one of a checkpoint's
+/// own folder. Reads every byte: checksums, sizes, and that every element is there exactly once.
+/// Errors  InputError `FOLDER: has no checkpoint`
+std::vector<VerifiedCheckpoint> verify_checkpoints(const std::string& folder);
+
+}  // namespace orrery::executor

@@ -1,0 +1,72 @@
+// orrery checkpoint: whether what a run wrote can be gone on from.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "executor/checkpoint/verify.hpp"
+#include "scenarios/command/commands.hpp"
+#include "scenarios/result.hpp"
+#include "sim/input/text.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+struct VerifyFlags {
+  std::string folder;
+  bool json = false;
+};
+
+Json json_of(const executor::VerifiedCheckpoint& found) {
+  return {{"folder", found.folder},
+          {"whole", found.whole()},
+          {"damage", found.whole() ? Json(nullptr) : Json(found.damage)},
+          {"steps", found.steps},
+          {"model", found.model},
+          {"ranks", found.ranks},
+          {"bytes", found.bytes}};
+}
+
+void print(const executor::VerifiedCheckpoint& found) {
+  constexpr double mib = 1 << 20;
+  if (!found.whole()) {
+    fmt::print("{}: damaged: {}\n", found.folder, printable(found.damage));
+    return;
+  }
+  fmt::print("{}: whole: {} after {} steps, {:.1f} MiB of {} ranks\n", found.folder,
+             printable(found.model), found.steps, static_cast<double>(found.bytes) / mib,
+             found.ranks);
+}
+
+int verify(const VerifyFlags& flags) {
+  const auto all = executor::verify_checkpoints(flags.folder);
+  if (flags.json) {
+    Json checkpoints = Json::array();
+    for (const auto& each : all) checkpoints.push_back(json_of(each));
+    fmt::print("{}\n", Json{{"checkpoints", std::move(checkpoints)}}.dump(2));
+  } else {
+    for (const auto& each : all) print(each);
+  }
+  const bool whole =
+      std::all_of(all.begin(), all.end(), [](const auto& each) { return each.whole(); });
+  return whole ? exit_done : exit_answer_is_no;
+}
+
+}  // namespace
+
+void add_checkpoint(CLI::App& application, int& exit_code) {
+  CLI::App& command = *application.add_subcommand("checkpoint", "Look after checkpoints of runs");
+  command.require_subcommand(1);
+  CLI::App& verifying = *command.add_subcommand(
+      "verify", "Read every byte of a folder's checkpoints: sizes, checksums, completeness");
+  const auto flags = std::make_shared<VerifyFlags>();
+  verifying.add_option("folder", flags->folder, "What --checkpoint named, or one checkpoint of it")
+      ->required();
+  verifying.add_flag("--json", flags->json, "One JSON document instead of the list");
+  verifying.callback([flags, &exit_code] { exit_code = verify(*flags); });
+}
+
+}  // namespace orrery::scenarios
