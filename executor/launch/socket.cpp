@@ -25,6 +25,7 @@ namespace {
 
 constexpr int backlog = 1024;  // ranks that knock at once
 constexpr std::chrono::milliseconds between_attempts{50};
+constexpr std::chrono::seconds between_looks{1};  // of a wait
 
 using Found = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
@@ -44,14 +45,18 @@ Socket socket_for(const addrinfo& each) {
   return Socket{::socket(each.ai_family, each.ai_socktype | SOCK_CLOEXEC, each.ai_protocol)};
 }
 
-/// False: the deadline has passed.
+/// False: the deadline has passed. While this process was paused, or starved of its core, nobody
+/// waited: that time does not count.
 /// Errors  RunFailure{interrupted}
 bool wait_until_ready(const Socket& socket, short events, Deadline deadline) {
   for (;;) {
     pollfd waited[] = {{socket.descriptor(), events, 0}, {interruption(), POLLIN, 0}};
-    const int ready = ::poll(waited, 2, poll_timeout(deadline));
+    const Deadline look = std::min(deadline, Clock::now() + between_looks);
+    const int ready = ::poll(waited, 2, poll_timeout(look));
     refuse_if_interrupted();
     if (ready > 0) return true;
+    const auto late = Clock::now() - look;
+    if (late > between_looks) deadline = std::max(deadline + late, Clock::now() + between_looks);
     if (ready == 0 && Clock::now() >= deadline) return false;
   }
 }

@@ -1,8 +1,11 @@
 #include "executor/launch/socket.hpp"
 
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <filesystem>
 #include <thread>
 
@@ -56,6 +59,30 @@ TEST_CASE("An interruption ends the wait for a rank that never comes") {
         "interrupted while ranks meet");
   CHECK(Clock::now() - begin < 5s);
   signal.join();
+}
+
+TEST_CASE("A process that was paused has not waited meanwhile") {
+  // It would wait for 300 ms, is paused after 100 ms for a second and a half, and gets its answer
+  // right after that.
+  int ends[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+  const Socket ours{ends[0]}, theirs{ends[1]};
+  const pid_t child = fork();
+  if (child == 0) {
+    char byte = 0;
+    const std::string why =
+        failure([&] { receive_all(theirs, &byte, 1, Clock::now() + 300ms, "the test"); });
+    _exit(why.empty() ? 0 : 1);
+  }
+  std::this_thread::sleep_for(100ms);
+  kill(child, SIGSTOP);
+  std::this_thread::sleep_for(1500ms);
+  kill(child, SIGCONT);
+  std::this_thread::sleep_for(50ms);
+  send_all(ours, "x", 1, Clock::now() + 1s, "the child");
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
 }
 
 }  // namespace orrery::executor
