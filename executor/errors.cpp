@@ -24,6 +24,8 @@ std::string_view meaning(Exit code) {
       return "the deadline has passed";
     case Exit::interrupted:
       return "interrupted";
+    case Exit::terminated:
+      return "asked to end, without a checkpoint";
   }
   return "unknown";
 }

@@ -10,6 +10,7 @@
 //   75  asked to make room: queue again
 //   124 the deadline has passed
 //   130 Ctrl-C
+//   143 asked to end (SIGTERM), and no checkpoint is written
 // Source  sysexits.h for 70 to 75, timeout(1) for 124, shells for 130
 
 #include <stdexcept>
@@ -29,6 +30,7 @@ enum class Exit : int {
   requeue = 75,
   deadline = 124,
   interrupted = 130,
+  terminated = 143,
 };
 
 /// What a launcher should make of it, in words.

@@ -15,29 +15,12 @@
 #include <fstream>
 
 #include "executor/launch/private_folder.hpp"
+#include "executor/launch/signals.hpp"
 #include "executor/launch/socket.hpp"
 
 namespace orrery::executor {
 
 namespace {
-
-volatile std::sig_atomic_t wish_to_end = 0;
-volatile std::sig_atomic_t wish_for_checkpoint = 0;
-
-extern "C" void take_wish(int signal) {
-  if (signal == SIGUSR1) {
-    wish_for_checkpoint = 1;
-  } else {
-    wish_to_end = signal;
-  }
-}
-
-void on_signal(int signal, void (*handler)(int)) {
-  struct sigaction action {};
-  action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;
-  ::sigaction(signal, &action, nullptr);
-}
 
 /// A folder that goes when the run does.
 class RunFolder {
@@ -151,7 +134,10 @@ class Family {
     for (const pid_t child : children_) {
       if (child > 0) ::kill(child, signal);
     }
-    if (signal != SIGUSR1) last_seconds();
+    if (signal == SIGUSR1) return;
+    const auto now = Clock::now();
+    if (!settings_.saves || (asked_at_ && now - *asked_at_ > same_wish)) last_seconds();
+    if (!asked_at_) asked_at_ = now;
   }
 
   std::size_t collect() {
@@ -193,7 +179,7 @@ class Family {
   RunFolder folder_;
   sigset_t signals_{}, before_{};
   std::vector<pid_t> children_;  // by rank; 0 once it has ended
-  std::optional<Deadline> give_up_at_;
+  std::optional<Deadline> give_up_at_, asked_at_;
   int own_fault_ = 0, others_ = 0;
   bool killed_by_us_ = false;
 };
@@ -212,25 +198,6 @@ int spawn_ranks(const SpawnSettings& settings) {
   Family family{settings};
   family.start();
   return family.wait();
-}
-
-SignalWishes::SignalWishes() {
-  wish_to_end = 0;
-  wish_for_checkpoint = 0;
-  for (const int each : {SIGINT, SIGTERM, SIGUSR1}) on_signal(each, take_wish);
-  for (const int each : {SIGPIPE, SIGXFSZ}) on_signal(each, SIG_IGN);
-}
-
-SignalWishes::~SignalWishes() {
-  for (const int each : {SIGINT, SIGTERM, SIGUSR1, SIGPIPE, SIGXFSZ}) on_signal(each, SIG_DFL);
-}
-
-int SignalWishes::end() {
-  return wish_to_end;
-}
-
-bool SignalWishes::checkpoint() {
-  return wish_for_checkpoint != 0;
 }
 
 }  // namespace orrery::executor

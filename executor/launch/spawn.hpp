@@ -14,7 +14,8 @@ namespace orrery::executor {
 struct SpawnSettings {
   std::vector<std::string> arguments{};  // of this program, without its name
   int ranks = 1;
-  std::chrono::milliseconds patience{8000};       // from the first failure to SIGKILL
+  std::chrono::milliseconds patience{8000};  // from the first failure to SIGKILL
+  bool saves = false;  // ranks end after their step when they are asked the first time
   std::function<void(const std::string&)> say{};  // what only the parent sees: a rank was killed
 };
 
@@ -25,19 +26,5 @@ std::vector<std::string> own_arguments();
 /// store's Unix socket) in its environment; rank 0 alone writes to our standard output.
 /// The exit code of the rank that failed first by its own fault, else that of its peers.
 int spawn_ranks(const SpawnSettings& settings);
-
-/// Wishes that came as signals while this is there: SIGINT and SIGTERM to end, SIGUSR1 to write a
-/// checkpoint and leave. SIGPIPE and SIGXFSZ are ignored: writes fail with a reason instead.
-class SignalWishes {
- public:
-  SignalWishes();
-  ~SignalWishes();
-  SignalWishes(const SignalWishes&) = delete;
-  SignalWishes& operator=(const SignalWishes&) = delete;
-
-  /// The number of the signal, or 0.
-  static int end();
-  static bool checkpoint();
-};
 
 }  // namespace orrery::executor

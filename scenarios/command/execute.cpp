@@ -2,15 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
 #include <cstdio>
 #include <memory>
 
+#include "executor/launch/signals.hpp"
 #include "executor/launch/spawn.hpp"
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/ending.hpp"
 #include "scenarios/command/execute_backend.hpp"
+#include "scenarios/command/execute_room.hpp"
 #include "scenarios/command/execute_run.hpp"
 #include "scenarios/command/question_flags.hpp"
+#include "sim/input/text.hpp"
 
 namespace orrery::scenarios {
 
@@ -23,7 +27,7 @@ struct ExecuteFlags {
   QuestionFlags question;
   ExecuteOptions options;
   executor::PlacementFlags placement;
-  std::optional<std::string> fabric, backend, trace_detail;
+  std::optional<std::string> fabric, backend, trace_detail, checkpoint_every, resume;
   std::vector<std::string> arguments;  // as given, for the ranks that we start
 };
 
@@ -68,8 +72,16 @@ void check_options(ExecuteFlags& flags) {
   if (options.metrics_address && !options.metrics_port) {
     throw InputError{"--metrics-address", "needs --metrics-port"};
   }
-  if (options.checkpoint_every < 0 || (options.checkpoint_every > 0 && !options.checkpoint)) {
-    throw InputError{"--checkpoint-every", "needs --checkpoint DIR and a number of steps"};
+  if (flags.checkpoint_every) {
+    options.checkpoint_every = executor::parse_checkpoint_every(*flags.checkpoint_every);
+    if (!options.checkpoint) throw InputError{"--checkpoint-every", "needs --checkpoint DIR"};
+  }
+  if (flags.resume) {
+    options.resume_changed = *flags.resume == "changed";
+    if (!options.resume_changed && *flags.resume != "same") {
+      throw InputError{"--resume", fmt::format("expected same or changed, found '{}'",
+                                               printable(*flags.resume, 60))};
+    }
   }
 }
 
@@ -127,9 +139,10 @@ models::Question question_of(const ExecuteFlags& flags, const Placement& placed)
 int start_ranks(const ExecuteFlags& flags, int ranks, const std::string& reason) {
   fmt::print(stderr, "{}; starting {} ranks here\n", reason, ranks);
   return executor::spawn_ranks(
-      {.arguments = flags.arguments, .ranks = ranks, .say = [](const std::string& text) {
-         fmt::print(stderr, "{}\n", text);
-       }});
+      {.arguments = flags.arguments,
+       .ranks = ranks,
+       .saves = flags.options.checkpoint.has_value(),
+       .say = [](const std::string& text) { fmt::print(stderr, "{}\n", text); }});
 }
 
 /// Told by whoever is not told by another of these processes.
@@ -149,6 +162,11 @@ int execute(ExecuteFlags& flags) {
   const models::Question question = question_of(flags, placed);
   const int ranks = static_cast<int>(question.plan.gpus());
   take_recordable(flags, question.plan, placed);
+  if (placed.launcher != Launcher::orrery) {  // else our parent has looked
+    if (const auto found = no_room(question, flags.options, placed)) {
+      return report(*found, flags.options);
+    }
+  }
   const executor::SignalWishes signals;
   try {
     if (flags.options.fabric == FabricKind::threads) {
@@ -166,8 +184,11 @@ int execute(ExecuteFlags& flags) {
     }
     return run_rank(question, flags.options, placed);
   } catch (const executor::RunFailure& failure) {
-    const int code = static_cast<int>(failure.code());
-    fmt::print(stderr, "{} ({})\n", failure.what(), executor::meaning(failure.code()));
+    const bool terminated =
+        failure.code() == executor::Exit::interrupted && executor::SignalWishes::end() == SIGTERM;
+    const executor::Exit why = terminated ? executor::Exit::terminated : failure.code();
+    const int code = static_cast<int>(why);
+    fmt::print(stderr, "{} ({})\n", failure.what(), executor::meaning(why));
     if (flags.options.json && placed.rank == 0) print_error(failure_of(code, failure.what()));
     return code;
   }
@@ -188,7 +209,12 @@ void add_execute(CLI::App& application, int& exit_code) {
   command.add_option("--seed", options.seed, "Of parameters and tokens (1)");
   command.add_option("--data", options.data, "Text files to train on, byte by byte");
   command.add_option("--checkpoint", options.checkpoint, "Folder to resume from and write to");
-  command.add_option("--checkpoint-every", options.checkpoint_every, "Steps between checkpoints");
+  command.add_option("--checkpoint-every", flags->checkpoint_every,
+                     "Steps or time between checkpoints: 100, \"5 min\" (10 min, more where that "
+                     "costs over 2 % of the time; 0: only when asked, and at the end)");
+  command.add_option("--resume", flags->resume,
+                     "same (default): only with the data, batch, length and precision of the "
+                     "checkpoint; changed: also with others");
   command.add_option("--fabric", flags->fabric, "tcp, mpi, threads or nccl");
   command.add_option("--deadline", options.deadline, "Seconds that the run may take");
   command.add_option("--stall", options.stall, "Seconds at one instruction that are too many (60)");

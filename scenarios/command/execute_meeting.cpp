@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -11,9 +12,10 @@
 #include <numeric>
 #include <utility>
 
+#include "executor/launch/interruption.hpp"
 #include "executor/launch/mpi_module.hpp"
 #include "executor/launch/rendezvous.hpp"
-#include "executor/launch/spawn.hpp"
+#include "executor/launch/signals.hpp"
 #include "executor/staged_fabric.hpp"
 #include "executor/tcp/tcp_fabric.hpp"
 #include "scenarios/command/ending.hpp"
@@ -25,6 +27,7 @@ using executor::Address;
 using executor::Exit;
 using executor::Launcher;
 using executor::RunFailure;
+using executor::SignalWishes;
 using executor::Verdict;
 
 namespace {
@@ -38,6 +41,11 @@ constexpr std::size_t place_size = 512;             // bytes of the message that
 FabricKind kind_of(const ExecuteOptions& options, const executor::Placement& placed) {
   if (options.fabric && options.fabric != FabricKind::nccl) return *options.fabric;
   return placed.mpi && executor::mpi_module_loads() ? FabricKind::mpi : FabricKind::tcp;
+}
+
+/// Of a run that a signal ends without a checkpoint.
+Exit code_of(int signal) {
+  return signal == SIGTERM ? Exit::terminated : Exit::interrupted;
 }
 
 /// What a rank says of the end: the line where it is its own to say, the document where a program
@@ -65,11 +73,22 @@ std::function<std::chrono::milliseconds()> cpu_time_of_this_thread() {
   };
 }
 
-/// Ctrl-C and its like, as the watchdog takes them.
-std::optional<Verdict> wish_to_end(int rank) {
-  const int signal = executor::SignalWishes::end();
-  if (signal == 0) return std::nullopt;
-  return Verdict{Exit::interrupted, rank, fmt::format("rank {}: {}", rank, strsignal(signal))};
+/// Ctrl-C and its like, as the watchdog takes them: at once, or after the step, which rank 0 says.
+std::function<std::optional<Verdict>()> wish_to_end(int rank) {
+  return [rank, said = rank != 0]() mutable -> std::optional<Verdict> {
+    const int signal = SignalWishes::end();
+    if (signal == 0) return std::nullopt;
+    if (SignalWishes::at_once()) {
+      return Verdict{code_of(signal), rank, fmt::format("rank {}: {}", rank, strsignal(signal))};
+    }
+    if (!said) {
+      fmt::print(stderr,
+                 "{}: a checkpoint follows after this step; once more ends the run at once\n",
+                 strsignal(signal));
+    }
+    said = true;
+    return std::nullopt;
+  };
 }
 
 }  // namespace
@@ -81,6 +100,7 @@ Meeting::Meeting(const ExecuteOptions& options, const executor::Placement& place
       asked_{options.fabric},
       answers_json_{options.json && placed.rank == 0},
       identity_{.job = placed.job, .ranks = placed.ranks} {
+  const executor::Interruptible waits{SignalWishes::descriptor()};
   does("its start", to_start);
   placed_.mpi = kind_ == FabricKind::mpi;
   if (placed_.mpi) fabric_ = executor::mpi_fabric();
@@ -201,14 +221,17 @@ void Meeting::start_watchdog(const ExecuteOptions& options) {
   settings.progress = [this] { return progress(); };
   settings.cpu_time = cpu_time_of_this_thread();
   settings.warn = [](std::string_view what) { fmt::print(stderr, "{}\n", printable(what)); };
-  settings.wish = [rank = placed_.rank] { return wish_to_end(rank); };
+  settings.wish = wish_to_end(placed_.rank);
   settings.abort = [this](std::string_view why) {
     store_->interrupt();
     const std::lock_guard guard{living_lock_};
     for (executor::Fabric* each : living_fabrics_) each->abort(why);
   };
-  settings.last_resort = [rank = placed_.rank, json = answers_json_](const Verdict& verdict) {
-    tell(verdict, rank, json);
+  settings.last_resort = [this, rank = placed_.rank](const Verdict& verdict) {
+    const std::lock_guard guard{living_lock_};
+    const std::string lost = loss_ ? loss_() : "";
+    if (!lost.empty()) fmt::print(stderr, "{}\n", lost);
+    tell(verdict, rank, answers_json_);
     std::_Exit(static_cast<int>(exit_of(verdict, rank)));
   };
   watchdog_ = std::make_unique<executor::Watchdog>(store_->server(), identity_, placed_.rank,
@@ -240,18 +263,21 @@ void Meeting::does(const std::string& what, std::chrono::milliseconds limit) {
   does_ = {.waits_for = "", .text = what, .works = true, .limit = limit};
 }
 
-double Meeting::sum(double addend) {
-  double total = addend;
-  auto* at = reinterpret_cast<std::byte*>(&total);
+void Meeting::says_at_last(std::function<std::string()> loss) {
+  const std::lock_guard guard{living_lock_};
+  loss_ = std::move(loss);
+}
+
+void Meeting::sum(std::span<double> values) {
+  auto* at = reinterpret_cast<std::byte*>(values.data());
   waits_ = true;
   fabric_->wait(fabric_->start({.kind = models::Collective::all_reduce,
                                 .group = world_,
                                 .send = at,
                                 .receive = at,
-                                .count = 1,
+                                .count = static_cast<std::int64_t>(values.size()),
                                 .element = executor::Element::fp64}));
   waits_ = false;
-  return total;
 }
 
 void Meeting::barrier(const std::string& name) {

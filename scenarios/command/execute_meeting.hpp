@@ -4,9 +4,11 @@
 // GPUs have NCCL beside it, or are staged over it.
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -52,8 +54,11 @@ class Meeting {
   void steps(const executor::Runner& runner, const executor::InstructionLimits& limits);
   /// ... or something else, which may go on for `limit` without a sign of life.
   void does(const std::string& what, std::chrono::milliseconds limit);
-  /// A sum over all ranks, on the fabric.
-  double sum(double addend);
+  /// What to say of a run that ends without coming to its end: called from any thread, until it is
+  /// taken back by an empty one.
+  void says_at_last(std::function<std::string()> loss);
+  /// Sums over all ranks, on the fabric, in place.
+  void sum(std::span<double> values);
   /// All ranks have come so far.
   void barrier(const std::string& name);
   /// This rank cannot go on, or was told so: tells the others, and the user if that is ours to do.
@@ -78,6 +83,7 @@ class Meeting {
   const executor::Runner* living_runner_ = nullptr;  // nothing: it does what `text` says
   const executor::InstructionLimits* limits_ = nullptr;
   executor::Progress does_;
+  std::function<std::string()> loss_;
   std::unique_ptr<executor::StoreServer> server_;
   std::unique_ptr<executor::Store> store_;
   std::unique_ptr<executor::Fabric> fabric_;      // of the host

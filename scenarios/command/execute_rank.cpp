@@ -6,14 +6,14 @@
 #include <cstdio>
 #include <thread>
 
-#include "executor/checkpoint/checkpoint.hpp"
 #include "executor/launch/private_folder.hpp"
 #include "executor/launch/process_name.hpp"
-#include "executor/launch/spawn.hpp"
+#include "executor/launch/signals.hpp"
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/ending.hpp"
 #include "scenarios/command/execute_meeting.hpp"
 #include "scenarios/command/execute_result.hpp"
+#include "scenarios/command/execute_saving.hpp"
 #include "scenarios/command/execute_trace.hpp"
 #include "scenarios/command/metrics.hpp"
 #include "scenarios/result.hpp"
@@ -23,12 +23,12 @@ namespace orrery::scenarios {
 
 using executor::Exit;
 using executor::RunFailure;
+using executor::SignalWishes;
 
 namespace {
 
 constexpr std::chrono::milliseconds between_lines{500};  // of progress
 constexpr std::chrono::minutes for_results{5};
-constexpr std::chrono::minutes to_save{30};   // or to read what was saved, without a sign of life
 constexpr std::chrono::minutes to_begin{10};  // the first step, which builds kernels
 
 /// What rank 0 says while it runs: lines on stderr, a log, metrics.
@@ -110,30 +110,29 @@ class RankRun {
                     ? executor::synthetic_tokens(options.seed, question.model.vocab)
                     : executor::text_tokens(options.data, question.model.vocab,
                                             question.plan.global_batch)},
+        saving_{question, options, *tokens_, meeting},
         runner_{*prediction_.program, question.software, device_, meeting.fabric(), settings()},
         limits_{prediction_.priced, prediction_.program->mesh.stage_of(rank_), prediction_.step,
-                bounds(options)} {}
-  ~RankRun() { meeting_.does("its end", for_results); }
+                bounds(options)} {
+    if (rank_ == 0) meeting_.says_at_last([this] { return saving_.loss(); });
+  }
+  ~RankRun() {
+    meeting_.does("its end", for_results);
+    meeting_.says_at_last({});
+  }
   RankRun(const RankRun&) = delete;
   RankRun& operator=(const RankRun&) = delete;
 
   void train() {
-    if (options_.checkpoint) resume();
+    first_ = saving_.resume(runner_);
+    if (options_.checkpoint) SignalWishes::answer_after_the_step();
     meeting_.steps(runner_, limits_);
-    for (std::int64_t index = first_; index < options_.steps; ++index) {
-      if (const auto verdict = meeting_.watchdog().verdict()) {
-        throw RunFailure{verdict->code, verdict->why};
-      }
-      const executor::StepOutcome outcome = runner_.step(index);
-      limits_.measured(outcome.wall);
-      steps_.push_back({.index = index,
-                        .seconds = in_seconds(outcome.wall),
-                        .loss = outcome.loss,
-                        .gradient_norm = outcome.gradient_norm,
-                        .loss_scale = outcome.loss_scale,
-                        .skipped = outcome.skipped});
-      voice_.say(steps_.back());
-      after(index + 1);
+    try {
+      take_steps();
+    } catch (...) {
+      const std::string lost = rank_ == 0 ? saving_.loss() : "";
+      if (!lost.empty()) fmt::print(stderr, "{}\n", lost);
+      throw;
     }
     if (options_.traces() && !steps_.empty()) record_one_more();
   }
@@ -161,6 +160,24 @@ class RankRun {
     runner_.step(options_.steps);
   }
 
+  void take_steps() {
+    for (std::int64_t index = first_; index < options_.steps; ++index) {
+      if (const auto verdict = meeting_.watchdog().verdict()) {
+        throw RunFailure{verdict->code, verdict->why};
+      }
+      const executor::StepOutcome outcome = runner_.step(index);
+      limits_.measured(outcome.wall);
+      steps_.push_back({.index = index,
+                        .seconds = in_seconds(outcome.wall),
+                        .loss = outcome.loss,
+                        .gradient_norm = outcome.gradient_norm,
+                        .loss_scale = outcome.loss_scale,
+                        .skipped = outcome.skipped});
+      voice_.say(steps_.back());
+      saving_.after_step(runner_, limits_, index + 1);
+    }
+  }
+
   executor::RunSettings settings() const {
     executor::RunSettings chosen;
     chosen.seed = options_.seed;
@@ -175,49 +192,6 @@ class RankRun {
     return {.least = least, .first = to_begin};
   }
   static std::string key(const char* what, int rank) { return fmt::format("{}/{}", what, rank); }
-
-  executor::Checkpoints checkpoints() {
-    return {{.folder = *options_.checkpoint,
-             .rank = rank_,
-             .ranks = meeting_.placed().ranks,
-             .barrier = [this](const std::string& name) { meeting_.barrier(name); },
-             .alive = [this] { meeting_.watchdog().alive(); }},
-            {.model = question_.model.name,
-             .tensors = runner_.state_tensors(),
-             .format = runner_.state_format(),
-             .seed = options_.seed}};
-  }
-
-  /// Rank 0 looks which checkpoint is the newest, so that all take the same.
-  void resume() {
-    meeting_.does("its checkpoint", to_save);
-    executor::Store& store = meeting_.store();
-    if (rank_ == 0) {
-      const auto found = checkpoints().newest();
-      store.set("resume", std::to_string(found ? found->steps : 0));
-    }
-    first_ = store.get_number("resume", for_results);
-    if (first_ == 0) return;
-    checkpoints().restore(state_of(runner_), first_);
-    runner_.finish_loading(first_);
-    if (rank_ == 0) fmt::print(stderr, "going on from step {}\n", first_);
-  }
-
-  void after(std::int64_t done) {
-    const bool leaves = meeting_.sum(executor::SignalWishes::checkpoint() ? 1 : 0) > 0;
-    const std::int64_t every = options_.checkpoint_every;
-    const bool due = leaves || done == options_.steps || (every > 0 && done % every == 0);
-    if (options_.checkpoint && due) {
-      meeting_.does("its checkpoint", to_save);
-      checkpoints().save(state_of(runner_), done);
-      meeting_.steps(runner_, limits_);
-    }
-    if (!leaves) return;
-    throw RunFailure{Exit::requeue,
-                     options_.checkpoint
-                         ? fmt::format("a checkpoint of {} steps is written", done)
-                         : fmt::format("without --checkpoint nothing is kept of {} steps", done)};
-  }
 
   void print() {
     Execution all{.ranks = meeting_.placed().ranks,
@@ -256,6 +230,7 @@ class RankRun {
   Voice voice_;
   models::Prediction prediction_;  // and the Program that it priced, which is the one that runs
   std::unique_ptr<executor::TokenSource> tokens_;
+  Saving saving_;  // before parameters are drawn: a folder that cannot be used is known early
   executor::Runner runner_;
   executor::InstructionLimits limits_;
   std::int64_t first_ = 0;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/checkpoint/interval.hpp"
 #include "executor/launch/environment.hpp"
 #include "executor/runner.hpp"
 #include "models/prediction/prediction.hpp"
@@ -22,7 +23,8 @@ struct ExecuteOptions {
   std::int64_t steps = 10;  // of the training: a resumed run goes on to there
   std::uint64_t seed = 1;
   std::optional<std::string> checkpoint;  // folder
-  std::int64_t checkpoint_every = 0;      // steps; 0: only when asked, and at the end
+  executor::CheckpointEvery checkpoint_every{};
+  bool resume_changed = false;  // goes on though data, batch, length or precision are others
   std::optional<FabricKind> fabric;
   std::vector<std::string> data;
   std::optional<double> deadline;  // seconds, of the run

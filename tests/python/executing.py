@@ -29,6 +29,7 @@ MODEL = {
 }
 PLAN = "tensor=1,pipeline=1,zero=1,micro_batch=1,global_batch=4,seq_len=16,precision=fp32"
 DONE, PEER_FAILED, OUTPUT_FAILED, REQUEUE, DEADLINE, INTERRUPTED = 0, 71, 74, 75, 124, 130
+TERMINATED = 143
 SECONDS = 20  # no run of these, however it ends, takes longer
 SCENARIOS = Path(__file__).parents[2] / "scenarios" / "local"
 
@@ -83,9 +84,10 @@ def losses(answer: dict) -> list[float]:
     return [step["loss"] for step in answer["steps"]]
 
 
-def newest_checkpoint(folder: Path) -> int:
+def newest_checkpoint(folder: Path) -> int | None:
     """Steps of the newest whole one: what has no manifest is none."""
-    return max(int(each.parent.name.split("-")[1]) for each in folder.glob("step-*/manifest.json"))
+    manifests = folder.glob("step-*/manifest.json")
+    return max((int(each.parent.name.split("-")[1]) for each in manifests), default=None)
 
 
 def children(parent: int) -> list[int]:
@@ -108,13 +110,14 @@ def children(parent: int) -> list[int]:
 class Running:
     """A run that would go on for ever, once it is under way."""
 
-    def __init__(self, model: Path, *flags: str, ranks: int = 2):
+    def __init__(self, model: Path, *flags: str, ranks: int = 2, plan: str = PLAN, **how):
         self.ranks = ranks
         self.process = subprocess.Popen(
-            line(model, "--steps", "100000000", "--ranks", str(ranks), *flags),
+            line(model, "--steps", "100000000", "--ranks", str(ranks), *flags, plan=plan),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            **how,
         )
         self.told = []
         for told in self.process.stderr:
@@ -122,7 +125,7 @@ class Running:
             if told.startswith("step "):
                 break
         self.pids = children(self.process.pid)
-        assert len(self.pids) == ranks
+        assert len(self.pids) == (ranks if ranks > 1 else 0)
 
     def end(self) -> tuple[int, str, float]:
         """Exit code, what it said, and how long it took; nothing of it may be left."""

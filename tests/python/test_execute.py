@@ -152,16 +152,6 @@ def test_killing_the_parent_leaves_nobody(model):
     pytest.fail("a rank outlived its parent")
 
 
-@pytest.mark.parametrize("wish", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_ends_everything_at_once(model, wish):
-    run = Running(model)
-    run.process.send_signal(wish)
-    code, told, seconds = run.end()
-    assert code == INTERRUPTED
-    assert seconds < 10
-    assert "(interrupted)" in told
-
-
 def test_a_frozen_rank_is_named(model):
     run = Running(model, "--stall", "4")
     os.kill(run.pids[1], signal.SIGSTOP)

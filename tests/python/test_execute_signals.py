@@ -1,0 +1,218 @@
+"""How a run answers signals, and what of its work is kept."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from executing import (
+    INTERRUPTED,
+    OUTPUT_FAILED,
+    PEER_FAILED,
+    REQUEUE,
+    TERMINATED,
+    Running,
+    execute,
+    line,
+    losses,
+    needs_execute,
+    newest_checkpoint,
+    outcome,
+    write_model,
+)
+
+pytestmark = needs_execute
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return write_model(tmp_path / "tiny.json")
+
+
+def goes_on(model: Path, folder: Path, *flags: str) -> None:
+    """The same command gives the losses of a run that was not interrupted."""
+    newest = newest_checkpoint(folder)
+    steps = str(newest + 2)
+    again = execute(model, "--steps", steps, "--checkpoint", str(folder), *flags)
+    assert again["resumed_from_step"] == newest
+    whole = losses(execute(model, "--steps", steps, *flags))
+    assert losses(again) == whole[newest:]
+
+
+@pytest.mark.parametrize(
+    ("wish", "expected"), [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, REQUEUE)]
+)
+def test_the_first_signal_leaves_a_checkpoint(model, tmp_path, wish, expected):
+    folder = tmp_path / "checkpoint"
+    run = Running(model, "--checkpoint", str(folder))
+    assert newest_checkpoint(folder) is None  # by default none is written so early
+    run.process.send_signal(wish)
+    code, told, seconds = run.end()
+    assert code == expected
+    assert seconds < 5
+    assert "a checkpoint of" in told
+    assert "lost" not in told
+    goes_on(model, folder, "--ranks", "2")
+
+
+def test_a_terminal_that_signals_the_whole_group_asks_once(model, tmp_path):
+    """Ctrl-C reaches parent and ranks, and the parent passes it on: still the first one."""
+    folder = tmp_path / "checkpoint"
+    run = Running(model, "--checkpoint", str(folder), start_new_session=True)
+    os.killpg(run.process.pid, signal.SIGINT)
+    code, told, _ = run.end()
+    assert code == INTERRUPTED
+    assert "a checkpoint of" in told
+
+
+def slow_model(path: Path) -> Path:
+    """A step of it takes seconds."""
+    return write_model(path, hidden=256, ffn_hidden=1024, layers=8, max_positions=512)
+
+
+SLOW = "tensor=1,pipeline=1,micro_batch=1,global_batch=8,seq_len=512,precision=fp32"
+
+
+def test_the_second_signal_leaves_at_once_and_says_what_is_lost(tmp_path):
+    model = slow_model(tmp_path / "slow.json")
+    folder = tmp_path / "checkpoint"
+    run = Running(model, "--checkpoint", str(folder), ranks=1, plan=SLOW)
+    run.process.send_signal(signal.SIGINT)
+    time.sleep(0.7)
+    run.process.send_signal(signal.SIGINT)
+    code, told, seconds = run.end()
+    assert code == INTERRUPTED
+    assert seconds < 4
+    assert "once more ends the run at once" in told
+    assert newest_checkpoint(folder) is None
+
+
+@pytest.mark.parametrize(
+    ("wish", "expected"), [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, TERMINATED)]
+)
+def test_without_checkpoints_a_signal_ends_the_run_at_once(model, wish, expected):
+    run = Running(model)
+    run.process.send_signal(wish)
+    code, told, seconds = run.end()
+    assert code == expected
+    assert seconds < 5
+    assert re.search(r"\d+ steps are lost: there is no --checkpoint", told)
+
+
+def test_what_a_crash_loses_is_said(model, tmp_path):
+    folder = tmp_path / "checkpoint"
+    flags = ["--checkpoint", str(folder), "--checkpoint-every", "0.3 s"]
+    run = Running(model, *flags)
+    while newest_checkpoint(folder) is None:
+        time.sleep(0.01)
+    os.kill(run.pids[1], signal.SIGKILL)
+    code, told, _ = run.end()
+    assert code == PEER_FAILED
+    lost = re.search(r"(\d+) steps? (is|are) lost: the newest checkpoint has (\d+)", told)
+    assert lost or "lost" not in told
+    goes_on(model, folder, "--ranks", "2")
+
+
+@pytest.mark.parametrize(
+    ("wish", "expected"), [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, TERMINATED)]
+)
+@pytest.mark.parametrize("rank", ["0", "1"])
+def test_a_signal_ends_ranks_that_wait_for_the_others(model, rank, wish, expected):
+    flags = ["--rank", rank, "--ranks", "2", "--address", "127.0.0.1:29871"]
+    alone = subprocess.Popen(
+        line(model, "--steps", "2", *flags),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(0.5)
+    assert alone.poll() is None
+    begin = time.monotonic()
+    alone.send_signal(wish)
+    _, told = alone.communicate(timeout=10)
+    assert alone.returncode == expected, told
+    assert time.monotonic() - begin < 2
+
+
+def test_a_second_run_in_the_same_folder_is_refused(model, tmp_path):
+    folder = tmp_path / "checkpoint"
+    run = Running(model, "--checkpoint", str(folder), "--checkpoint-every", "5")
+    second = outcome(line(model, "--steps", "3", "--checkpoint", str(folder)))
+    assert second.returncode == 2
+    assert "another run writes its checkpoints there (process " in second.stderr
+    run.process.send_signal(signal.SIGINT)
+    assert run.end()[0] == INTERRUPTED  # unharmed
+    goes_on(model, folder, "--ranks", "2")
+
+
+def test_a_folder_that_cannot_be_written_is_known_before_the_first_step(model, tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("no folder")
+    ran = outcome(line(model, "--steps", "3", "--checkpoint", str(blocked / "checkpoint")))
+    assert ran.returncode == OUTPUT_FAILED
+    assert "cannot be written" in ran.stderr
+    assert "step 1" not in ran.stderr
+
+
+def test_a_damaged_checkpoint_is_passed_over(model, tmp_path):
+    folder = tmp_path / "checkpoint"
+    flags = ["--ranks", "2", "--checkpoint", str(folder)]
+    execute(model, "--steps", "4", "--checkpoint-every", "2", *flags)
+    data = folder / "step-0000000004" / "part-00001.bin"
+    damaged = bytearray(data.read_bytes())
+    damaged[100] ^= 1
+    data.write_bytes(damaged)
+    whole = losses(execute(model, "--steps", "6", "--ranks", "2"))
+    ran = outcome(line(model, "--json", "--steps", "6", *flags))
+    assert ran.returncode == 0
+    assert f"{data}: is damaged: its checksum is wrong" in ran.stderr
+    assert "going on from step 2" in ran.stderr
+    import json
+
+    assert losses(json.loads(ran.stdout)) == whole[2:]
+
+
+def test_other_inputs_need_to_be_named(model, tmp_path):
+    folder = str(tmp_path / "checkpoint")
+    execute(model, "--steps", "1", "--checkpoint", folder)
+    longer = ["--set", "/plan/seq_len=8"]
+    ran = outcome(line(model, "--steps", "2", "--checkpoint", folder, *longer))
+    assert ran.returncode == 2
+    assert "seq_len was 16, here it is 8; --resume changed goes on all the same" in ran.stderr
+    again = execute(model, "--steps", "2", "--checkpoint", folder, "--resume", "changed", *longer)
+    assert again["resumed_from_step"] == 1
+
+
+def test_checkpoints_are_verified(model, tmp_path):
+    from executing import COMMAND
+
+    folder = tmp_path / "checkpoint"
+    execute(model, "--steps", "4", "--checkpoint-every", "2", "--checkpoint", str(folder))
+    verified = outcome([COMMAND, "checkpoint", "verify", str(folder)])
+    assert verified.returncode == 0
+    assert [each.split(": ")[1] for each in verified.stdout.splitlines()] == ["whole", "whole"]
+    data = folder / "step-0000000002" / "part-00000.bin"
+    data.write_bytes(data.read_bytes()[:-1])
+    verified = outcome([COMMAND, "checkpoint", "verify", str(folder)])
+    assert verified.returncode == 1
+    assert "damaged" in verified.stdout.splitlines()[1]
+    assert outcome([COMMAND, "checkpoint", "verify", str(tmp_path / "none")]).returncode == 2
+
+
+def test_what_cannot_fit_is_refused_before_ranks_start(tmp_path):
+    plan = "tensor=8,pipeline=1,micro_batch=1,global_batch=8,seq_len=512,precision=bf16"
+    ran = outcome(line(Path("llama3-70b"), "--json", plan=plan))
+    assert ran.returncode == 1
+    import json
+
+    answer = json.loads(ran.stdout)
+    assert answer["fits"] is False
+    memory = answer["out_of_memory"]
+    assert memory["needed_bytes"] > memory["available_bytes"] > 0
+    assert "starting" not in ran.stderr
+    assert "does not fit: " in ran.stderr
