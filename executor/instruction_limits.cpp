@@ -34,7 +34,7 @@ std::vector<Time> predicted_work(const models::PricedProgram& priced, std::int64
     if (models::runs_phase(each.op)) {
       all.push_back(phases[each.target]);
     } else if (models::is_joint(each.op)) {
-      all.push_back(priced.collectives[each.target]);
+      all.push_back(priced.collectives[each.target].occupied());
     } else {
       all.push_back(priced.channels[each.target]);
     }
