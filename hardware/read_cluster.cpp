@@ -96,7 +96,8 @@ int nodes_under_leaf(const Fabric& fabric, int nics) {
   const double split =
       std::max(1.0, std::floor(ratio(fabric.leaf.bandwidth, fabric.bandwidth) + 1e-9));
   const int cables = fabric.kind == FabricKind::rail_optimised ? 1 : std::max(1, nics);
-  return std::max(1, static_cast<int>(down * split) / cables);
+  const double most = most_gpus;
+  return std::max(1, static_cast<int>(std::min(down * split, most)) / cables);
 }
 
 Fabric read_fabric(const Node& node, int nics, CollectiveConstants& constants) {

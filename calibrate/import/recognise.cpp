@@ -80,7 +80,9 @@ std::string_view name(LogFormat format) {
   return names[static_cast<int>(format)];
 }
 
-Imported import_text(std::string_view text, const std::string& name) {
+namespace {
+
+Imported import_recognised(std::string_view text, const std::string& name) {
   if (starts_with(text, "\x1f\x8b")) {
     throw InputError{name, "is compressed; unpack it first (gunzip -k)"};
   }
@@ -96,6 +98,18 @@ Imported import_text(std::string_view text, const std::string& name) {
   const auto object = object_inside(text);
   if (object && contains(*object, "\"fio version\"")) return read_json(*object, name);
   refuse_unknown(name);
+}
+
+}  // namespace
+
+Imported import_text(std::string_view text, const std::string& name) {
+  try {
+    return import_recognised(text, name);
+  } catch (const InputError& error) {
+    // A problem may quote the log: nothing in it breaks the line.
+    if (error.place().empty()) throw InputError{printable(error.what())};
+    throw InputError{printable(error.place()), printable(error.problem())};
+  }
 }
 
 Imported import_log(const std::string& path) {

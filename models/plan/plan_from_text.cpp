@@ -7,6 +7,7 @@
 
 #include "models/plan.hpp"
 #include "sim/errors.hpp"
+#include "sim/input/text.hpp"
 
 namespace orrery::models {
 namespace {
@@ -92,9 +93,12 @@ Json plan_from_text(std::string_view text) {
     std::string_view value = item;
     const std::string key{take_until(value, '=')};
     if (key.empty() || value.empty()) {
-      throw InputError{flag_name, fmt::format("expected KEY=VALUE, found '{}'", item)};
+      throw InputError{flag_name,
+                       fmt::format("expected KEY=VALUE, found '{}'", printable(item, 60))};
     }
-    if (plan.contains(key)) throw InputError{flag_name, fmt::format("{} is given twice", key)};
+    if (plan.contains(key)) {
+      throw InputError{flag_name, fmt::format("{} is given twice", printable(key, 60))};
+    }
     plan[key] = value_from(key, value);
   }
   return plan;
