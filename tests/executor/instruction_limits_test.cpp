@@ -21,7 +21,7 @@ struct Priced {
                                        {.op = models::Opcode::reduce_gradient, .target = 0}};
     priced.program = &program;
     priced.blocks = {{{.launch = seconds(1), .duration = seconds(3)}}};
-    priced.collectives = {seconds(100)};
+    priced.collectives = {{.launch = seconds(1), .duration = seconds(90), .lead = seconds(10)}};
   }
   static Time seconds(std::int64_t count) { return Time{count * 1'000'000'000'000}; }
   models::Program program;
