@@ -18,7 +18,6 @@ constexpr int one_part_in = 50;  // of the run's time
 }  // namespace
 
 CheckpointEvery parse_checkpoint_every(const std::string& text) {
-  CheckpointEvery every;
   std::int64_t steps = 0;
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, steps);

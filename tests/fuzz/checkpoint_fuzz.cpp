@@ -7,6 +7,7 @@
 #include "executor/checkpoint/checkpoint.hpp"
 #include "executor/checkpoint/crc32c.hpp"
 #include "executor/checkpoint/parts.hpp"
+#include "executor/checkpoint/verify.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace orrery::executor {
@@ -53,6 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     write_durably(small.folder + "/step-0000000001/part-00000.bin", std::string(72, 'x'));
     survives([&] { small.checkpoints.newest(); });
     survives([&] { small.checkpoints.restore(small.state, 1); });
+    survives([&] { verify_checkpoints(small.folder); });
   });
   return 0;
 }
