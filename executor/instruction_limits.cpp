@@ -15,7 +15,7 @@ Time work_of(const models::PricedProgram& priced, const models::Phase& phase) {
   for (const models::Invocation& run : phase.invocations) {
     Time once{};
     for (const models::PricedOperation& each : priced.blocks[run.block]) {
-      once = once + each.launch + each.duration;
+      once = once + each.launch + each.occupied();
     }
     all = all + Time{once.count() * run.count};
   }
