@@ -17,6 +17,12 @@ class ForeignCheckpoint : public InputError {
   using InputError::InputError;
 };
 
+std::uint64_t seed_of(const Node& manifest) {
+  const Node seed = manifest["seed"];
+  if (!seed.json().is_number_unsigned()) seed.fail_expected("a whole number");
+  return seed.json().get<std::uint64_t>();
+}
+
 std::string shape_text(std::int64_t rows, std::int64_t columns) {
   return fmt::format("[{}, {}]", rows, columns);
 }
@@ -49,7 +55,7 @@ void Checkpoints::require_same_run(const std::string& manifest, const Json& foun
   if (element != here) foreign(fmt::format("its elements are {}, here they are {}", element, here));
   const std::string arithmetic = run_.arithmetic == Arithmetic::ring ? "ring" : "real";
   if (root["arithmetic"].as<std::string>() != arithmetic) foreign("its arithmetic is another");
-  const auto seed = root["seed"].json().get<std::uint64_t>();
+  const std::uint64_t seed = seed_of(root);
   if (seed != run_.seed) foreign(fmt::format("its seed is {}, here it is {}", seed, run_.seed));
 }
 
@@ -103,7 +109,7 @@ std::optional<CheckpointFound> Checkpoints::newest(std::int64_t before) const {
       const Document manifest = load_manifest(folder_of(steps));
       const Node root = manifest.root();
       require_same_inputs(root);
-      return CheckpointFound{.steps = steps, .seed = root["seed"].json().get<std::uint64_t>()};
+      return CheckpointFound{.steps = steps, .seed = seed_of(root)};
     }
     note(damage);
     if (newest_damage.empty()) newest_damage = damage;

@@ -115,6 +115,14 @@ TEST_CASE("Tiles lie inside their tensors and their part, whatever an index says
   CHECK_THAT(three.notes[0], Catch::Matchers::Contains(place));
 }
 
+TEST_CASE("A seed that is no number is damage like any other") {
+  ThreeCheckpoints three;
+  rewrite(three.path(30, "manifest.json"), [](Json& json) { json["seed"] = "seven"; });
+  CHECK(three.of().newest()->steps == 20);
+  REQUIRE(three.notes.size() == 1);
+  CHECK_THAT(three.notes[0], Catch::Matchers::Contains("/seed: expected a whole number"));
+}
+
 TEST_CASE("Other data, batch, length or precision are refused unless they may have changed") {
   const Folder folder;
   CheckpointRun run = small_run();
