@@ -67,10 +67,20 @@ const RollCall::Seen* RollCall::longest_waiter() const {
   return first;
 }
 
+/// Who is silent cannot say that its limit has become shorter, as the others' have.
+RollCall::Span RollCall::limit_of(const Seen& seen) const {
+  Span limit = seen.beat.limit;
+  if (!silent(seen)) return limit;
+  for (const Seen& each : seen_) {
+    if (each.heard) limit = std::min<Span>(limit, each.beat.limit);
+  }
+  return limit;
+}
+
 std::optional<RollCall::Finding> RollCall::stuck() const {
   const Seen* worst = nullptr;
   for (const Seen& each : seen_) {
-    if (!each.heard || waits(each) || still(each) <= each.beat.limit) continue;
+    if (!each.heard || waits(each) || still(each) <= limit_of(each)) continue;
     const bool worse = worst == nullptr || (silent(each) && !silent(*worst)) ||
                        (silent(each) == silent(*worst) && each.place_at < worst->place_at);
     if (worse) worst = &each;

@@ -52,6 +52,7 @@ class RollCall {
   Span still(const Seen& seen) const { return awake_ - seen.place_at; }
   bool silent(const Seen& seen) const { return awake_ - seen.beat_at > 3 * beat_; }
   bool waits(const Seen& seen) const { return !seen.beat.waits.empty() && !silent(seen); }
+  Span limit_of(const Seen& seen) const;
   const Seen* longest_waiter() const;
 
   Span beat_, silence_;

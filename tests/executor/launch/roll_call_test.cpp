@@ -126,6 +126,19 @@ TEST_CASE("A rank that is silent is stuck before one that beats") {
   CHECK(hour.stuck() == "rank 2 is stuck: 6 s at instruction 2");
 }
 
+TEST_CASE("A rank that fell silent at its start is held to what the others are held to by now") {
+  Hour hour{2};
+  for (int rank = 0; rank < 2; ++rank) hour.beat(rank).limit = 600s;
+  hour.pass(1s);
+  hour.silence(1);
+  hour.beat(0).limit = 4s;
+  hour.beat(0).waits = "receive from rank 1";
+  hour.pass(3s);
+  CHECK(hour.stuck().empty());
+  hour.pass(1s);
+  CHECK(hour.stuck() == "rank 1 is stuck: 5 s at instruction 1");
+}
+
 TEST_CASE("A rank is warned of once, at half of its limit") {
   Hour hour{1};
   hour.pass(30s);
