@@ -129,8 +129,8 @@ for word in ${gpu,,}; do
 done
 echo "GPU: $gpu, driver $driver; writing to $out"
 
-# A calibration of a second says whether the module loads and finds a GPU, before anything else.
-step module 60 "$orrery" calibrate --backend cuda --budget 1s --widest 128 --out "$out/trial.json"
+# One step says whether the module loads and finds a GPU, before anything else.
+step module 60 "$orrery" execute "$scenarios/gpt-1gpu.json" --backend cuda --steps 1
 if why=$(grep -m 1 '^--backend: ' "$out/module.log"); then
   usage "${why#--backend: cuda: }"
 fi

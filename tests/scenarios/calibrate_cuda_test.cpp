@@ -77,15 +77,15 @@ TEST_CASE("A calibration that is asked to end keeps its profile, and a killed on
   const Scratch scratch;
   beside_stand_in(scratch, "--version");
   const auto ended_by = [&](const std::string& signal) {
-    scratch.write(
-        "run.sh",
-        "cd " + scratch.path("") +
-            "\nrm -f gpu.*\n"
-            "./orrery calibrate --backend cuda --widest 128 --budget 60s --out gpu.json "
-            ">out 2>error & \n"
-            "until grep -q '\"gemm\"' gpu.samples.jsonl; do sleep 0.02; done 2>/dev/null\n"
-            "kill -" +
-            signal + " $!\nwait $!\n");
+    scratch.write("run.sh",
+                  "cd " + scratch.path("") +
+                      "\nrm -f gpu.*\n"
+                      "./orrery calibrate --backend cuda --widest 128 --budget 6s --out gpu.json "
+                      ">out 2>error & \n"
+                      "until grep -q '\"gemm\"' gpu.samples.jsonl || ! kill -0 $!; do sleep 0.02; "
+                      "done 2>/dev/null\n"
+                      "kill -" +
+                      signal + " $!\nwait $!\n");
     const int status = std::system(("bash " + scratch.path("run.sh") + " 2>/dev/null").c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   };
