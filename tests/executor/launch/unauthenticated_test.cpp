@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -211,7 +212,7 @@ TEST_CASE("Without descriptors nobody is accepted for a while, without spinning"
   rlimit before{}, few{};
   REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
   few = before;
-  few.rlim_cur = static_cast<rlim_t>(Socket{::dup(0)}.descriptor()) + 2;
+  few.rlim_cur = static_cast<rlim_t>(Socket{::eventfd(0, 0)}.descriptor()) + 2;
   const int limited = setrlimit(RLIMIT_NOFILE, &few);
   std::this_thread::sleep_for(200ms);
   const std::clock_t begin = std::clock();
