@@ -121,7 +121,8 @@ TEST_CASE("By default a trace has the schedule's instructions, named by rank and
   const Written trace = written(prediction, TraceDetail::instructions);
   std::size_t instructions = 0;
   for (const auto& each : prediction.program->classes) instructions += each.instructions.size();
-  CHECK(trace.events.size() == 2 * instructions);  // each on its queue, and its launch
+  // Each on its queue, and its launch; once per process, what the host does before them.
+  CHECK(trace.events.size() == 2 * instructions + trace.processes.size());
   std::map<std::string, int> kinds;
   for (const Json& event : trace.events) ++kinds[event["args"]["class"].get<std::string>()];
   // 8 sequences over 2 replicas: 4 micro-batches on each of 2 stages.
