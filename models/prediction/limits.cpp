@@ -96,10 +96,12 @@ void require_exact_times(const PricedProgram& priced) {
   const double work = all_work(priced, phases, wires);
   if (work < longest) return;
   constexpr double picoseconds_per_day = 86400e12;
-  throw InputError{fmt::format(
-      "/plan: the work of a step, one piece after another, takes {:.3g} days; the most that is "
-      "simulated is {:.2g}; make batch or sequence smaller",
-      work / picoseconds_per_day, longest / picoseconds_per_day)};
+  throw InputError{
+      "/plan",
+      fmt::format(
+          "the work of a step, one piece after another, takes {:.3g} days; the most that is "
+          "simulated is {:.2g}; make batch or sequence smaller",
+          work / picoseconds_per_day, longest / picoseconds_per_day)};
 }
 
 void require_possible(const Question& question, const Prediction& prediction) {

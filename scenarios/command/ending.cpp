@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "scenarios/command/commands.hpp"
+#include "scenarios/sections.hpp"
 #include "sim/input/document.hpp"
 #include "sim/input/text.hpp"
 
@@ -19,6 +20,16 @@ constexpr const char* output_name = "standard output";
 
 Json or_null(const std::string& text) {
   return text.empty() ? Json(nullptr) : Json(printable(text));
+}
+
+/// A place that is only a pointer is one into the question.
+void find_pointer(Mistake& mistake) {
+  const bool whole = mistake.pointer.empty();
+  for (const char* section : section_names) {
+    const std::string head = std::string{"/"} + section;
+    const bool inside = mistake.file == head || mistake.file.rfind(head + "/", 0) == 0;
+    if (whole && inside) mistake.pointer.swap(mistake.file);
+  }
 }
 
 Failure output_failed(const OutputError& error) {
@@ -40,7 +51,9 @@ std::error_code reason_of(const std::exception& thrown) {
 
 Failure failure_of(const std::exception& thrown) {
   if (const auto* error = dynamic_cast<const InputError*>(&thrown)) {
-    return {.code = exit_wrong_input, .line = error->what(), .mistake = mistake_of(*error)};
+    Failure failure{.code = exit_wrong_input, .line = error->what(), .mistake = mistake_of(*error)};
+    find_pointer(failure.mistake);
+    return failure;
   }
   if (const auto* error = dynamic_cast<const OutputError*>(&thrown)) return output_failed(*error);
   if (std::ferror(stdout) != 0) return output_failed({output_name, reason_of(thrown)});

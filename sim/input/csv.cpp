@@ -131,9 +131,8 @@ std::string Row::place() const {
 }
 
 void Row::fail_expected(std::string_view column, std::string_view expected) const {
-  fail_at(table_->name_, table_->lines_[index_],
-          fmt::format("column '{}': expected {}, found \"{}\"", printable(column, 60), expected,
-                      printable(text(column), 60)));
+  throw InputError{fmt::format("{}: column '{}'", place(), printable(column, 60)),
+                   fmt::format("expected {}, found \"{}\"", expected, printable(text(column), 60))};
 }
 
 Table Table::load(const std::string& path) {

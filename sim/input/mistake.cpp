@@ -40,7 +40,6 @@ void split_place(std::string_view place, Mistake& mistake) {
       pointer = at + 1;
     }
   }
-  if (!place.empty() && place.front() == '/' && file == place.size()) file = pointer = 0;
   mistake.file = place.substr(0, file);
   mistake.pointer = place.substr(pointer);
 }

@@ -60,9 +60,10 @@ TEST_CASE("Text is cut into samples that follow each other and share their edge"
   CHECK(letters(0, 1) == "defg");
   CHECK(letters(1, 0) == "ghab");
   std::remove(path.c_str());
-  CHECK_THROWS_WITH(text_tokens({"nowhere.txt"}, 256, 2), "nowhere.txt: cannot be read");
+  CHECK_THROWS_WITH(text_tokens({"nowhere.txt"}, 256, 2),
+                    "nowhere.txt: cannot be read: No such file or directory");
   CHECK_THROWS_WITH(text_tokens({path}, 100, 2),
-                    "tokens: bytes of text need a vocabulary of 256, the model has 100");
+                    "--data: bytes of text need a vocabulary of 256, the model has 100");
 }
 
 }  // namespace

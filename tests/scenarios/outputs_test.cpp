@@ -30,6 +30,7 @@ std::vector<std::string> commands(const Scratch& scratch) {
       "# Collective test starting: all_reduce_perf\n"
       "#  Rank  0 Group  0 Pid   1 on node-a device  0 [0000:1b:00] NVIDIA H100 80GB HBM3\n"
       "#  Rank  1 Group  0 Pid   2 on node-a device  1 [0000:2b:00] NVIDIA H100 80GB HBM3\n"
+      "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
       "1024 256 float sum -1 20.00 0.05 0.05 0 21.00 0.05 0.05 0\n");
   const std::string trace = scratch.path("trace.json");
   REQUIRE(orrery("simulate llama3-8b-8-h100 --trace " + trace).exit_code == 0);
@@ -116,6 +117,13 @@ TEST_CASE("With --json a failure is one document on stdout") {
   CHECK(error_of("simulate nowhere.json --json", 2)["file"] == "nowhere.json");
   CHECK(error_of("plan --json", 2)["file"].is_null());
   CHECK(error_of("simulate gpt3-175b-1024-a100 --json --jsn", 2)["pointer"].is_null());
+  const Json days = error_of(
+      "simulate --model gpt2 --cluster dgx-a100-80gb --json --set "
+      "/cluster/node/gpu/memory_bandwidth="
+      "'10 kB/s'",
+      2);
+  CHECK(days["pointer"] == "/plan");
+  CHECK(days["file"].is_null());
   const Json missing = error_of("execute gpt-dp2 --steps 1 --data /nowhere --json", 2);
   CHECK(missing["file"] == "/nowhere");
   CHECK(missing["found"] == "cannot be read: No such file or directory");

@@ -52,7 +52,7 @@ TEST_CASE("A flag stands in the file's place, a pointer behind it in the pointer
         {"--plan", "/tensor", "tensor 3 does not divide 12 heads", ""});
   check(mistake_of({"--set /plan/x", "no such value; /plan has: y"}),
         {"--set", "/plan/x", "no such value; /plan has: y", ""});
-  check(mistake_of({"/plan/tensor", "too many"}), {"", "/plan/tensor", "too many", ""});
+  check(mistake_of({"/a/runs.csv", "is empty"}), {"/a/runs.csv", "", "is empty", ""});
   check(mistake_of(InputError{"unknown scenario 'x'; known: a b"}),
         {"", "", "unknown scenario 'x'", "a b"});
 }
