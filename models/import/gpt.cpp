@@ -62,7 +62,8 @@ Model read_opt(Config& config) {
   model.activation = config.activation("activation_function", Activation::relu);
   model.tied_embeddings = config.flag("tie_word_embeddings", true);
   const bool norm_first = config.flag("do_layer_norm_before", true);
-  model.final_norm = norm_first && !config.flag("_remove_final_layer_norm", false);
+  const bool removed = config.flag("_remove_final_layer_norm", false);
+  model.final_norm = norm_first && !removed;
   model.qkv_bias = model.output_bias = model.mlp_bias = config.flag("enable_bias", true);
   if (!config.flag("layer_norm_elementwise_affine", true)) {
     config.fail("layer_norm_elementwise_affine", "norms without weights are not supported");
