@@ -73,15 +73,28 @@ std::optional<Bytes> most_priced_by(const hardware::CollectiveTable& table,
   return most;
 }
 
-/// Below it a table's own sizes are latencies, and so is all that it adds to a step.
-constexpr Bytes bare_latency{64 << 10};
+/// The largest message of groups inside a node, or of those across nodes.
+Bytes largest_of(const std::vector<Message>& messages, bool across) {
+  Bytes largest{};
+  for (const Message& each : messages) {
+    if ((each.group.nodes > 1) == across) largest = std::max(largest, each.bytes);
+  }
+  return largest;
+}
+
+/// Does a table price what a step spends time on? Below 64 KiB a message is all latency, and below
+/// a tenth of its groups' largest it is next to nothing.
+bool matters(Bytes most, Bytes largest) {
+  constexpr Bytes bare_latency{64 << 10};
+  return most >= bare_latency && most * 10 >= largest;
+}
 
 void note_idle_tables(const std::vector<Message>& transfers, const hardware::Cluster& cluster,
                       std::vector<std::string>& assumptions) {
   std::string idle;
   for (const hardware::CollectiveTable& table : cluster.measured_collectives) {
     const auto most = most_priced_by(table, transfers, cluster);
-    if (most && *most >= bare_latency) continue;
+    if (most && matters(*most, largest_of(transfers, table.nodes > 1))) continue;
     idle +=
         fmt::format("{}{} of {} ranks{}{}", idle.empty() ? "" : ", ", table.operation, table.ranks,
                     table.nodes > 1 ? fmt::format(" on {} nodes", table.nodes) : "",

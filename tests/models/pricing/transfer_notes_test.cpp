@@ -43,9 +43,10 @@ TEST_CASE("Measured collectives that price nothing of a plan are named, with wha
   std::vector<std::string> notes;
   note_tables(lower(asked), asked.cluster, notes);
   REQUIRE_FALSE(notes.empty());
-  CHECK(notes.back().find("measured collectives that price nothing here: all_to_all of 8 ranks, "
-                          "broadcast of 16 ranks on 2 nodes; this plan runs all_gather across "
-                          "nodes, all_reduce ") == 0);
+  CHECK(notes.back() ==
+        "measured collectives that price nothing here: all_to_all of 8 ranks, broadcast of 16 "
+        "ranks on 2 nodes; this plan runs all_gather across nodes, all_gather inside a node, "
+        "all_reduce across nodes, all_reduce inside a node, reduce_scatter across nodes");
 }
 
 }  // namespace orrery::models
