@@ -11,6 +11,7 @@
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/ending.hpp"
 #include "scenarios/command/heap.hpp"
+#include "scenarios/command/repeated.hpp"
 
 namespace orrery::scenarios {
 
@@ -28,6 +29,9 @@ int usage(const CLI::App& application, const CLI::ParseError& error) {
   }
   const std::string line = error.what(), hint = " (orrery --help lists what there is)";
   const std::size_t colon = line.find(": ");
+  const bool more = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) &&
+                    colon != std::string::npos && line.find(": /") == colon;
+  if (more && line.find('=') != std::string::npos) throw second_change(line.substr(colon + 2));
   if (line.rfind("--", 0) != 0 || colon == std::string::npos) throw InputError{line + hint};
   throw InputError{line.substr(0, colon), line.substr(colon + 2) + hint};
 }

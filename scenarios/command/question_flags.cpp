@@ -1,7 +1,5 @@
 #include "scenarios/command/question_flags.hpp"
 
-#include <fmt/format.h>
-
 #include <filesystem>
 
 #include "scenarios/command/repeated.hpp"
@@ -33,11 +31,7 @@ void QuestionFlags::add_to(CLI::App& command) {
 }
 
 Scenario QuestionFlags::load() const {
-  if (scenario && is_change(*scenario)) {
-    throw InputError{"--set", fmt::format("expected one POINTER=VALUE, found a second, '{}'; "
-                                          "repeat the flag: --set {}",
-                                          *scenario, *scenario)};
-  }
+  if (scenario && is_change(*scenario)) throw second_change(*scenario);
   Scenario loaded = Scenario::load(scenario, parts);
   if (changes.empty()) return loaded;
   std::vector<std::pair<std::string, Json>> parsed;

@@ -1,7 +1,12 @@
 #pragma once
 // A flag that is given once for each of its values: `--by gpu --by model`.
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <string>
+
+#include "sim/errors.hpp"
 
 namespace orrery::scenarios {
 
@@ -10,6 +15,13 @@ namespace orrery::scenarios {
 inline CLI::Option& repeated(CLI::Option& option) {
   constexpr int most = CLI::detail::expected_max_vector_size - 1;
   return *option.take_all()->allow_extra_args(false)->expected(1, most);
+}
+
+/// What a second value behind one `--set` is refused with.
+inline InputError second_change(const std::string& change) {
+  return {"--set", fmt::format("expected one POINTER=VALUE, found a second, '{}'; repeat the flag: "
+                               "--set {}",
+                               change, change)};
 }
 
 }  // namespace orrery::scenarios

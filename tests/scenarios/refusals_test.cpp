@@ -70,7 +70,10 @@ TEST_CASE("A change is one value of a flag that is repeated") {
   const Ran help = orrery("simulate --help");
   CHECK(help.out.find("  --set POINTER=VALUE ") != std::string::npos);
   CHECK(help.out.find("repeat the flag for more") != std::string::npos);
-  CHECK(help.out.find("...") == std::string::npos);
+  CHECK(help.out.find("TEXT ...") == std::string::npos);
+  CHECK(refused_line("simulate llama3-8b-8-h100 --set /plan/data=4 /plan/zero=1") ==
+        "--set: expected one POINTER=VALUE, found a second, '/plan/zero=1'; repeat the flag: --set "
+        "/plan/zero=1");
 }
 
 TEST_CASE("A quantity without its unit is refused") {
