@@ -215,6 +215,11 @@ int calibrate_gpus(const GpuCalibration& wishes) {
     fmt::print(stderr, "left out: {}\n", printable(each));
   }
   if (found.products.empty()) {
+    fmt::print(
+        stderr,
+        "no product was measured, so there is no profile: {} points failed, {} were discarded "
+        "as the GPU was throttled, {} left out by the budget; try a longer --budget\n",
+        found.failures.size(), found.discarded_points, found.points_left_out);
     return Watch::interrupted() ? Watch::exit_code()
                                 : static_cast<int>(executor::Exit::local_failure);
   }

@@ -49,7 +49,7 @@ class Machine {
     const std::string line =
         "cd " + scratch_.path("") + " && PATH=" + scratch_.path("bin") + ":$PATH " +
         "ORRERY_CHECK_SCENARIOS=" + scratch_.path("plans") + " ORRERY_CHECK_STEPS=2 " +
-        "ORRERY_CHECK_CALIBRATION='--budget 1s --widest 128' " + variables + " " +
+        "ORRERY_CHECK_CALIBRATION='--budget 3s --widest 128' " + variables + " " +
         ORRERY_SOURCE "/calibrate/gpu_check.sh " + arguments + " >said 2>error";
     const int status = std::system(line.c_str());
     Ran ran;
