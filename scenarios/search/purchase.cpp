@@ -229,7 +229,7 @@ class Market {
       }
       if (rented) continue;
       const Rental& rental = of_one_type.front();
-      not_rented_.push_back({rental.node, nodes, hardware::why_not_rented(rental)});
+      not_rented_.push_back({rental.node, nodes, hardware::why_not_rented(rental), false});
     }
   }
 
@@ -264,7 +264,7 @@ class Market {
         answer.choices.push_back(std::move(*found_[i]->choice));
       } else {
         answer.impossible.push_back(
-            {sites_[i].rental->node, sites_[i].nodes, std::move(found_[i]->reason)});
+            {sites_[i].rental->node, sites_[i].nodes, std::move(found_[i]->reason), true});
       }
     }
     answer.impossible.insert(answer.impossible.end(), not_rented_.begin(), not_rented_.end());

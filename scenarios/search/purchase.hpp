@@ -50,6 +50,7 @@ struct Impossible {
   std::string node;
   int nodes = 1;
   std::string reason;
+  bool rented = true;  // somebody rents as many together
 };
 
 struct PurchaseAnswer {

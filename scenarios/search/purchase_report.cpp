@@ -38,6 +38,9 @@ std::string words_of(const Choice& choice) {
 std::string reason_of(const PurchaseAnswer& answer) {
   if (answer.meeting() > 0) return {};
   if (answer.stopped && answer.choices.empty()) return "stopped before a cluster was found";
+  const bool any_rented = std::any_of(answer.impossible.begin(), answer.impossible.end(),
+                                      [](const Impossible& each) { return each.rented; });
+  if (answer.choices.empty() && !any_rented) return "nobody in the catalogue rents such clusters";
   if (answer.choices.empty()) return "no cluster can train this model with this batch";
   const auto& all = answer.choices;
   const auto fastest = std::min_element(

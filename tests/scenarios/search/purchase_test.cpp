@@ -175,6 +175,10 @@ TEST_CASE("Nodes that are rented one by one are no cluster, and the reason is na
                    [](const auto& each) { return each.node == "dgx-h100" && each.nodes == 2; });
   REQUIRE(refused != answer.impossible.end());
   CHECK(refused->reason == "rented one node at a time: a list ($4/h)");
+  CHECK(!refused->rented);
+  query.rentals = {{.node = "gb200-nvl72", .source = "a superchip", .most_nodes = 0}};
+  const PurchaseAnswer nothing = search_purchases(query, {1, {}});
+  CHECK(reason_of(nothing) == "nobody in the catalogue rents such clusters");
 }
 
 TEST_CASE("GPUs that a batch cannot be shared out over are idle, and paid for") {
