@@ -50,7 +50,7 @@ summary() {
   echo
   echo "${gpu-unknown}, driver ${driver-unknown};" \
     "$("$orrery" --version 2>/dev/null | head -n 1); $(date -u +%Y-%m-%d)."
-  [[ ! -s $out/calibrate.log ]] || head -n 1 "$out/calibrate.log"
+  [[ ! -s $out/calibrate.log ]] || sed -n '/^left out: /!{p;q}' "$out/calibrate.log"
   echo
   table
   echo
