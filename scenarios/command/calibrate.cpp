@@ -82,9 +82,9 @@ Json unknown_json(const calibrate::Imported& log) {
   return lines;
 }
 
-void print_import(const calibrate::Imported& log) {
-  fmt::print("{}: {}, {} samples\n", printable(log.file), calibrate::name(log.format),
-             log.samples.size());
+std::string import_report(const calibrate::Imported& log) {
+  std::string text = fmt::format("{}: {}, {} samples\n", printable(log.file),
+                                 calibrate::name(log.format), log.samples.size());
   std::map<std::string, std::pair<std::size_t, const calibrate::Sample*>> by_quantity;
   for (const auto& sample : log.samples) {
     auto& [count, last] = by_quantity[sample.quantity];
@@ -93,29 +93,32 @@ void print_import(const calibrate::Imported& log) {
   }
   for (const auto& [quantity, entry] : by_quantity) {
     const calibrate::Sample& last = *entry.second;
-    fmt::print("  {:<24} {:>5}  last {}{}{}{}\n", quantity, entry.first,
-               calibrate::format(last.value),
-               last.size ? fmt::format(" for {} B", last.size->count()) : "",
-               last.ranks ? fmt::format(", {} ranks", *last.ranks) : "",
-               last.device.empty() ? "" : ", " + printable(last.device));
+    text += fmt::format("  {:<24} {:>5}  last {}{}{}{}\n", quantity, entry.first,
+                        calibrate::format(last.value),
+                        last.size ? fmt::format(" for {} B", last.size->count()) : "",
+                        last.ranks ? fmt::format(", {} ranks", *last.ranks) : "",
+                        last.device.empty() ? "" : ", " + printable(last.device));
   }
-  for (const std::string& note : log.notes) fmt::print("  note: {}\n", printable(note));
-  if (log.unknown.empty()) return;
+  for (const std::string& note : log.notes) text += fmt::format("  note: {}\n", printable(note));
+  if (log.unknown.empty()) return text;
   constexpr std::size_t shown = 5;
-  fmt::print("  {} lines not understood:\n", log.unknown.size());
+  text += fmt::format("  {} lines not understood:\n", log.unknown.size());
   for (std::size_t i = 0; i < std::min(shown, log.unknown.size()); ++i) {
-    fmt::print("    line {}: {}\n", log.unknown[i].line, printable(log.unknown[i].text, 100));
+    text +=
+        fmt::format("    line {}: {}\n", log.unknown[i].line, printable(log.unknown[i].text, 100));
   }
+  return text;
 }
 
 void import_logs(const CalibrateFlags& flags) {
   std::vector<calibrate::Sample> samples;
   Json logs = Json::array(), rows = Json::array();
+  std::string text;  // printed when nothing is wrong any more
   const Document cluster = Document::from(cluster_of(flags), flags.cluster.value_or(""));
   for (const std::string& path : flags.logs) {
     calibrate::Imported log = calibrate::import_log(path);
     if (flags.cluster) lay_onto(hardware::read_cluster(cluster.root()), log);
-    if (!flags.json) print_import(log);
+    text += import_report(log);
     logs.push_back({{"file", path},
                     {"format", std::string{calibrate::name(log.format)}},
                     {"samples", log.samples.size()},
@@ -134,14 +137,15 @@ void import_logs(const CalibrateFlags& flags) {
   if (flags.out) {
     write_json(*flags.out, imported_profile(flags, cluster.json(), samples));
     write_json(samples_path(*flags.out), {{"logs", logs}, {"samples", rows}});
-    if (!flags.json) {
-      fmt::print("wrote {} and its samples{}\n", *flags.out,
-                 flags.cluster ? ""
-                               : "; tables alone: name the cluster that was measured with "
-                                 "--cluster for a profile that simulate takes");
-    }
+    text += fmt::format("wrote {} and its samples{}\n", *flags.out,
+                        flags.cluster ? ""
+                                      : "; tables alone: name the cluster that was measured with "
+                                        "--cluster for a profile that simulate takes");
   }
-  if (!flags.json) return;
+  if (!flags.json) {
+    fmt::print("{}", text);
+    return;
+  }
   const Json profile = flags.out ? Json(*flags.out) : Json{};
   fmt::print(
       "{}\n",

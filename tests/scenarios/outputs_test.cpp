@@ -132,4 +132,13 @@ TEST_CASE("With --json a failure is one document on stdout") {
   CHECK(full["found"] == "cannot be written: No space left on device");
 }
 
+TEST_CASE("Of logs of which one is refused nothing is printed") {
+  const Scratch scratch;
+  const std::string good = scratch.write(
+      "good.txt", "# OSU MPI-CUDA Bandwidth Test v7.5\n# Size Bandwidth (MB/s)\n8 7.61\n");
+  CHECK(orrery("calibrate --import " + good).exit_code == 0);
+  const std::string bad = scratch.write("bad.txt", "who said this\n");
+  refused_line("calibrate --import " + good + " " + bad);
+}
+
 }  // namespace orrery::scenarios
