@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from executing import (
+    COMMAND,
     INTERRUPTED,
     OUTPUT_FAILED,
     PEER_FAILED,
@@ -18,6 +20,7 @@ from executing import (
     TERMINATED,
     Running,
     execute,
+    free_port,
     line,
     losses,
     needs_execute,
@@ -70,25 +73,21 @@ def test_a_terminal_that_signals_the_whole_group_asks_once(model, tmp_path):
     assert "a checkpoint of" in told
 
 
-def slow_model(path: Path) -> Path:
-    """A step of it takes seconds."""
-    return write_model(path, hidden=256, ffn_hidden=1024, layers=8, max_positions=512)
-
-
-SLOW = "tensor=1,pipeline=1,micro_batch=1,global_batch=8,seq_len=512,precision=fp32"
-
-
-def test_the_second_signal_leaves_at_once_and_says_what_is_lost(tmp_path):
-    model = slow_model(tmp_path / "slow.json")
+def test_the_second_signal_leaves_at_once_and_says_what_is_lost(model, tmp_path):
     folder = tmp_path / "checkpoint"
-    run = Running(model, "--checkpoint", str(folder), ranks=1, plan=SLOW)
+    run = Running(model, "--checkpoint", str(folder))
+    os.kill(run.pids[1], signal.SIGSTOP)  # no step comes to its end
+    time.sleep(0.2)
     run.process.send_signal(signal.SIGINT)
-    time.sleep(0.7)
+    time.sleep(0.6)
     run.process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    os.kill(run.pids[1], signal.SIGCONT)
     code, told, seconds = run.end()
     assert code == INTERRUPTED
     assert seconds < 4
     assert "once more ends the run at once" in told
+    assert re.search(r"steps? (is|are) lost: no checkpoint was written yet", told)
     assert newest_checkpoint(folder) is None
 
 
@@ -123,7 +122,7 @@ def test_what_a_crash_loses_is_said(model, tmp_path):
 )
 @pytest.mark.parametrize("rank", ["0", "1"])
 def test_a_signal_ends_ranks_that_wait_for_the_others(model, rank, wish, expected):
-    flags = ["--rank", rank, "--ranks", "2", "--address", "127.0.0.1:29871"]
+    flags = ["--rank", rank, "--ranks", "2", "--address", f"127.0.0.1:{free_port()}"]
     alone = subprocess.Popen(
         line(model, "--steps", "2", *flags),
         stdout=subprocess.PIPE,
@@ -172,8 +171,6 @@ def test_a_damaged_checkpoint_is_passed_over(model, tmp_path):
     assert ran.returncode == 0
     assert f"{data}: is damaged: its checksum is wrong" in ran.stderr
     assert "going on from step 2" in ran.stderr
-    import json
-
     assert losses(json.loads(ran.stdout)) == whole[2:]
 
 
@@ -189,8 +186,6 @@ def test_other_inputs_need_to_be_named(model, tmp_path):
 
 
 def test_checkpoints_are_verified(model, tmp_path):
-    from executing import COMMAND
-
     folder = tmp_path / "checkpoint"
     execute(model, "--steps", "4", "--checkpoint-every", "2", "--checkpoint", str(folder))
     verified = outcome([COMMAND, "checkpoint", "verify", str(folder)])
@@ -205,11 +200,9 @@ def test_checkpoints_are_verified(model, tmp_path):
 
 
 def test_what_cannot_fit_is_refused_before_ranks_start(tmp_path):
-    plan = "tensor=8,pipeline=1,micro_batch=1,global_batch=8,seq_len=512,precision=bf16"
+    plan = "tensor=8,pipeline=1,micro_batch=1,global_batch=6,seq_len=512,precision=bf16"
     ran = outcome(line(Path("llama3-70b"), "--json", plan=plan))
     assert ran.returncode == 1
-    import json
-
     answer = json.loads(ran.stdout)
     assert answer["fits"] is False
     memory = answer["out_of_memory"]
