@@ -4,6 +4,7 @@
 #   ./setup.sh --build   ... and build/orrery
 #   ./setup.sh --python  ... the packages that the Python module needs, and the module in .venv
 #   ./setup.sh --test    all of it, then every quick test
+# With --cuda after --build or --test, the CUDA module too: nvcc takes minutes.
 set -euo pipefail
 cd "$(dirname "$0")"
 # What one build folder compiled serves the next: the module's objects are the command's, if the
@@ -37,7 +38,7 @@ need() {
 
 # build TESTS TARGET: tests need Catch2, which the command alone does not.
 build() {
-  cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DORRERY_TESTS="$1"
+  cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DORRERY_TESTS="$1" -DORRERY_CUDA="$cuda"
   cmake --build build --target "$2"
 }
 
@@ -51,6 +52,10 @@ python_module() {
     touch .venv/installed
   fi
 }
+
+cuda=OFF
+[[ ${2:-} == --cuda && ${1:-} == --@(build|test) ]] && cuda=ON && set -- "$1"
+[[ $# -le 1 ]] || set -- --help
 
 case "${1:-}" in
   "") need "${build_packages[@]}" ;;
@@ -72,7 +77,7 @@ case "${1:-}" in
     fi
     ;;
   *)
-    sed -n '2,6p' "$0" >&2
+    sed -n '2,7p' "$0" >&2
     exit 2
     ;;
 esac

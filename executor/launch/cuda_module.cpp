@@ -22,7 +22,9 @@ std::string load_failure(std::string_view why) {
 }  // namespace
 
 FoundCuda find_cuda(const Module& loaded) {
-  if (!loaded.there) return {.absence = "this orrery was built without CUDA"};
+  if (!loaded.there) {
+    return {.absence = "this orrery was built without CUDA; ./setup.sh --build --cuda builds it"};
+  }
   void* made = exported(loaded, cuda_module_symbol);
   if (made == nullptr) {
     return {.absence = load_failure(loaded.why.empty() ? "it is another library" : loaded.why)};

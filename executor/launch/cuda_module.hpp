@@ -10,7 +10,7 @@
 namespace orrery::executor {
 
 /// The module, and why it cannot be used: one of
-///   this orrery was built without CUDA
+///   this orrery was built without CUDA; ./setup.sh --build --cuda builds it
 ///   the CUDA module does not load: libcublasLt.so.13 (cannot open shared object file: No such file
 ///       or directory); put the folder that holds it on LD_LIBRARY_PATH
 ///   the CUDA module does not load (REASON)

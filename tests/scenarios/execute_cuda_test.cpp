@@ -64,8 +64,9 @@ TEST_CASE("Words that are no backend and no fabric are refused with those that a
 }
 
 TEST_CASE("Without its module or a GPU the CUDA backend says so in one sentence") {
-  CHECK(Installed{Beside::nothing}.refused(one_step + "--backend cuda") ==
-        "--backend: cuda: this orrery was built without CUDA\n");
+  CHECK(
+      Installed{Beside::nothing}.refused(one_step + "--backend cuda") ==
+      "--backend: cuda: this orrery was built without CUDA; ./setup.sh --build --cuda builds it\n");
   CHECK(Installed{Beside::stand_in}.refused(one_step + "--backend cuda", "STAND_IN_GPUS=0") ==
         "--backend: cuda: no GPU is visible (CUDA_VISIBLE_DEVICES is '')\n");
 }

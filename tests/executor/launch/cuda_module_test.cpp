@@ -23,7 +23,8 @@ std::string path_of_library(void* function) {
 }
 
 TEST_CASE("Without its module there is no CUDA, and a sentence says so") {
-  CHECK(absence_of("liborrery_nothing_of_this_name.so") == "this orrery was built without CUDA");
+  CHECK(absence_of("liborrery_nothing_of_this_name.so") ==
+        "this orrery was built without CUDA; ./setup.sh --build --cuda builds it");
 }
 
 TEST_CASE("A module that does not load says which library is to blame, and why") {
@@ -48,7 +49,7 @@ TEST_CASE("A module that does not load says which library is to blame, and why")
 // A link that lacks a symbol shows here: everything is bound when the module is loaded.
 TEST_CASE("The CUDA module loads without a GPU and misses the driver") {
   const FoundCuda found = find_cuda();
-  if (found.absence == "this orrery was built without CUDA") {
+  if (found.absence.starts_with("this orrery was built without CUDA")) {
     WARN("skipped: liborrery_cuda.so was not built");
     return;
   }
