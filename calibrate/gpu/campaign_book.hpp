@@ -51,7 +51,7 @@ class CampaignBook {
       found_.failures.push_back(what + ": " + failure.what());
     }
   }
-  /// One part of the campaign, unless it was told to stop. What fails in it is listed, and what was
+  /// One part of the campaign, unless stopped before. What fails in it is listed, and what was
   /// found by then is handed on.
   template <class Work>
   void part(const std::string& what, Work work) {

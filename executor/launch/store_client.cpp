@@ -116,9 +116,9 @@ Clock::duration Store::clock_offset() {
   for (int i = 0; i < questions; ++i) {
     const auto asked = Clock::now();
     const Clock::time_point theirs{Clock::duration{number_of(ask(StoreVerb::now, {}, {}, {}))}};
-    const auto told = Clock::now();
-    if (told - asked >= quickest) continue;
-    quickest = told - asked;
+    const auto answered = Clock::now();
+    if (answered - asked >= quickest) continue;
+    quickest = answered - asked;
     offset = theirs - (asked + quickest / 2);
   }
   return offset;

@@ -95,13 +95,13 @@ StoreTable::Served StoreTable::write(ClientId id, const Client& client, StoreVer
   const std::string key = client.key;  // answers to others may come in between
   const auto found = values_.find(key);
   const bool there = found != values_.end();
-  std::string told = value;
-  if (verb == StoreVerb::first && there) told = found->second;
+  std::string stored = value;
+  if (verb == StoreVerb::first && there) stored = found->second;
   if (verb == StoreVerb::add) {
-    told = std::to_string(sum(there ? number_or_0(found->second) : 0, number_or_0(value)));
+    stored = std::to_string(sum(there ? number_or_0(found->second) : 0, number_or_0(value)));
   }
-  if (!set(key, told)) return answer(id, StoreAnswer::refused, "the store has no room for keys");
-  return answer(id, StoreAnswer::done, verb == StoreVerb::set ? "" : told);
+  if (!set(key, stored)) return answer(id, StoreAnswer::refused, "the store has no room for keys");
+  return answer(id, StoreAnswer::done, verb == StoreVerb::set ? "" : stored);
 }
 
 bool StoreTable::set(const std::string& key, const std::string& value) {

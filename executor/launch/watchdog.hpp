@@ -6,7 +6,7 @@
 // named with its instruction. A rank that is alone can be stuck too, but has no peer to blame.
 //
 // A rank that is killed leaves a will (store.hpp), so its peers know within a beat. A rank that
-// does not come to its end when told is ended by `last_resort`.
+// does not end when asked to is ended by `last_resort`.
 
 #include <atomic>
 #include <chrono>
