@@ -25,8 +25,8 @@ class TokenSource {
   /// label of a token is the next one. `step` counts from 0.
   virtual void fill(std::int64_t step, std::int64_t sample,
                     std::span<std::int64_t> tokens) const = 0;
-  /// Tells other tokens apart, whatever their files are called: "crc32c 1a2b3c4d of 5678 bytes".
-  /// Empty: they cannot be told apart.
+  /// Differs for other tokens, whatever their files are called: "crc32c 1a2b3c4d of 5678 bytes".
+  /// Empty: tokens have no digest, and a change of them is not noticed.
   virtual std::string digest() const { return {}; }
 };
 

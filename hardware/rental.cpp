@@ -131,14 +131,15 @@ void drop_listed_price(Json& cluster) {
   if (!listed) return;
   cluster.erase(price_key);
   cluster["sources"].erase(price_pointer);
-  const auto told = cluster.find("assumptions");
-  if (told == cluster.end() || !told->is_array()) return;
-  told->erase(std::remove_if(told->begin(), told->end(),
-                             [](const Json& each) {
-                               return each.is_string() &&
-                                      each.get_ref<const std::string&>().rfind(price_key, 0) == 0;
-                             }),
-              told->end());
+  const auto assumptions = cluster.find("assumptions");
+  if (assumptions == cluster.end() || !assumptions->is_array()) return;
+  assumptions->erase(std::remove_if(assumptions->begin(), assumptions->end(),
+                                    [](const Json& each) {
+                                      return each.is_string() &&
+                                             each.get_ref<const std::string&>().rfind(price_key,
+                                                                                      0) == 0;
+                                    }),
+                     assumptions->end());
 }
 
 void set_nodes(Cluster& cluster, int nodes) {

@@ -63,7 +63,7 @@ std::string text_of(const Json& value) {
   return text;
 }
 
-/// What plans are told apart by; said even where it is the default.
+/// What distinguishes plans; written even where it is the default.
 bool always_said(std::string_view key) {
   constexpr std::array keys{"tensor",       "pipeline", "data",      "micro_batch",
                             "global_batch", "seq_len",  "precision", "recompute"};

@@ -21,7 +21,7 @@ class SoftwareFitter {
 
   const std::vector<double>& start() const { return own_; }
 
-  /// From the rows seen. `complete` turns false when the bench is told to stop.
+  /// From the rows seen. `complete` becomes false when the bench is asked to stop.
   std::vector<double> fit(const std::vector<bool>& seen, bool& complete);
 
   /// The least that the typical error of the rows seen grows by, in points of percent.
