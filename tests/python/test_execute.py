@@ -32,15 +32,9 @@ from executing import (
     needs_execute,
     newest_checkpoint,
     outcome,
-    write_model,
 )
 
 pytestmark = needs_execute
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    return write_model(tmp_path / "tiny.json")
 
 
 def test_one_rank_answers_what_is_promised(model):

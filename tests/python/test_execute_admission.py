@@ -27,17 +27,11 @@ from executing import (
     line,
     needs_execute,
     outcome,
-    write_model,
 )
 
 pytestmark = needs_execute
 
 SECRET = "0123456789abcdef" * 4
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    return write_model(tmp_path / "tiny.json")
 
 
 @pytest.fixture

@@ -7,17 +7,11 @@ import socket
 import subprocess
 import time
 import urllib.request
-from pathlib import Path
 
 import pytest
-from executing import INTERRUPTED, Running, free_port, line, needs_execute, outcome, write_model
+from executing import INTERRUPTED, Running, free_port, line, needs_execute, outcome
 
 pytestmark = needs_execute
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    return write_model(tmp_path / "tiny.json")
 
 
 def page_at(host: str, port: int) -> str:

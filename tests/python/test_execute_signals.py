@@ -26,15 +26,9 @@ from executing import (
     needs_execute,
     newest_checkpoint,
     outcome,
-    write_model,
 )
 
 pytestmark = needs_execute
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    return write_model(tmp_path / "tiny.json")
 
 
 def goes_on(model: Path, folder: Path, *flags: str) -> None:
