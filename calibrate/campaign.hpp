@@ -11,8 +11,8 @@
 
 #include "calibrate/findings.hpp"
 #include "calibrate/harness/harness.hpp"
-#include "executor/device.hpp"
-#include "executor/fabric.hpp"
+#include "executor/device/device.hpp"
+#include "executor/fabric/fabric.hpp"
 
 namespace orrery::calibrate {
 

@@ -66,7 +66,7 @@ struct GroupRate {
 };
 
 /// Constants of the collective law, per system (one domain) and per fabric; what each means is
-/// written beside its formula in models/collectives/.
+/// written beside its formula in models/network/collectives/.
 ///   one domain: latency = base + step * steps;   across: + network * log2(nodes) ...
 struct CollectiveConstants {
   Time base{};            // a: once per call

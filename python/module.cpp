@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "hardware/catalogue.hpp"
-#include "models/model.hpp"
+#include "models/model/model.hpp"
 #include "models/prediction/prediction.hpp"
 #include "models/software/software.hpp"
 #include "scenarios/result.hpp"

@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "hardware/catalogue.hpp"
-#include "models/model.hpp"
-#include "models/plan.hpp"
+#include "models/model/model.hpp"
+#include "models/plan/plan.hpp"
 #include "models/software/software.hpp"
 
 namespace orrery::scenarios {

@@ -8,7 +8,7 @@
 
 #include "calibrate/bench/team.hpp"
 #include "calibrate/harness/harness.hpp"
-#include "executor/device.hpp"
+#include "executor/device/device.hpp"
 
 namespace orrery::calibrate {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "calibrate/bench/kernels.hpp"
-#include "executor/fabric.hpp"
+#include "executor/fabric/fabric.hpp"
 
 namespace orrery::calibrate {
 

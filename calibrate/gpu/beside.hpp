@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "executor/device.hpp"
+#include "executor/device/device.hpp"
 
 namespace orrery::calibrate {
 

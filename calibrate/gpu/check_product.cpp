@@ -7,10 +7,10 @@
 #include <cstring>
 
 #include "calibrate/gpu/operands.hpp"
-#include "executor/cpu/fp8.hpp"
+#include "executor/device/cpu/fp8.hpp"
+#include "executor/device/fp8_operand.hpp"
+#include "executor/device/grouped.hpp"
 #include "executor/errors.hpp"
-#include "executor/fp8_operand.hpp"
-#include "executor/grouped.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::calibrate {

@@ -7,8 +7,8 @@
 
 #include "calibrate/bench/team.hpp"
 #include "calibrate/harness/harness.hpp"
-#include "executor/device.hpp"
-#include "executor/fabric.hpp"
+#include "executor/device/device.hpp"
+#include "executor/fabric/fabric.hpp"
 
 namespace orrery::calibrate {
 

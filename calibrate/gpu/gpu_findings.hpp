@@ -9,7 +9,7 @@
 #include "calibrate/findings.hpp"
 #include "calibrate/gpu/attention_curve.hpp"
 #include "calibrate/gpu/work_together.hpp"
-#include "executor/cuda/fused_attention.hpp"
+#include "executor/device/cuda/attention/fused_attention.hpp"
 
 namespace orrery::calibrate {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "calibrate/gpu/queue_work.hpp"
-#include "executor/graphs.hpp"
+#include "executor/device/graphs.hpp"
 
 namespace orrery::calibrate {
 

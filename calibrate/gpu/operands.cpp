@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "executor/fp8_operand.hpp"
+#include "executor/device/fp8_operand.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::calibrate {

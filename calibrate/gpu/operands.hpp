@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "calibrate/gpu/pattern.hpp"
-#include "executor/device.hpp"
+#include "executor/device/device.hpp"
 
 namespace orrery::calibrate {
 

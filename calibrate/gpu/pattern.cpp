@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "executor/half.hpp"
+#include "executor/device/half.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::calibrate {

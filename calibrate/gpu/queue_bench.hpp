@@ -11,7 +11,7 @@
 
 #include "calibrate/gpu/telemetry.hpp"
 #include "calibrate/harness/harness.hpp"
-#include "executor/device.hpp"
+#include "executor/device/device.hpp"
 
 namespace orrery::calibrate {
 

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "executor/runner.hpp"
+#include "executor/run/runner.hpp"
 #include "sim/output/durable_file.hpp"
 
 namespace orrery::executor {

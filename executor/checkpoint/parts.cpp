@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <limits>
 
-#include "executor/checkpoint/crc32c.hpp"
+#include "executor/crc32c.hpp"
 
 namespace orrery::executor {
 

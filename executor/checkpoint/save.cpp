@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "executor/checkpoint/checkpoint.hpp"
-#include "executor/checkpoint/crc32c.hpp"
 #include "executor/checkpoint/parts.hpp"
+#include "executor/crc32c.hpp"
 #include "executor/errors.hpp"
 
 namespace orrery::executor {

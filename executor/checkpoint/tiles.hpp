@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "executor/runner.hpp"
+#include "executor/run/runner.hpp"
 
 namespace orrery::executor {
 

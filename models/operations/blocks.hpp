@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "hardware/gpu.hpp"
-#include "models/model.hpp"
-#include "models/plan.hpp"
+#include "models/model/model.hpp"
+#include "models/plan/plan.hpp"
 #include "models/program/block.hpp"
 #include "models/software/software.hpp"
 

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "models/plan.hpp"
+#include "models/plan/plan.hpp"
 
 namespace orrery::models {
 namespace {

@@ -1,4 +1,4 @@
-#include "models/plan.hpp"
+#include "models/plan/plan.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::models {

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <optional>
 
-#include "models/plan.hpp"
+#include "models/plan/plan.hpp"
 #include "sim/errors.hpp"
 #include "sim/input/text.hpp"
 

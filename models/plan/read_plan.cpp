@@ -4,7 +4,7 @@
 #include <array>
 #include <string>
 
-#include "models/plan.hpp"
+#include "models/plan/plan.hpp"
 
 namespace orrery::models {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "hardware/cluster.hpp"
 #include "models/evaluation/priced.hpp"
-#include "models/plan.hpp"
+#include "models/plan/plan.hpp"
 #include "models/prediction/fit.hpp"
 #include "models/prediction/uncertainty.hpp"
 #include "models/pricing/rank_load.hpp"

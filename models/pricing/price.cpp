@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/collectives/measured.hpp"
 #include "models/lowering/lower.hpp"
+#include "models/network/collectives/measured.hpp"
 #include "models/pricing/calibrated.hpp"
 #include "models/pricing/grouped.hpp"
 #include "models/pricing/notes.hpp"

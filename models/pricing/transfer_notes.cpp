@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <set>
 
-#include "models/collectives/measured.hpp"
 #include "models/lowering/lower.hpp"
+#include "models/network/collectives/measured.hpp"
 #include "models/pricing/notes.hpp"
 #include "models/pricing/price.hpp"
 #include "sim/input/units.hpp"

@@ -1,7 +1,7 @@
 #pragma once
-// What collectives and transfers take of their queues and links: the laws of models/collectives,
-// at the share of them that the stack reaches. What the stack hides of a transfer still occupies
-// its queue; only what others see of it is shorter.
+// What collectives and transfers take of their queues and links: the laws of
+// models/network/collectives, at the share of them that the stack reaches. What the stack hides of
+// a transfer still occupies its queue; only what others see of it is shorter.
 //   occupied = law / data_efficiency (data), law (tensor);  duration = exposed * occupied
 // The rest is before or after that:
 //   reductions, and gathers of ZeRO-3   lead: pieces go out while the rest is computed, or earlier
@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "hardware/cluster.hpp"
-#include "models/collectives/collective.hpp"
 #include "models/evaluation/priced.hpp"
+#include "models/network/collectives/collective.hpp"
 #include "models/software/software.hpp"
 
 namespace orrery::models {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "hardware/dtype.hpp"
-#include "models/activation.hpp"
-#include "models/collectives/collective.hpp"
+#include "models/model/activation.hpp"
+#include "models/network/collectives/collective.hpp"
 #include "sim/quantity.hpp"
 
 namespace orrery::models {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "models/model.hpp"
-#include "models/plan.hpp"
+#include "models/model/model.hpp"
+#include "models/plan/plan.hpp"
 #include "models/program/block.hpp"
 #include "sim/quantity.hpp"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "models/program/program.hpp"
-#include "models/registry.hpp"
+#include "models/schedules/registry.hpp"
 
 namespace orrery::models {
 
@@ -25,7 +25,7 @@ void gpipe(const PipelineShape&, std::int64_t stage, std::vector<Instruction>& s
 void one_f_one_b(const PipelineShape&, std::int64_t stage, std::vector<Instruction>& slots);
 void interleaved(const PipelineShape&, std::int64_t stage, std::vector<Instruction>& slots);
 
-/// All of them, in the open: models/builtins.cpp.
+/// All of them, in the open: models/schedules/builtins.cpp.
 Registry<Schedule> builtin_schedules();
 
 /// One compute slot: chunk of `stage`'s virtual stage v.

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "models/plan.hpp"
+#include "models/plan/plan.hpp"
 #include "sim/input/document.hpp"
 
 namespace orrery::models {

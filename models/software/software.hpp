@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "hardware/gpu.hpp"
-#include "models/plan.hpp"
+#include "models/plan/plan.hpp"
 #include "models/software/runnable.hpp"
 #include "sim/input/document.hpp"
 #include "sim/quantity.hpp"

@@ -13,7 +13,7 @@
 #include <memory>
 
 #include "calibrate/import/onto_cluster.hpp"
-#include "executor/cpu/cpu_device.hpp"
+#include "executor/device/cpu/cpu_device.hpp"
 #include "executor/errors.hpp"
 #include "hardware/catalogue.hpp"
 #include "scenarios/command/calibrate_blocks.hpp"

@@ -6,7 +6,7 @@
 
 #include "calibrate/fit/experts.hpp"
 #include "models/lowering/lower.hpp"
-#include "models/model.hpp"
+#include "models/model/model.hpp"
 #include "models/operations/grouped.hpp"
 
 namespace orrery::scenarios {

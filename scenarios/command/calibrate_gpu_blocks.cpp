@@ -7,9 +7,9 @@
 #include <tuple>
 
 #include "calibrate/fit/experts.hpp"
-#include "executor/block_plan.hpp"
+#include "executor/layout/block_plan.hpp"
 #include "models/lowering/lower.hpp"
-#include "models/model.hpp"
+#include "models/model/model.hpp"
 #include "models/operations/grouped.hpp"
 #include "scenarios/command/calibrate_gpu_cases.hpp"
 #include "scenarios/scenario.hpp"

@@ -6,10 +6,10 @@
 #include <exception>
 #include <thread>
 
+#include "executor/fabric/tcp/tcp_fabric.hpp"
+#include "executor/fabric/threads/thread_fabric.hpp"
 #include "executor/launch/private_folder.hpp"
 #include "executor/launch/store.hpp"
-#include "executor/tcp/tcp_fabric.hpp"
-#include "executor/thread_fabric.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::scenarios {

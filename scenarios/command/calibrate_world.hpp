@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/fabric.hpp"
+#include "executor/fabric/fabric.hpp"
 
 namespace orrery::scenarios {
 

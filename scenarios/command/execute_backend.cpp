@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "executor/cpu/cpu_device.hpp"
+#include "executor/device/cpu/cpu_device.hpp"
 #include "hardware/recognise.hpp"
-#include "models/plan.hpp"
+#include "models/plan/plan.hpp"
 #include "sim/input/text.hpp"
 
 namespace orrery::scenarios {

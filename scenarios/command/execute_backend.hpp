@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "executor/device.hpp"
-#include "executor/launch/cuda_module.hpp"
+#include "executor/device/device.hpp"
 #include "executor/launch/environment.hpp"
+#include "executor/module/cuda_module.hpp"
 #include "models/prediction/prediction.hpp"
 #include "scenarios/command/execute_run.hpp"
 #include "scenarios/command/question_flags.hpp"

@@ -12,12 +12,12 @@
 #include <numeric>
 #include <utility>
 
+#include "executor/fabric/staged/staged_fabric.hpp"
+#include "executor/fabric/tcp/tcp_fabric.hpp"
 #include "executor/launch/interruption.hpp"
-#include "executor/launch/mpi_module.hpp"
 #include "executor/launch/rendezvous.hpp"
 #include "executor/launch/signals.hpp"
-#include "executor/staged_fabric.hpp"
-#include "executor/tcp/tcp_fabric.hpp"
+#include "executor/module/mpi_module.hpp"
 #include "scenarios/command/ending.hpp"
 #include "sim/input/text.hpp"
 

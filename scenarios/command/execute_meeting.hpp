@@ -12,13 +12,13 @@
 #include <string>
 #include <vector>
 
-#include "executor/fabric.hpp"
-#include "executor/instruction_limits.hpp"
+#include "executor/fabric/fabric.hpp"
+#include "executor/fabric/threads/thread_fabric.hpp"
 #include "executor/launch/rendezvous.hpp"
 #include "executor/launch/store.hpp"
-#include "executor/launch/watchdog.hpp"
-#include "executor/runner.hpp"
-#include "executor/thread_fabric.hpp"
+#include "executor/run/instruction_limits.hpp"
+#include "executor/run/runner.hpp"
+#include "executor/session/watchdog.hpp"
 #include "scenarios/command/execute_backend.hpp"
 #include "scenarios/command/execute_run.hpp"
 

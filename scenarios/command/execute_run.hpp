@@ -9,7 +9,7 @@
 
 #include "executor/checkpoint/interval.hpp"
 #include "executor/launch/environment.hpp"
-#include "executor/runner.hpp"
+#include "executor/run/runner.hpp"
 #include "models/prediction/prediction.hpp"
 #include "sim/trace/trace.hpp"
 

@@ -11,7 +11,7 @@
 #include "executor/checkpoint/checkpoint.hpp"
 #include "executor/checkpoint/folder_lock.hpp"
 #include "executor/checkpoint/interval.hpp"
-#include "executor/instruction_limits.hpp"
+#include "executor/run/instruction_limits.hpp"
 #include "scenarios/command/execute_meeting.hpp"
 #include "scenarios/command/execute_run.hpp"
 

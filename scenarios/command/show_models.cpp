@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include "hardware/catalogue.hpp"
-#include "models/collectives/collective.hpp"
-#include "models/model.hpp"
+#include "models/model/model.hpp"
+#include "models/network/collectives/collective.hpp"
 #include "models/schedules/schedule.hpp"
 #include "models/software/software.hpp"
 #include "scenarios/command/catalogue_tables.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 // The few constants of the collective law that differ from machine to machine, fitted to measured
 // runs: base and step of a domain (and its PCIe rates), and a fabric's latency, ramp and shares.
-// The constants that machines share stay those of models/collectives/.
+// The constants that machines share stay those of models/network/collectives/.
 
 #include <optional>
 #include <string>

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "hardware/cluster.hpp"
-#include "models/collectives/collective.hpp"
+#include "models/network/collectives/collective.hpp"
 #include "sim/input/csv.hpp"
 
 namespace orrery::scenarios {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "models/collectives/collective.hpp"
+#include "models/network/collectives/collective.hpp"
 #include "scenarios/plan_words.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"

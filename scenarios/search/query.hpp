@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "hardware/cluster.hpp"
-#include "models/model.hpp"
-#include "models/plan.hpp"
+#include "models/model/model.hpp"
+#include "models/plan/plan.hpp"
 #include "models/software/software.hpp"
 
 namespace orrery::scenarios {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "hardware/catalogue.hpp"
-#include "models/import/config.hpp"
+#include "models/model/import/config.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::scenarios {

@@ -41,9 +41,10 @@ TEST_CASE("The project's own sources are what is read") {
 
 TEST_CASE("An include against the table is found with its line") {
   const Tree tree;
-  tree.add("sim/a.hpp", "#pragma once\n#include \"models/plan.hpp\"\n");
+  tree.add("sim/a.hpp", "#pragma once\n#include \"models/plan/plan.hpp\"\n");
   tree.add("hardware/b.cpp", "#include \"sim/quantity.hpp\"\n  #  include \"scenarios/x.hpp\"\n");
-  tree.add("models/c.cpp", "#include \"hardware/gpu.hpp\"\n#include \"executor/device.hpp\"\n");
+  tree.add("models/c.cpp",
+           "#include \"hardware/gpu.hpp\"\n#include \"executor/device/device.hpp\"\n");
   tree.add("calibrate/d.cu", "#include \"scenarios/run.hpp\"\n");
   tree.add("executor/e.cpp", "#include \"scenarios/run.hpp\"\n");
   CHECK(broken_rules(tree.root()) ==
@@ -57,7 +58,8 @@ TEST_CASE("An include against the table is found with its line") {
 TEST_CASE("Includes with the arrows, and the command's of every folder, are allowed") {
   const Tree tree;
   tree.add("models/a.cpp", "#include <vector>\n#include \"sim/quantity.hpp\"\n");
-  tree.add("calibrate/b.cu", "#include <cuda_runtime.h>\n#include \"executor/device.hpp\"\n");
+  tree.add("calibrate/b.cu",
+           "#include <cuda_runtime.h>\n#include \"executor/device/device.hpp\"\n");
   tree.add("scenarios/command/c.cpp",
            "#include \"executor/run.hpp\"\n#include \"calibrate/fit.hpp\"\nstd::cout << 1;\n");
   tree.add("models/d.cpp", "// never: #include \"scenarios/x.hpp\", std::cout\n");

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "executor/runner.hpp"
-#include "executor/thread_fabric.hpp"
+#include "executor/fabric/threads/thread_fabric.hpp"
+#include "executor/run/runner.hpp"
 #include "models/lowering/lower.hpp"
 
 namespace orrery::executor {

@@ -5,9 +5,9 @@
 
 #include <map>
 
-#include "executor/cpu/cpu_device.hpp"
-#include "executor/runner.hpp"
-#include "executor/thread_fabric.hpp"
+#include "executor/device/cpu/cpu_device.hpp"
+#include "executor/fabric/threads/thread_fabric.hpp"
+#include "executor/run/runner.hpp"
 #include "models/lowering/lower.hpp"
 
 namespace orrery::executor {

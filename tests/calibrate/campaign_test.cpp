@@ -6,9 +6,9 @@
 
 #include "calibrate/bench/kernels.hpp"
 #include "calibrate/bench/messages.hpp"
-#include "executor/cpu/cpu_device.hpp"
+#include "executor/device/cpu/cpu_device.hpp"
 #include "executor/errors.hpp"
-#include "executor/thread_fabric.hpp"
+#include "executor/fabric/threads/thread_fabric.hpp"
 #include "tests/calibrate/small_block.hpp"
 
 namespace orrery::calibrate {

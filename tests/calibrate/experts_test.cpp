@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "calibrate/gpu/operands.hpp"
-#include "executor/cpu/cpu_device.hpp"
+#include "executor/device/cpu/cpu_device.hpp"
 #include "models/operations/grouped.hpp"
 #include "models/pricing/grouped.hpp"
 

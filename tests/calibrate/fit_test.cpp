@@ -6,7 +6,7 @@
 #include "calibrate/findings.hpp"
 #include "calibrate/fit/minimise.hpp"
 #include "hardware/catalogue.hpp"
-#include "models/collectives/measured.hpp"
+#include "models/network/collectives/measured.hpp"
 
 namespace orrery::calibrate {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "executor/device.hpp"
+#include "executor/device/device.hpp"
 
 namespace orrery::executor {
 

@@ -1,6 +1,6 @@
 // What the NCCL fabric decides before it calls NCCL.
 
-#include "executor/cuda/nccl_rules.hpp"
+#include "executor/fabric/nccl/nccl_rules.hpp"
 
 #include <catch2/catch.hpp>
 

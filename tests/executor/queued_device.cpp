@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "executor/copy_bytes.hpp"
+#include "executor/device/copy_bytes.hpp"
 #include "executor/errors.hpp"
 #include "sim/errors.hpp"
 

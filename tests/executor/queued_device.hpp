@@ -20,8 +20,8 @@
 #include <thread>
 #include <vector>
 
-#include "executor/cpu/cpu_device.hpp"
-#include "executor/graphs.hpp"
+#include "executor/device/cpu/cpu_device.hpp"
+#include "executor/device/graphs.hpp"
 #include "tests/executor/happens_before.hpp"
 
 namespace orrery::executor {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "executor/thread_fabric.hpp"
+#include "executor/fabric/threads/thread_fabric.hpp"
 #include "tests/executor/queued_device.hpp"
 
 namespace orrery::executor {

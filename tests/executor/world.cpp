@@ -8,9 +8,9 @@
 #include <mutex>
 #include <thread>
 
-#include "executor/cpu/cpu_device.hpp"
+#include "executor/device/cpu/cpu_device.hpp"
 #include "executor/errors.hpp"
-#include "executor/thread_fabric.hpp"
+#include "executor/fabric/threads/thread_fabric.hpp"
 #include "models/lowering/lower.hpp"
 #include "models/software/software.hpp"
 

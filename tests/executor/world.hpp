@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "executor/runner.hpp"
-#include "executor/thread_fabric.hpp"
-#include "models/plan.hpp"
+#include "executor/fabric/threads/thread_fabric.hpp"
+#include "executor/run/runner.hpp"
+#include "models/plan/plan.hpp"
 #include "models/software/software.hpp"
 
 namespace orrery::executor {

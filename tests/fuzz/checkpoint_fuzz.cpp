@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include "executor/checkpoint/checkpoint.hpp"
-#include "executor/checkpoint/crc32c.hpp"
 #include "executor/checkpoint/parts.hpp"
 #include "executor/checkpoint/verify.hpp"
+#include "executor/crc32c.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace orrery::executor {

@@ -1,5 +1,5 @@
 // Model configurations: what is read has sizes whose parameters can be counted.
-#include "models/model.hpp"
+#include "models/model/model.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "executor/errors.hpp"
-#include "executor/tcp/wire.hpp"
+#include "executor/fabric/tcp/wire.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace orrery::executor {

@@ -8,7 +8,7 @@
 #include <random>
 #include <tuple>
 
-#include "models/collectives/collective.hpp"
+#include "models/network/collectives/collective.hpp"
 #include "models/pricing/price.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/errors.hpp"

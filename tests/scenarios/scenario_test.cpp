@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "models/model.hpp"
+#include "models/model/model.hpp"
 #include "scenarios/result.hpp"
 #include "tests/scenarios/command.hpp"
 

@@ -8,8 +8,8 @@
 
 #include <cstdlib>
 
-#include "executor/cuda/module.hpp"
 #include "executor/errors.hpp"
+#include "executor/module/cuda_entry.hpp"
 #include "tests/executor/queued_device.hpp"
 
 namespace orrery::executor {

@@ -14,8 +14,8 @@
 #include <numeric>
 #include <thread>
 
-#include "executor/checkpoint/crc32c.hpp"
 #include "executor/checkpoint/parts.hpp"
+#include "executor/crc32c.hpp"
 #include "executor/errors.hpp"
 #include "small_state.hpp"
 

@@ -19,7 +19,7 @@
 #include "executor/launch/frame.hpp"
 #include "executor/launch/store.hpp"
 #include "executor/launch/store_table.hpp"
-#include "executor/launch/watchdog.hpp"
+#include "executor/session/watchdog.hpp"
 #include "tests/executor/launch/failure.hpp"
 
 namespace orrery::executor {

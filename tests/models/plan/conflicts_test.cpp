@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "models/plan.hpp"
+#include "models/plan/plan.hpp"
 
 namespace orrery::models {
 namespace {

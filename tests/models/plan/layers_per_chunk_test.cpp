@@ -3,7 +3,7 @@
 #include <numeric>
 #include <vector>
 
-#include "models/plan.hpp"
+#include "models/plan/plan.hpp"
 
 namespace orrery::models {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "models/plan.hpp"
+#include "models/plan/plan.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::models {

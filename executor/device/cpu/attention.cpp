@@ -1,0 +1,169 @@
+// Softmax of attention scores with mask and scale, and rotary positions.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "executor/device/cpu/call.hpp"
+#include "executor/device/cpu/exponential.hpp"
+
+namespace orrery::executor::cpu {
+
+namespace {
+
+using models::AttentionShape;
+
+/// The keys [first, last) that query i attends to.
+struct Seen {
+  std::int64_t first = 0, last = 0;
+};
+Seen seen_by(const AttentionShape& shape, std::int64_t i) {
+  const std::int64_t first = shape.window > 0 ? std::max<std::int64_t>(0, i - shape.window + 1) : 0;
+  return {first, shape.causal ? i + 1 : shape.seq};
+}
+
+template <class T>
+void softmax_row(const T* scores, T* out, Seen seen, T scale) {
+  T largest = scores[seen.first];
+  for (std::int64_t j = seen.first; j < seen.last; ++j) largest = std::max(largest, scores[j]);
+  for (std::int64_t j = seen.first; j < seen.last; ++j) {
+    out[j] = exponential((scores[j] - largest) * scale);
+  }
+  T sum{};
+  for (std::int64_t j = seen.first; j < seen.last; ++j) sum += out[j];
+  const T share = T(1) / sum;
+  for (std::int64_t j = seen.first; j < seen.last; ++j) out[j] *= share;
+}
+
+/// Calls `row(first element, seen)` for every query of every head, and blanks what it does not see.
+template <class T, class Row>
+void for_each_query(const AttentionShape& shape, T* out, Row row) {
+  for (std::int64_t h = 0; h < shape.batch * shape.heads; ++h) {
+    for (std::int64_t i = 0; i < shape.seq; ++i) {
+      const std::int64_t at = (h * shape.seq + i) * shape.seq;
+      const Seen seen = seen_by(shape, i);
+      row(at, seen);
+      std::fill(out + at, out + at + seen.first, T{});
+      std::fill(out + at + seen.last, out + at + shape.seq, T{});
+    }
+  }
+}
+
+/// Base of the angles' frequencies.
+/// Source  Su et al. 2021, arXiv 2104.09864
+constexpr double rotary_base = 10000.0;
+
+/// cos and sin of position x base^(-2 i / d), [sequence][d / 2]; in the ring small integers that
+/// differ by position.
+template <class T>
+std::vector<std::pair<T, T>> computed_turns(std::int64_t sequence, std::int64_t half) {
+  std::vector<std::pair<T, T>> turns(static_cast<std::size_t>(sequence * half));
+  for (std::int64_t s = 0; s < sequence; ++s) {
+    for (std::int64_t i = 0; i < half; ++i) {
+      auto& turn = turns[static_cast<std::size_t>(s * half + i)];
+      if constexpr (in_ring<T>) {
+        turn = {static_cast<T>(2 * s + 1), static_cast<T>(s + i)};
+      } else {
+        const double exponent = -static_cast<double>(i) / static_cast<double>(half);
+        const double angle = static_cast<double>(s) * std::pow(rotary_base, exponent);
+        turn = {static_cast<T>(std::cos(angle)), static_cast<T>(std::sin(angle))};
+      }
+    }
+  }
+  return turns;
+}
+
+/// The same, kept by every rank's thread: each layer asks for them again.
+template <class T>
+const std::vector<std::pair<T, T>>& turns_of(std::int64_t sequence, std::int64_t half) {
+  using Shape = std::pair<std::int64_t, std::int64_t>;
+  thread_local std::map<Shape, std::vector<std::pair<T, T>>> kept;
+  const auto [found, fresh] = kept.try_emplace(Shape{sequence, half});
+  if (fresh) found->second = computed_turns<T>(sequence, half);
+  return found->second;
+}
+
+}  // namespace
+
+/// p = softmax(score / sqrt(head_dim)) over the keys that a query sees, 0 elsewhere. In the ring p
+/// is the score.
+template <class T>
+void softmax(const Call<T>& call) {
+  const AttentionShape& shape = call.operation().attention;
+  const T* scores = call.reads[0];
+  T* out = call.writes[0];
+  for_each_query(shape, out, [&](std::int64_t at, Seen seen) {
+    if constexpr (in_ring<T>) {
+      std::copy(scores + at + seen.first, scores + at + seen.last, out + at + seen.first);
+    } else {
+      const auto scale = static_cast<T>(1.0 / std::sqrt(static_cast<double>(shape.head_dim)));
+      softmax_row(scores + at, out + at, seen, scale);
+    }
+  });
+}
+
+/// dS = p (dp - sum(p dp)) / sqrt(head_dim)
+template <class T>
+void softmax_backward(const Call<T>& call) {
+  const AttentionShape& shape = call.operation().attention;
+  const T* gradient = call.reads[0];
+  const T* probability = call.reads[1];
+  T* out = call.writes[0];
+  for_each_query(shape, out, [&](std::int64_t at, Seen seen) {
+    if constexpr (in_ring<T>) {
+      std::copy(gradient + at + seen.first, gradient + at + seen.last, out + at + seen.first);
+    } else {
+      const auto scale = static_cast<T>(1.0 / std::sqrt(static_cast<double>(shape.head_dim)));
+      T sum{};
+      for (std::int64_t j = at + seen.first; j < at + seen.last; ++j) {
+        sum += probability[j] * gradient[j];
+      }
+      for (std::int64_t j = at + seen.first; j < at + seen.last; ++j) {
+        out[j] = probability[j] * (gradient[j] - sum) * scale;
+      }
+    }
+  });
+}
+
+/// Turns the pairs (i, i + d/2) of every query and key head by its position's angle, in place;
+/// backward turns back, which is the transpose.
+template <class T>
+void rotary(const Call<T>& call) {
+  const models::Model& model = call.model();
+  const std::int64_t d = model.head_dim, half = d / 2;
+  const View& view = call.out(0);
+  const std::int64_t columns = view.shape[2];
+  const std::int64_t heads =
+      columns / d * (model.heads + model.kv_heads) / (model.heads + 2 * model.kv_heads);
+  const bool back = call.operation().kind == models::OpKind::rotary_backward;
+  const std::int64_t sequence = call.kernel.place.sequence;
+  const auto& turns = turns_of<T>(sequence, half);
+  for (std::int64_t row = 0; row < view.shape[1]; ++row) {
+    const auto* turn = turns.data() + row % sequence * half;
+    for (std::int64_t h = 0; h < heads; ++h) {
+      T* x = call.writes[0] + row * columns + h * d;
+      for (std::int64_t i = 0; i < half; ++i) {
+        const T cosine = turn[i].first;
+        const T sine = back ? T{} - turn[i].second : turn[i].second;
+        const T a = x[i], b = x[i + half];
+        x[i] = a * cosine - b * sine;
+        x[i + half] = b * cosine + a * sine;
+      }
+    }
+  }
+}
+
+template void softmax(const Call<float>&);
+template void softmax(const Call<double>&);
+template void softmax(const Call<Ring>&);
+template void softmax_backward(const Call<float>&);
+template void softmax_backward(const Call<double>&);
+template void softmax_backward(const Call<Ring>&);
+template void rotary(const Call<float>&);
+template void rotary(const Call<double>&);
+template void rotary(const Call<Ring>&);
+
+}  // namespace orrery::executor::cpu

@@ -1,0 +1,82 @@
+#pragma once
+// A kernel call whose operands are all of one type: float, double, or integers modulo 2^64. What
+// is stored in 16 bits was widened on the way in and is rounded on the way out.
+
+#include <array>
+#include <cstdint>
+#include <type_traits>
+
+#include "executor/device/device.hpp"
+
+namespace orrery::executor::cpu {
+
+/// An element of the ring.
+using Ring = std::uint64_t;
+
+template <class T>
+inline constexpr bool in_ring = std::is_same_v<T, Ring>;
+
+inline constexpr std::size_t most_operands = 8;
+
+template <class T>
+struct Call {
+  const Kernel& kernel;
+  std::array<T*, most_operands> reads{}, writes{};
+
+  const models::Operation& operation() const { return *kernel.operation; }
+  const models::Model& model() const { return *kernel.model; }
+  const View& in(std::size_t i) const { return kernel.reads[i]; }
+  const View& out(std::size_t i) const { return kernel.writes[i]; }
+  /// Tokens and labels.
+  const std::int64_t* indices(std::size_t i) const {
+    return reinterpret_cast<const std::int64_t*>(kernel.reads[i].data);
+  }
+};
+
+// One function per OpKind; what it computes is written at its definition.
+template <class T>
+void gemm(const Call<T>& call);
+template <class T>
+void batched_gemm(const Call<T>& call);
+template <class T>
+void grouped_gemm(const Call<T>& call);
+template <class T>
+void softmax(const Call<T>& call);
+template <class T>
+void softmax_backward(const Call<T>& call);
+template <class T>
+void rotary(const Call<T>& call);
+template <class T>
+void norm(const Call<T>& call);
+template <class T>
+void norm_backward(const Call<T>& call);
+template <class T>
+void activation(const Call<T>& call);
+template <class T>
+void activation_backward(const Call<T>& call);
+template <class T>
+void add(const Call<T>& call);
+template <class T>
+void add_backward(const Call<T>& call);
+template <class T>
+void embedding(const Call<T>& call);
+template <class T>
+void embedding_backward(const Call<T>& call);
+template <class T>
+void cross_entropy(const Call<T>& call);
+template <class T>
+void cross_entropy_backward(const Call<T>& call);
+template <class T>
+void squared_norm(const Call<T>& call);
+template <class T>
+void adam(const Call<T>& call);
+template <class T>
+void accumulate(const Call<T>& call);
+template <class T>
+void cast(const Call<T>& call);
+template <class T>
+void top_k(const Call<T>& call);
+template <class T>
+void scatter_add(const Call<T>& call);
+
+}  // namespace orrery::executor::cpu

@@ -1,0 +1,300 @@
+#include "executor/device/cpu/cpu_device.hpp"
+
+#ifdef ORRERY_OPENBLAS
+#include <cblas.h>
+#endif
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "executor/device/copy_bytes.hpp"
+#include "executor/device/cpu/fp8.hpp"
+#include "executor/device/half.hpp"
+#include "executor/errors.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::executor {
+
+namespace {
+
+using models::DType;
+using models::OpKind;
+
+constexpr std::size_t alignment = 64;  // a cache line
+
+bool is_index(DType type) {
+  return type == DType::int64 || type == DType::int32 || type == DType::uint8;
+}
+
+template <class From, class To>
+void convert(const std::byte* from, To* to, std::int64_t count) {
+  const auto* source = reinterpret_cast<const From*>(from);
+  for (std::int64_t i = 0; i < count; ++i) {
+    if constexpr (std::is_arithmetic_v<From>) {
+      to[i] = static_cast<To>(source[i]);
+    } else {
+      to[i] = static_cast<To>(widened(source[i]));
+    }
+  }
+}
+
+/// Stored numbers as `T`.
+template <class T>
+void load(const View& view, T* to) {
+  switch (view.dtype) {
+    case DType::bf16:
+      return convert<Bf16>(view.data, to, view.elements());
+    case DType::fp16:
+      return convert<Fp16>(view.data, to, view.elements());
+    case DType::fp64:
+      return convert<double>(view.data, to, view.elements());
+    default:
+      return convert<float>(view.data, to, view.elements());
+  }
+}
+
+/// The other way round, rounded to nearest.
+template <class T>
+void store(const T* from, const View& view) {
+  const std::int64_t n = view.elements();
+  switch (view.dtype) {
+    case DType::bf16:
+      for (std::int64_t i = 0; i < n; ++i) {
+        narrow(static_cast<float>(from[i]), reinterpret_cast<Bf16*>(view.data)[i]);
+      }
+      return;
+    case DType::fp16:
+      for (std::int64_t i = 0; i < n; ++i) {
+        narrow(static_cast<float>(from[i]), reinterpret_cast<Fp16*>(view.data)[i]);
+      }
+      return;
+    default:
+      for (std::int64_t i = 0; i < n; ++i) {
+        reinterpret_cast<float*>(view.data)[i] = static_cast<float>(from[i]);
+      }
+  }
+}
+
+/// Is an operand stored as the type that is computed in?
+template <class T>
+bool stored_as(DType type) {
+  if constexpr (std::is_same_v<T, float>) return type == DType::fp32 || type == DType::tf32;
+  return bits(type) == 64;
+}
+
+template <class T>
+void dispatch(const cpu::Call<T>& call) {
+  switch (call.operation().kind) {
+    case OpKind::gemm:
+      return cpu::gemm(call);
+    case OpKind::batched_gemm:
+      return cpu::batched_gemm(call);
+    case OpKind::grouped_gemm:
+      return cpu::grouped_gemm(call);
+    case OpKind::softmax:
+      return cpu::softmax(call);
+    case OpKind::softmax_backward:
+      return cpu::softmax_backward(call);
+    case OpKind::rotary:
+    case OpKind::rotary_backward:
+      return cpu::rotary(call);
+    case OpKind::norm:
+      return cpu::norm(call);
+    case OpKind::norm_backward:
+      return cpu::norm_backward(call);
+    case OpKind::activation:
+      return cpu::activation(call);
+    case OpKind::activation_backward:
+      return cpu::activation_backward(call);
+    case OpKind::add:
+      return cpu::add(call);
+    case OpKind::add_backward:
+      return cpu::add_backward(call);
+    case OpKind::embedding:
+      return cpu::embedding(call);
+    case OpKind::embedding_backward:
+      return cpu::embedding_backward(call);
+    case OpKind::cross_entropy:
+      return cpu::cross_entropy(call);
+    case OpKind::cross_entropy_backward:
+      return cpu::cross_entropy_backward(call);
+    case OpKind::squared_norm:
+      return cpu::squared_norm(call);
+    case OpKind::adam:
+      return cpu::adam(call);
+    case OpKind::accumulate:
+      return cpu::accumulate(call);
+    case OpKind::cast:
+      return cpu::cast(call);
+    case OpKind::top_k:
+      return cpu::top_k(call);
+    case OpKind::scatter_add:
+      return cpu::scatter_add(call);
+    default:
+      throw ContractError{"the CPU was given an operation that it refuses"};
+  }
+}
+
+}  // namespace
+
+CpuDevice::CpuDevice(Arithmetic arithmetic) : arithmetic_{arithmetic} {
+#ifdef ORRERY_OPENBLAS
+  openblas_set_num_threads(1);  // a rank is a thread
+#endif
+}
+
+std::string CpuDevice::description() const {
+#ifdef ORRERY_OPENBLAS
+  std::string version{openblas_get_config()};
+  version = version.substr(0, version.find(' ', version.find(' ') + 1));
+  return fmt::format("{} ({}), 1 thread", version, openblas_get_corename());
+#else
+  return "CPU without BLAS, 1 thread";
+#endif
+}
+
+std::string CpuDevice::refusal(const models::Operation& op) const {
+  switch (op.kind) {
+    case OpKind::attention:
+    case OpKind::attention_backward:
+      return "the CPU has no fused attention";
+    case OpKind::copy:
+      return "the CPU has no memory to copy from or to";
+    case OpKind::grouped_gemm:
+      if (op.dtype == DType::fp8) return "the CPU has no fp8 products of experts";
+      break;
+    case OpKind::gemm:
+    case OpKind::quantise:
+      break;
+    default:
+      if (op.dtype == DType::fp8) return "the CPU has fp8 for products alone";
+  }
+  if (op.dtype == DType::fp4) return "the CPU has no fp4";
+  return {};
+}
+
+std::byte* CpuDevice::allocate(Bytes size) {
+  const auto wanted = static_cast<std::size_t>(std::max<std::int64_t>(size.count(), 1));
+  void* memory = std::aligned_alloc(alignment, (wanted + alignment - 1) / alignment * alignment);
+  if (memory == nullptr) {
+    throw RunFailure{Exit::local_failure,
+                     fmt::format("out of memory: {} bytes asked for", size.count())};
+  }
+  return static_cast<std::byte*>(memory);
+}
+
+void CpuDevice::release(std::byte* memory) noexcept {
+  std::free(memory);
+}
+
+void CpuDevice::read(const std::byte* from, void* to, Bytes size) {
+  copy_bytes(to, from, size.count());
+}
+void CpuDevice::write(const void* from, std::byte* to, Bytes size) {
+  copy_bytes(to, from, size.count());
+}
+void CpuDevice::zero(std::byte* memory, Bytes size) {
+  if (size.count() > 0) std::memset(memory, 0, static_cast<std::size_t>(size.count()));
+}
+void CpuDevice::copy(const std::byte* from, std::byte* to, Bytes size, models::Queue) {
+  copy_bytes(to, from, size.count());
+}
+
+Mark CpuDevice::mark(models::Queue) {
+  marks_.push_back(Clock::now());
+  return {static_cast<std::uint32_t>(marks_.size() - 1)};
+}
+
+Time CpuDevice::time_of(Mark mark) {
+  const std::chrono::duration<std::int64_t, std::pico> since = marks_.at(mark.id) - started_;
+  return Time{since.count()};
+}
+
+void CpuDevice::run(const Kernel& kernel) {
+  if (arithmetic_ == Arithmetic::ring) return run_in<cpu::Ring>(kernel);
+  if (kernel.operation->dtype == DType::fp8) return run_in_fp8(kernel);
+  const auto wide = [](const View& view) { return view.dtype == DType::fp64; };
+  const bool any = std::any_of(kernel.reads.begin(), kernel.reads.end(), wide) ||
+                   std::any_of(kernel.writes.begin(), kernel.writes.end(), wide);
+  any ? run_in<double>(kernel) : run_in<float>(kernel);
+}
+
+/// Quantises, or multiplies in fp32 what the operands' bytes mean; a weight that is stored wider is
+/// rounded as if it had been quantised.
+void CpuDevice::run_in_fp8(const Kernel& kernel) {
+  const models::Operation& op = *kernel.operation;
+  if (op.kind == OpKind::quantise) {
+    const float* numbers = widened<float>(kernel.reads[0], 0, true);
+    return cpu::quantise(numbers, kernel.writes[0], fp8_written(op));
+  }
+  ensure(op.kind == OpKind::gemm, "the CPU was given an operation that it refuses");
+  std::array<View, cpu::most_operands> reads;
+  std::copy(kernel.reads.begin(), kernel.reads.end(), reads.begin());
+  for (std::size_t i = 0; i < 2; ++i) {
+    const View& from = kernel.reads[i];
+    View& to = reads[i];
+    to.dtype = DType::fp32;
+    to.data = room_for(from, i, sizeof(float));
+    auto* numbers = reinterpret_cast<float*>(to.data);
+    if (from.dtype == DType::fp8) {
+      cpu::decode(from, fp8_read(op, i), numbers);
+    } else {
+      load(from, numbers);
+      cpu::round_to_fp8(numbers, from.elements(), fp8_read(op, i));
+    }
+  }
+  Kernel widened = kernel;
+  widened.reads = {reads.data(), kernel.reads.size()};
+  run_in<float>(widened);
+}
+
+/// The slot's memory, of at least as many numbers as the operand has.
+std::byte* CpuDevice::room_for(const View& view, std::size_t slot, std::size_t width) {
+  std::vector<std::byte>& wide = wide_[slot];
+  const std::size_t size = static_cast<std::size_t>(view.elements()) * width;
+  if (wide.size() < size) wide.resize(size);
+  return wide.data();
+}
+
+/// The operand as `T`: where it lies, or a copy in `slot`, with what it holds if that is wanted.
+template <class T>
+T* CpuDevice::widened(const View& view, std::size_t slot, bool keep) {
+  if (is_index(view.dtype) || stored_as<T>(view.dtype)) return reinterpret_cast<T*>(view.data);
+  if constexpr (cpu::in_ring<T>) {
+    throw ContractError{"the ring needs operands of 8 bytes"};
+  } else {
+    T* copy = reinterpret_cast<T*>(room_for(view, slot, sizeof(T)));
+    if (keep) load(view, copy);
+    return copy;
+  }
+}
+
+template <class T>
+void CpuDevice::run_in(const Kernel& kernel) {
+  ensure(kernel.reads.size() <= cpu::most_operands && kernel.writes.size() <= cpu::most_operands,
+         "an operation has more operands than a call can hold");
+  cpu::Call<T> call{kernel};
+  for (std::size_t i = 0; i < kernel.reads.size(); ++i) {
+    call.reads[i] = widened<T>(kernel.reads[i], i, true);
+  }
+  for (std::size_t i = 0; i < kernel.writes.size(); ++i) {
+    const View& view = kernel.writes[i];
+    // What is read and written in place is one copy.
+    std::size_t same = 0;
+    while (same < kernel.reads.size() && kernel.reads[same].data != view.data) ++same;
+    call.writes[i] = same < kernel.reads.size() ? call.reads[same]
+                                                : widened<T>(view, cpu::most_operands + i, true);
+  }
+  dispatch(call);
+  if constexpr (!cpu::in_ring<T>) {
+    for (std::size_t i = 0; i < kernel.writes.size(); ++i) {
+      const View& view = kernel.writes[i];
+      const bool in_place = is_index(view.dtype) || stored_as<T>(view.dtype);
+      if (!in_place) store(call.writes[i], view);
+    }
+  }
+}
+
+}  // namespace orrery::executor

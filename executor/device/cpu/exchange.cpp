@@ -1,0 +1,76 @@
+// What gradients go through on their way to other ranks: sums, narrow copies, their largest values.
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "executor/device/cpu/call.hpp"
+
+namespace orrery::executor::cpu {
+
+/// sum += fresh
+template <class T>
+void accumulate(const Call<T>& call) {
+  const std::int64_t n = call.in(0).elements();
+  for (std::int64_t i = 0; i < n; ++i) call.writes[0][i] = call.reads[1][i] + call.reads[0][i];
+}
+
+/// The same numbers in another format.
+template <class T>
+void cast(const Call<T>& call) {
+  std::copy_n(call.reads[0], call.in(0).elements(), call.writes[0]);
+}
+
+/// gradient += residual; its k largest by magnitude and their places, ascending; residual = the
+/// rest. Of equals the earlier is taken.
+/// Source  Lin et al. 2018, arXiv 1712.01887; error feedback as there
+template <class T>
+void top_k(const Call<T>& call) {
+  const std::int64_t n = call.in(0).elements(), k = call.out(0).elements();
+  const T* gradient = call.reads[0];
+  T* residual = call.writes[2];
+  auto* places = reinterpret_cast<std::int32_t*>(call.out(1).data);
+  for (std::int64_t i = 0; i < n; ++i) residual[i] = call.reads[1][i] + gradient[i];
+  std::vector<std::int32_t> order(static_cast<std::size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  const auto larger = [&](std::int32_t a, std::int32_t b) {
+    if constexpr (in_ring<T>) {
+      return residual[a] != residual[b] ? residual[a] > residual[b] : a < b;
+    } else {
+      const T x = std::abs(residual[a]), y = std::abs(residual[b]);
+      return x != y ? x > y : a < b;
+    }
+  };
+  if (k < n) std::nth_element(order.begin(), order.begin() + k, order.end(), larger);
+  std::sort(order.begin(), order.begin() + k);
+  for (std::int64_t i = 0; i < k; ++i) {
+    places[i] = order[static_cast<std::size_t>(i)];
+    call.writes[0][i] = residual[places[i]];
+    residual[places[i]] = T{};
+  }
+}
+
+/// gradient = 0, then every rank's values are added at their places, rank by rank.
+template <class T>
+void scatter_add(const Call<T>& call) {
+  std::fill_n(call.writes[0], call.out(0).elements(), T{});
+  const auto* places = reinterpret_cast<const std::int32_t*>(call.in(1).data);
+  const std::int64_t count = call.in(0).elements();
+  for (std::int64_t i = 0; i < count; ++i) call.writes[0][places[i]] += call.reads[0][i];
+}
+
+template void accumulate(const Call<float>&);
+template void accumulate(const Call<double>&);
+template void accumulate(const Call<Ring>&);
+template void cast(const Call<float>&);
+template void cast(const Call<double>&);
+template void cast(const Call<Ring>&);
+template void top_k(const Call<float>&);
+template void top_k(const Call<double>&);
+template void top_k(const Call<Ring>&);
+template void scatter_add(const Call<float>&);
+template void scatter_add(const Call<double>&);
+template void scatter_add(const Call<Ring>&);
+
+}  // namespace orrery::executor::cpu

@@ -1,0 +1,199 @@
+// Matrix products: of linear layers, of experts, and per head of an unfused attention.
+
+#ifdef ORRERY_OPENBLAS
+#include <cblas.h>
+#endif
+
+#include <algorithm>
+
+#include "executor/device/cpu/call.hpp"
+#include "executor/device/grouped.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::executor::cpu {
+
+namespace {
+
+using models::AttentionShape;
+using models::GemmShape;
+using models::Product;
+
+/// c = a b, or c += a b; row-major, `rows_*` elements from one row to the next.
+template <class T>
+struct Matrices {
+  const T* a;
+  const T* b;
+  T* c;
+  std::int64_t row_a, row_b, row_c;
+};
+
+/// What BLAS would do, for types that it lacks and machines without it.
+template <class T>
+void multiply_by_loops(const GemmShape& s, const Matrices<T>& x) {
+  const std::int64_t step_b = s.transpose_b ? x.row_b : 1;
+  for (std::int64_t i = 0; i < s.m; ++i) {
+    T* c = x.c + i * x.row_c;
+    if (!s.accumulate) std::fill(c, c + s.n, T{});
+    for (std::int64_t k = 0; k < s.k; ++k) {
+      const T a = s.transpose_a ? x.a[k * x.row_a + i] : x.a[i * x.row_a + k];
+      const T* b = s.transpose_b ? x.b + k : x.b + k * x.row_b;
+      if (step_b == 1) {
+        for (std::int64_t j = 0; j < s.n; ++j) c[j] += a * b[j];
+      } else {
+        for (std::int64_t j = 0; j < s.n; ++j) c[j] += a * b[j * step_b];
+      }
+    }
+  }
+}
+
+#ifdef ORRERY_OPENBLAS
+template <class T>
+void multiply(const GemmShape& s, const Matrices<T>& x) {
+  const auto turned = [](bool yes) { return yes ? CblasTrans : CblasNoTrans; };
+  const auto size = [](std::int64_t n) { return static_cast<blasint>(n); };
+  if constexpr (std::is_same_v<T, float>) {
+    cblas_sgemm(CblasRowMajor, turned(s.transpose_a), turned(s.transpose_b), size(s.m), size(s.n),
+                size(s.k), 1.0F, x.a, size(x.row_a), x.b, size(x.row_b), s.accumulate ? 1.0F : 0.0F,
+                x.c, size(x.row_c));
+  } else if constexpr (std::is_same_v<T, double>) {
+    cblas_dgemm(CblasRowMajor, turned(s.transpose_a), turned(s.transpose_b), size(s.m), size(s.n),
+                size(s.k), 1.0, x.a, size(x.row_a), x.b, size(x.row_b), s.accumulate ? 1.0 : 0.0,
+                x.c, size(x.row_c));
+  } else {
+    multiply_by_loops(s, x);
+  }
+}
+#else
+template <class T>
+void multiply(const GemmShape& s, const Matrices<T>& x) {
+  multiply_by_loops(s, x);
+}
+#endif
+
+/// One head's product inside the operands of a whole attention.
+template <class T>
+class PerHead {
+ public:
+  explicit PerHead(const Call<T>& call)
+      : call_{call},
+        shape_{call.operation().attention},
+        query_{shape_.heads * shape_.head_dim},
+        columns_{query_ + 2 * shape_.kv_heads * shape_.head_dim} {}
+
+  void run() {
+    for (std::int64_t b = 0; b < shape_.batch; ++b) {
+      for (std::int64_t h = 0; h < shape_.heads; ++h) one(b, h);
+    }
+  }
+
+ private:
+  std::int64_t token(std::int64_t b) const { return b * shape_.seq; }
+  std::int64_t group() const { return shape_.heads / shape_.kv_heads; }
+  T* square(T* of, std::int64_t b, std::int64_t h) const {
+    return of + (b * shape_.heads + h) * shape_.seq * shape_.seq;
+  }
+  T* query(T* qkv, std::int64_t b, std::int64_t h) const {
+    return qkv + token(b) * columns_ + h * shape_.head_dim;
+  }
+  T* key(T* qkv, std::int64_t b, std::int64_t h) const {
+    return qkv + token(b) * columns_ + query_ + h / group() * shape_.head_dim;
+  }
+  T* value(T* qkv, std::int64_t b, std::int64_t h) const {
+    return key(qkv, b, h) + shape_.kv_heads * shape_.head_dim;
+  }
+  T* context(T* of, std::int64_t b, std::int64_t h) const {
+    return of + token(b) * query_ + h * shape_.head_dim;
+  }
+
+  void one(std::int64_t b, std::int64_t h) {
+    const std::int64_t s = shape_.seq;
+    GemmShape shape = call_.operation().gemm;
+    // Query heads of one group add into one key-value head.
+    const bool later_of_group = h % group() != 0;
+    T* const first = call_.reads[0];
+    T* const second = call_.reads[1];
+    T* const out = call_.writes[0];
+    switch (call_.operation().product) {
+      case Product::scores:
+        return multiply<T>(shape, {query(first, b, h), key(second, b, h), square(out, b, h),
+                                   columns_, columns_, s});
+      case Product::context:
+        return multiply<T>(shape, {square(first, b, h), value(second, b, h), context(out, b, h), s,
+                                   columns_, query_});
+      case Product::weights_gradient:
+        return multiply<T>(shape, {context(first, b, h), value(second, b, h), square(out, b, h),
+                                   query_, columns_, s});
+      case Product::value_gradient:
+        shape.accumulate = later_of_group;
+        return multiply<T>(shape, {square(first, b, h), context(second, b, h), value(out, b, h), s,
+                                   query_, columns_});
+      case Product::query_gradient:
+        return multiply<T>(shape, {square(first, b, h), key(second, b, h), query(out, b, h), s,
+                                   columns_, columns_});
+      case Product::key_gradient:
+        shape.accumulate = later_of_group;
+        return multiply<T>(shape, {square(first, b, h), query(second, b, h), key(out, b, h), s,
+                                   columns_, columns_});
+      case Product::none:
+        break;
+    }
+    throw ContractError{"a product per head does not say which"};
+  }
+
+  const Call<T>& call_;
+  AttentionShape shape_;
+  std::int64_t query_, columns_;
+};
+
+}  // namespace
+
+/// c = op(a) op(b) [+ bias], or c += ...; of a weight's gradient also bias gradient += columns of
+/// b.
+template <class T>
+void gemm(const Call<T>& call) {
+  const GemmShape& s = call.operation().gemm;
+  multiply<T>(s, {call.reads[0], call.reads[1], call.writes[0], s.transpose_a ? s.m : s.k,
+                  s.transpose_b ? s.k : s.n, s.n});
+  if (call.kernel.reads.size() > 2) {
+    const T* bias = call.reads[2];
+    for (std::int64_t i = 0; i < s.m; ++i) {
+      T* row = call.writes[0] + i * s.n;
+      for (std::int64_t j = 0; j < s.n; ++j) row[j] += bias[j];
+    }
+  }
+  if (call.kernel.writes.size() > 1) {
+    T* gradient = call.writes[1];
+    for (std::int64_t k = 0; k < s.k; ++k) {
+      const T* row = call.reads[1] + k * s.n;
+      for (std::int64_t j = 0; j < s.n; ++j) gradient[j] += row[j];
+    }
+  }
+}
+
+template <class T>
+void batched_gemm(const Call<T>& call) {
+  PerHead<T>{call}.run();
+}
+
+/// c_e = op(a_e) op(b_e), or c_e += ..., expert by expert.
+template <class T>
+void grouped_gemm(const Call<T>& call) {
+  const GemmShape& s = call.operation().gemm;
+  for (const ExpertProduct& each : expert_products(call.operation())) {
+    multiply<T>(each.shape,
+                {call.reads[0] + each.a, call.reads[1] + each.b, call.writes[0] + each.c,
+                 s.transpose_a ? s.m : s.k, s.transpose_b ? s.k : s.n, s.n});
+  }
+}
+
+template void gemm(const Call<float>&);
+template void gemm(const Call<double>&);
+template void gemm(const Call<Ring>&);
+template void batched_gemm(const Call<float>&);
+template void batched_gemm(const Call<double>&);
+template void batched_gemm(const Call<Ring>&);
+template void grouped_gemm(const Call<float>&);
+template void grouped_gemm(const Call<double>&);
+template void grouped_gemm(const Call<Ring>&);
+
+}  // namespace orrery::executor::cpu

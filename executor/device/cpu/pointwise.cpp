@@ -1,0 +1,182 @@
+// Activations and residual sums, element by element.
+
+#include <cmath>
+#include <string>
+
+#include "executor/device/cpu/call.hpp"
+#include "executor/device/cpu/exponential.hpp"
+
+namespace orrery::executor::cpu {
+
+namespace {
+
+using models::Activation;
+
+/// A function and its derivative.
+template <class T>
+struct Gelu {
+  /// x/2 (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3)
+  /// Source  Hendrycks & Gimpel 2016, arXiv 1606.08415, the approximation that GPT-2 uses
+  static constexpr T root = static_cast<T>(0.79788456080286535588);
+  static constexpr T cubic = static_cast<T>(0.044715);
+
+  static T value(T x) {
+    const T u = root * (x + cubic * x * x * x);
+    return T(0.5) * x * (T(1) + hyperbolic_tangent(u));
+  }
+  static T slope(T x) {
+    const T t = hyperbolic_tangent(root * (x + cubic * x * x * x));
+    const T du = root * (T(1) + T(3) * cubic * x * x);
+    return T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * du;
+  }
+};
+
+template <class T>
+struct Silu {
+  static T value(T x) { return x * logistic(x); }
+  static T slope(T x) {
+    const T s = logistic(x);
+    return s * (T(1) + x * (T(1) - s));
+  }
+};
+
+template <class T>
+struct Relu {
+  static T value(T x) { return x > T{} ? x : T{}; }
+  static T slope(T x) { return x > T{} ? T(1) : T{}; }
+};
+
+/// The ring's stand-ins: the square, and under a gate the identity.
+template <class T>
+struct Square {
+  static T value(T x) { return x * x; }
+  static T slope(T x) { return x + x; }
+};
+template <class T>
+struct Identity {
+  static T value(T x) { return x; }
+  static T slope(T) { return T(1); }
+};
+
+/// out = f(in), or f(gate) up where the row of `in` is [gate | up].
+template <class F, class T>
+void forward(const Call<T>& call, bool gated) {
+  const std::int64_t rows = call.out(0).shape[1], n = call.out(0).shape[2];
+  for (std::int64_t i = 0; i < rows; ++i) {
+    T* out = call.writes[0] + i * n;
+    const T* gate = call.reads[0] + i * n * (gated ? 2 : 1);
+    for (std::int64_t j = 0; j < n; ++j) out[j] = F::value(gate[j]);
+    if (!gated) continue;
+    for (std::int64_t j = 0; j < n; ++j) out[j] *= gate[n + j];
+  }
+}
+
+template <class F, class T>
+void backward(const Call<T>& call, bool gated) {
+  const std::int64_t rows = call.in(0).shape[1], n = call.in(0).shape[2];
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const std::int64_t first = i * n * (gated ? 2 : 1);
+    const T* dy = call.reads[0] + i * n;
+    const T* gate = call.reads[1] + first;
+    T* out = call.writes[0] + first;
+    if (!gated) {
+      for (std::int64_t j = 0; j < n; ++j) out[j] = dy[j] * F::slope(gate[j]);
+      continue;
+    }
+    for (std::int64_t j = 0; j < n; ++j) {
+      const T up = gate[n + j], g = gate[j];
+      out[n + j] = dy[j] * F::value(g);
+      out[j] = dy[j] * up * F::slope(g);
+    }
+  }
+}
+
+/// Runs `forward` or `backward` with the operation's function.
+template <class T, template <class, class> class Run>
+void with_function(const Call<T>& call, bool gated) {
+  if constexpr (in_ring<T>) {
+    gated ? Run<Identity<T>, T>::run(call, gated) : Run<Square<T>, T>::run(call, gated);
+  } else {
+    switch (call.operation().activation) {
+      case Activation::gelu:
+        return Run<Gelu<T>, T>::run(call, gated);
+      case Activation::silu:
+        return Run<Silu<T>, T>::run(call, gated);
+      case Activation::relu:
+        return Run<Relu<T>, T>::run(call, gated);
+    }
+  }
+}
+template <class F, class T>
+struct Forward {
+  static void run(const Call<T>& call, bool gated) { forward<F>(call, gated); }
+};
+template <class F, class T>
+struct Backward {
+  static void run(const Call<T>& call, bool gated) { backward<F>(call, gated); }
+};
+
+/// Position tables are added row by position; everything else element by element or as one row.
+bool of_positions(const models::Operation& operation) {
+  return operation.name.rfind("positions", 0) == 0;
+}
+
+}  // namespace
+
+template <class T>
+void activation(const Call<T>& call) {
+  with_function<T, Forward>(call, call.in(0).shape[2] == 2 * call.out(0).shape[2]);
+}
+
+template <class T>
+void activation_backward(const Call<T>& call) {
+  with_function<T, Backward>(call, call.in(1).shape[2] == 2 * call.in(0).shape[2]);
+}
+
+/// out = a + b [+ bias], or a + the table's row of each token's position.
+template <class T>
+void add(const Call<T>& call) {
+  const std::int64_t rows = call.out(0).shape[1], n = call.out(0).shape[2];
+  const Place& place = call.kernel.place;
+  const bool table = of_positions(call.operation());
+  const T* bias = call.kernel.reads.size() > 2 ? call.reads[2] : nullptr;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const std::int64_t other = table ? (place.first_row + i) % place.sequence : i;
+    const T* a = call.reads[0] + i * n;
+    const T* b = call.reads[1] + other * n;
+    T* out = call.writes[0] + i * n;
+    if (bias == nullptr) {
+      for (std::int64_t j = 0; j < n; ++j) out[j] = a[j] + b[j];
+    } else {
+      for (std::int64_t j = 0; j < n; ++j) out[j] = a[j] + b[j] + bias[j];
+    }
+  }
+}
+
+/// Gradients of a bias (a sum over rows) or of the positions' rows; they are added to.
+template <class T>
+void add_backward(const Call<T>& call) {
+  const std::int64_t rows = call.in(0).shape[1], n = call.in(0).shape[2];
+  const Place& place = call.kernel.place;
+  const bool table = of_positions(call.operation());
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const T* dy = call.reads[0] + i * n;
+    T* sum = call.writes[0] + (table ? (place.first_row + i) % place.sequence * n : 0);
+    for (std::int64_t j = 0; j < n; ++j) sum[j] += dy[j];
+  }
+}
+
+template void activation(const Call<float>&);
+template void activation(const Call<double>&);
+template void activation(const Call<Ring>&);
+template void activation_backward(const Call<float>&);
+template void activation_backward(const Call<double>&);
+template void activation_backward(const Call<Ring>&);
+template void add(const Call<float>&);
+template void add(const Call<double>&);
+template void add(const Call<Ring>&);
+template void add_backward(const Call<float>&);
+template void add_backward(const Call<double>&);
+template void add_backward(const Call<Ring>&);
+
+}  // namespace orrery::executor::cpu

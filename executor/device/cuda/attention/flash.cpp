@@ -1,0 +1,63 @@
+#include "executor/device/cuda/attention/flash.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "executor/device/cuda/attention/flash_calls.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::executor::cuda {
+
+namespace {
+
+using models::AttentionShape;
+using models::DType;
+using models::OpKind;
+
+/// What a tile's row holds, and the eight registers of each lane that a plain row is spread over.
+constexpr std::int64_t most_columns = 128, most_plain_columns = 256;
+
+}  // namespace
+
+std::string attention_refusal(const models::Operation& operation) {
+  const AttentionShape& shape = operation.attention;
+  const auto refused_columns = [&](const char* accepted) {
+    return fmt::format("no fused attention with a head_dim of {} in {}: {}", shape.head_dim,
+                       hardware::name(operation.dtype), accepted);
+  };
+  switch (operation.dtype) {
+    case DType::bf16:
+    case DType::fp16:
+      if (shape.head_dim % 8 == 0 && shape.head_dim <= most_columns) return {};
+      return refused_columns("multiples of 8 up to 128");
+    case DType::fp32:
+    case DType::tf32:
+    case DType::fp64:
+      return shape.head_dim <= most_plain_columns ? std::string{} : refused_columns("up to 256");
+    default:
+      return fmt::format("no fused attention in {}", hardware::name(operation.dtype));
+  }
+}
+
+/// Two numbers for each query of each head, in what sums are computed in.
+std::int64_t attention_scratch_bytes(const models::Operation& operation) {
+  if (operation.kind != OpKind::attention_backward) return 0;
+  const AttentionShape& shape = operation.attention;
+  return 2 * std::max<std::int64_t>(bits(operation.dtype), 32) / 8 * shape.batch * shape.heads *
+         statistics_rows(shape);
+}
+
+void launch_attention(const Kernel& kernel, Stream stream, std::byte* scratch) {
+  const Call call{kernel, stream, scratch};
+  const bool forward = call.operation().kind == OpKind::attention;
+  ensure(forward || call.operation().kind == OpKind::attention_backward,
+         "a kernel that is no attention");
+  if (bits(call.in(0).dtype) == 16) {
+    forward ? flash_forward(call) : flash_backward(call);
+  } else {
+    forward ? plain_forward(call) : plain_backward(call);
+  }
+}
+
+}  // namespace orrery::executor::cuda

@@ -1,0 +1,31 @@
+#pragma once
+// Attention without its square of scores: forward keeps one log-sum-exp per query, from which
+// backward computes the weights again, tile by tile.
+//
+// 16-bit storage runs on tensor cores with sums in fp32, for any head_dim that is a multiple of 8
+// up to 128; fp32 and fp64 run plainly, slower by far. Causal or not, under a sliding window or
+// not, with as many key-value heads as divide the query heads. Equal calls give equal bits. Source
+// Dao 2023, "FlashAttention-2", arXiv 2307.08691
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "executor/device/cuda/stream.hpp"
+#include "executor/device/device.hpp"
+
+namespace orrery::executor::cuda {
+
+/// Why an attention or its backward cannot run here; empty: it can.
+///   "no fused attention with a head_dim of 256 in bf16: multiples of 8 up to 128"
+std::string attention_refusal(const models::Operation& operation);
+
+/// Bytes that `launch_attention` may overwrite while the operation runs.
+std::int64_t attention_scratch_bytes(const models::Operation& operation);
+
+/// OpKind::attention (qkv -> out, log-sum-exp of the scaled scores) and OpKind::attention_backward
+/// (qkv, out, log-sum-exp, gradient of out -> gradient of qkv, overwritten) behind what the stream
+/// has. `scratch` lies on 16 bytes, as do all operands of 16 bits.
+void launch_attention(const Kernel& kernel, Stream stream, std::byte* scratch);
+
+}  // namespace orrery::executor::cuda

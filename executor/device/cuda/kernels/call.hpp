@@ -1,0 +1,104 @@
+#pragma once
+// One kernel call and where it is to run; and how a format known at run time becomes a type.
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "executor/device/cuda/stream.hpp"
+#include "executor/device/device.hpp"
+#include "executor/device/half.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::executor::cuda {
+
+struct Call {
+  const Kernel& kernel;
+  Stream stream = nullptr;
+  std::byte* scratch = nullptr;  // of as many bytes as `scratch_bytes` says
+
+  const models::Operation& operation() const { return *kernel.operation; }
+  const models::Model& model() const { return *kernel.model; }
+  const View& in(std::size_t i) const { return kernel.reads[i]; }
+  const View& out(std::size_t i) const { return kernel.writes[i]; }
+  bool has_in(std::size_t i) const { return i < kernel.reads.size(); }
+  bool has_out(std::size_t i) const { return i < kernel.writes.size(); }
+
+  template <class T>
+  const T* read(std::size_t i) const {
+    return has_in(i) ? reinterpret_cast<const T*>(in(i).data) : nullptr;
+  }
+  template <class T>
+  T* write(std::size_t i) const {
+    return has_out(i) ? reinterpret_cast<T*>(out(i).data) : nullptr;
+  }
+};
+
+// One function per OpKind, with the meaning of the same one of the CPU (executor/device/cpu).
+void norm(const Call& call);
+void norm_backward(const Call& call);
+void softmax(const Call& call);
+void softmax_backward(const Call& call);
+void rotary(const Call& call);
+void activation(const Call& call);
+void activation_backward(const Call& call);
+void add(const Call& call);
+void add_backward(const Call& call);
+void embedding(const Call& call);
+void embedding_backward(const Call& call);
+void cross_entropy(const Call& call);
+void cross_entropy_backward(const Call& call);
+void squared_norm(const Call& call);
+void adam(const Call& call);
+void accumulate(const Call& call);
+void cast(const Call& call);
+void top_k(const Call& call);
+void quantise(const Call& call);
+void scatter_add(const Call& call);
+
+// Bytes of scratch that some of them need, by their operands.
+std::int64_t norm_backward_scratch(const View& x, const View& weight);
+std::int64_t embedding_backward_scratch(const View& tokens);
+std::int64_t squared_norm_scratch(const View& gradient);
+std::int64_t top_k_scratch(const View& gradient);
+std::int64_t quantise_scratch(const View& from);
+
+/// Stands for a type among values.
+template <class T>
+struct Type {
+  using type = T;
+};
+
+/// f(Type<T>{}) for the T that a number format is stored as.
+template <class F>
+void with_format(models::DType format, F f) {
+  switch (format) {
+    case models::DType::fp64:
+      return f(Type<double>{});
+    case models::DType::fp32:
+    case models::DType::tf32:
+      return f(Type<float>{});
+    case models::DType::bf16:
+      return f(Type<Bf16>{});
+    case models::DType::fp16:
+      return f(Type<Fp16>{});
+    default:
+      throw ContractError{"a GPU kernel was given a format that it refuses"};
+  }
+}
+
+/// The same of two operands; the second, a sum over rows or the optimizer's, is of the same format
+/// or in fp32 beside 16 bits.
+template <class F>
+void with_formats(models::DType format, models::DType sums, F f) {
+  with_format(format, [&](auto type) {
+    using T = typename decltype(type)::type;
+    if (bits(sums) == bits(format)) return f(type, type);
+    if constexpr (sizeof(T) == 2) {
+      if (bits(sums) == 32) return f(type, Type<float>{});
+    }
+    throw ContractError{"a GPU kernel was given two formats that do not go together"};
+  });
+}
+
+}  // namespace orrery::executor::cuda

@@ -1,0 +1,101 @@
+#pragma once
+// Starts kernels on a stream: on the GPU, or thread by thread where they are emulated.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+
+#include "executor/device/cuda/kernels/device_code.hpp"
+#include "executor/device/cuda/stream.hpp"
+
+namespace orrery::executor::cuda {
+
+/// How many blocks of how many threads, with how much dynamic shared memory each.
+struct Grid {
+  dim3 blocks, threads;
+  std::size_t shared_bytes = 0;
+};
+
+/// `arguments[i]` points to the i-th argument.
+/// Errors  RunFailure{local_failure} when CUDA does not take the launch
+void launch_pointer(const void* kernel, const Grid& grid, Stream stream, void** arguments);
+
+/// kernel<<<grid>>>(arguments...) behind what the stream has; a grid without blocks is nothing.
+template <class... Formal, class... Actual>
+void launch(void (*kernel)(Formal...), const Grid& grid, Stream stream,
+            const Actual&... arguments) {
+  if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0) return;
+  std::tuple<Formal...> values{arguments...};
+#ifdef ORRERY_EMULATED
+  static_cast<void>(stream);
+  struct Body {
+    void (*kernel)(Formal...);
+    std::tuple<Formal...>& values;
+  } body{kernel, values};
+  emulation::run(
+      grid.blocks, grid.threads, grid.shared_bytes,
+      [](void* of) { std::apply(static_cast<Body*>(of)->kernel, static_cast<Body*>(of)->values); },
+      &body);
+#else
+  std::apply(
+      [&](auto&... each) {
+        void* pointers[] = {const_cast<void*>(static_cast<const void*>(&each))...};
+        launch_pointer(reinterpret_cast<const void*>(kernel), grid, stream, pointers);
+      },
+      values);
+#endif
+}
+
+inline constexpr unsigned block_threads = 256;
+
+inline constexpr std::int64_t quotient_up(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+/// `f(i)` for i in [0, count).
+template <class F>
+void launch_for_each(std::int64_t count, Stream stream, const F& f) {
+  const auto blocks = static_cast<unsigned>(quotient_up(count, block_threads));
+  launch(for_each<F>, {blocks, block_threads}, stream, count, f);
+}
+
+template <class... T>
+bool on_16_bytes(const T*... places) {
+  return ((reinterpret_cast<std::uintptr_t>(places) % 16 == 0) && ...);
+}
+
+/// Rows of `n` elements cut into packs, one for each thread.
+struct Packs {
+  std::int64_t rows = 0, n = 0, in_row = 0;
+  bool aligned = false;  // all packs of all rows lie on 16 bytes
+
+  template <class... T>
+  Packs(std::int64_t rows_of, std::int64_t n_of, int width, const T*... places)
+      : rows{rows_of},
+        n{n_of},
+        in_row{quotient_up(n_of, width)},
+        aligned{on_16_bytes(places...) && n_of % width == 0} {}
+
+  /// `f(i)` for every pack.
+  template <class F>
+  void launch(Stream stream, const F& f) const {
+    launch_for_each(rows * in_row, stream, f);
+  }
+};
+
+/// How many numbers of one line a thread takes.
+template <int N>
+struct Width {
+  static constexpr int value = N;
+};
+
+/// f(Width<N>{}) for lines that begin at these places: packs of 16 bytes of the narrowest format,
+/// or single numbers where they do not lie so; neighbours then still read what is side by side.
+template <class F, class... T>
+void with_width(F f, const T*... places) {
+  constexpr int narrowest = static_cast<int>(std::min({sizeof(T)...}));
+  on_16_bytes(places...) ? f(Width<16 / narrowest>{}) : f(Width<1>{});
+}
+
+}  // namespace orrery::executor::cuda

@@ -1,0 +1,107 @@
+#pragma once
+// What norms have in common forward and backward: their rows, statistics, and the parts of a row
+// that are normed.
+
+#include "executor/device/cuda/kernels/call.hpp"
+#include "executor/device/cuda/kernels/rows.hpp"
+
+namespace orrery::executor::cuda {
+
+inline constexpr unsigned most_norm_lanes = 512;
+
+enum class Mean : std::uint8_t { taken_off, kept };
+
+template <class C>
+struct Statistics {
+  C mean, inverse;
+};
+
+/// mean and 1 / sqrt(variance + epsilon); the mean is 0 where none is taken off.
+template <class T, int held>
+__device__ Statistics<Compute<T>> statistics_of(const Row<T, held>& x, const RowPlace& place, int n,
+                                                Mean kind, Compute<T> epsilon) {
+  using C = Compute<T>;
+  C mean{};
+  if (kind == Mean::taken_off) {
+    C sum{};
+    x.visit([&](int, const auto& pack, int) {  // zeros outside of the row
+#pragma unroll
+      for (int j = 0; j < Row<T>::width; ++j) sum += widen_to<C>(pack.of[j]);
+    });
+    mean = of_group(sum, place.lanes, Sum{}) / static_cast<C>(n);
+  }
+  C squares{};
+  x.visit([&](int at, const auto& pack, int) {
+#pragma unroll
+    for (int j = 0; j < Row<T>::width; ++j) {
+      const C centred = widen_to<C>(pack.of[j]) - mean;
+      if (place.has(at + j)) squares += centred * centred;
+    }
+  });
+  const C variance = of_group(squares, place.lanes, Sum{}) / static_cast<C>(n);
+  return {mean, C(1) / root(variance + epsilon)};
+}
+
+/// The columns that an operation norms: whole rows, or where its weight is [2, head_dim], one row
+/// for queries and one for keys, the heads of those. Values pass.
+struct Part {
+  std::int64_t first = 0, heads = 1, n = 0;
+};
+struct Parts {
+  Part of[2];
+  int count = 1;
+  std::int64_t passed = 0;  // columns behind them
+};
+inline Parts parts_of(const Call& call) {
+  const std::int64_t columns = call.in(0).shape[2];
+  if (call.operation().name.rfind("qk_norm", 0) != 0) return {{{0, 1, columns}, {}}, 1, 0};
+  const models::Model& model = call.model();
+  const std::int64_t all = columns / model.head_dim, shares = model.heads + 2 * model.kv_heads;
+  const std::int64_t queries = all * model.heads / shares, keys = all * model.kv_heads / shares;
+  const std::int64_t d = model.head_dim;
+  return {{{0, queries, d}, {queries * d, keys, d}}, 2, keys * d};
+}
+
+/// Not shifted: a thread sums up the same columns of all its rows.
+template <class T, class... Operands>
+Rows rows_of(const Call& call, const Part& part, const RowShare& share,
+             const Operands*... operands) {
+  Rows rows;
+  rows.columns = call.in(0).shape[2];
+  rows.runs = part.heads;
+  rows.count = call.in(0).shape[1] * part.heads;
+  rows.n = static_cast<int>(part.n);
+  rows.lanes = share.lanes;
+  rows.aligned =
+      on_16_bytes(operands...) && part.n % per_access<T> == 0 && rows.columns % per_access<T> == 0;
+  return rows;
+}
+
+inline Mean mean_of(const Call& call) {
+  return call.model().norm == models::Norm::layer_norm ? Mean::taken_off : Mean::kept;
+}
+
+/// Copies the last columns of every row.
+template <class T>
+struct Pass {
+  const T* from;
+  T* to;
+  std::int64_t columns, passed;
+
+  __device__ void operator()(std::int64_t i) const {
+    const Division of = divided(i, passed);
+    const std::int64_t at = (of.quotient + 1) * columns - passed + of.remainder;
+    to[at] = from[at];
+  }
+};
+
+template <class T>
+void pass(const Call& call, const Parts& parts) {
+  const T* from = call.read<T>(0);
+  T* to = call.write<T>(0);
+  if (parts.passed == 0 || from == to) return;
+  launch_for_each(call.in(0).shape[1] * parts.passed, call.stream,
+                  Pass<T>{from, to, call.in(0).shape[2], parts.passed});
+}
+
+}  // namespace orrery::executor::cuda

@@ -1,0 +1,118 @@
+// Rotary positions, in place.
+
+#include <cmath>
+
+#include "executor/device/cuda/kernels/call.hpp"
+#include "executor/device/cuda/kernels/launch.hpp"
+
+namespace orrery::executor::cuda {
+
+namespace {
+
+/// Base of the angles' frequencies.
+/// Source  Su et al. 2021, arXiv 2104.09864
+constexpr double rotary_base = 10000.0;
+
+constexpr int most_pairs = 128;      // of a head: angles travel as an argument of the kernel
+constexpr std::int64_t at_once = 8;  // heads that one thread turns by the same angles
+
+/// base^(-2 i / d) of each pair of a head.
+struct Frequencies {
+  double of[most_pairs];
+};
+
+enum class Way : std::uint8_t { there, back };
+
+/// The heads to turn: the first of each token's `columns` numbers.
+struct Heads {
+  std::int64_t rows = 0, columns = 0, count = 0, half = 0, sequence = 1;
+  Way way = Way::there;
+  bool aligned = false;
+};
+
+template <class C>
+struct Turn {
+  C cosine, sine;
+};
+
+/// The angle is brought below half a turn in fp64, so that fp32 keeps its digits at far positions.
+template <class C>
+__device__ Turn<C> turn_by(double angle) {
+  constexpr double whole = 6.283185307179586477;
+  const double rest = angle - whole * rint(angle / whole);
+  if constexpr (std::is_same_v<C, double>) {
+    return {cos(rest), sin(rest)};
+  } else {
+    return {cosf(static_cast<float>(rest)), sinf(static_cast<float>(rest))};
+  }
+}
+
+/// Turns the pairs (i, i + d/2) of every query and key head by its position's angle; backward turns
+/// back, which is the transpose. A thread has one pack of pairs of some heads of one token.
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+    turn_heads(T* x, Heads heads, Frequencies frequencies) {
+  using C = Compute<T>;
+  constexpr int width = per_access<T>;
+  const Division of = divided(thread_of_grid(), (heads.half + width - 1) / width);
+  const std::int64_t row = of.quotient, pair = of.remainder * width;
+  if (row >= heads.rows) return;
+  const auto position = static_cast<double>(divided(row, heads.sequence).remainder);
+  Turn<C> turns[width];
+#pragma unroll
+  for (int j = 0; j < width; ++j) {
+    const std::int64_t i = smaller<std::int64_t>(pair + j, heads.half - 1);
+    turns[j] = turn_by<C>(position * frequencies.of[i]);
+    if (heads.way == Way::back) turns[j].sine = -turns[j].sine;
+  }
+  const std::int64_t begin = blockIdx.y * at_once, end = smaller(begin + at_once, heads.count);
+#pragma unroll 4
+  for (std::int64_t h = begin; h < end; ++h) {
+    T* low = x + row * heads.columns + h * 2 * heads.half;
+    T* high = low + heads.half;
+    auto a = load<width>(low, pair, heads.half, heads.aligned);
+    auto b = load<width>(high, pair, heads.half, heads.aligned);
+#pragma unroll
+    for (int j = 0; j < width; ++j) {
+      const C from = widen_to<C>(a.of[j]), to = widen_to<C>(b.of[j]);
+      a.of[j] = from_float<T>(from * turns[j].cosine - to * turns[j].sine);
+      b.of[j] = from_float<T>(to * turns[j].cosine + from * turns[j].sine);
+    }
+    store(a, low, pair, heads.half, heads.aligned);
+    store(b, high, pair, heads.half, heads.aligned);
+  }
+}
+
+}  // namespace
+
+void rotary(const Call& call) {
+  const models::Model& model = call.model();
+  const View& view = call.out(0);
+  Heads heads;
+  heads.rows = view.shape[1];
+  heads.columns = view.shape[2];
+  heads.half = model.head_dim / 2;
+  heads.count = heads.columns / model.head_dim * (model.heads + model.kv_heads) /
+                (model.heads + 2 * model.kv_heads);
+  heads.sequence = call.kernel.place.sequence;
+  heads.way = call.operation().kind == models::OpKind::rotary ? Way::there : Way::back;
+  ensure(heads.half <= most_pairs, "rotary positions of heads wider than 256");
+  Frequencies frequencies{};
+  for (std::int64_t i = 0; i < heads.half; ++i) {
+    const double exponent = -static_cast<double>(i) / static_cast<double>(heads.half);
+    frequencies.of[i] = std::pow(rotary_base, exponent);
+  }
+  with_format(view.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    T* x = call.write<T>(0);
+    heads.aligned =
+        on_16_bytes(x) && heads.half % per_access<T> == 0 && heads.columns % per_access<T> == 0;
+    const std::int64_t threads = heads.rows * quotient_up(heads.half, per_access<T>);
+    const Grid grid{{static_cast<unsigned>(quotient_up(threads, block_threads)),
+                     static_cast<unsigned>(quotient_up(heads.count, at_once))},
+                    block_threads};
+    launch(turn_heads<T>, grid, call.stream, x, heads, frequencies);
+  });
+}
+
+}  // namespace orrery::executor::cuda

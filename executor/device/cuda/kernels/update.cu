@@ -1,0 +1,169 @@
+// The optimizer's kernels over a range of parameters.
+
+#include <cmath>
+
+#include "executor/device/cuda/kernels/call.hpp"
+#include "executor/device/cuda/kernels/launch.hpp"
+
+namespace orrery::executor::cuda {
+
+namespace {
+
+/// Blocks that saturate the memory of the largest GPU; a constant, so that the sum has the same
+/// order on all of them.
+constexpr std::int64_t most_blocks = 132 * 8;
+
+std::int64_t blocks_of_sum(std::int64_t n) {
+  return std::clamp<std::int64_t>(quotient_up(n, block_threads * 16), 1, most_blocks);
+}
+
+/// partial[block] = sum of g g over every gridDim-th stretch of the range, in fp64.
+template <class T, int width>
+__global__ void __launch_bounds__(block_threads)
+    sum_squares(const T* gradient, std::int64_t n, double* partial) {
+  double sum = 0;
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x * width;
+#pragma unroll 4
+  for (std::int64_t at = thread_of_grid() * width; at < n; at += stride) {
+    const auto pack = load<width>(gradient, at, n, true);
+#pragma unroll
+    for (int j = 0; j < width; ++j) {
+      const auto g = widen_to<double>(pack.of[j]);
+      sum += g * g;
+    }
+  }
+  sum = of_group(sum, block_threads, Sum{});
+  if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+}
+
+/// sum += partial sums; one block.
+template <class S>
+__global__ void __launch_bounds__(block_threads)
+    add_partial(const double* partial, int count, S* to) {
+  double sum = 0;
+  for (unsigned i = threadIdx.x; i < static_cast<unsigned>(count); i += block_threads) {
+    sum += partial[i];
+  }
+  sum = of_group(sum, block_threads, Sum{});
+  if (threadIdx.x == 0) *to = from_float<S>(widen_to<double>(*to) + sum);
+}
+
+/// AdamStep as the kernel needs it.
+template <class S>
+struct Numbers {
+  S b1, b2, rest1, rest2, rate, root, keep, epsilon, scale;
+
+  explicit Numbers(const AdamStep& of)
+      : b1{static_cast<S>(of.beta1)},
+        b2{static_cast<S>(of.beta2)},
+        rest1{static_cast<S>(1 - of.beta1)},
+        rest2{static_cast<S>(1 - of.beta2)},
+        rate{static_cast<S>(of.learning_rate / (1 - power(of.beta1, of.step)))},
+        root{static_cast<S>(1 / std::sqrt(1 - power(of.beta2, of.step)))},
+        keep{static_cast<S>(1 - of.learning_rate * of.weight_decay)},
+        epsilon{static_cast<S>(of.epsilon)},
+        scale{static_cast<S>(of.gradient_scale)} {}
+
+ private:
+  static double power(double base, std::int64_t step) {
+    return std::pow(base, static_cast<double>(step));
+  }
+};
+
+/// With g the clipped gradient:
+///   m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g g
+///   w -= rate (m / (1 - b1^step) / (sqrt(v / (1 - b2^step)) + epsilon) + decay w)
+/// and the gradient is 0 again; a working copy in another format follows the master.
+/// Source  Loshchilov & Hutter 2019, arXiv 1711.05101
+template <class G, class S, class W, int width>
+struct Adam {
+  Numbers<S> numbers;
+  std::int64_t n;
+  S* weight;
+  S* first;
+  S* second;
+  G* gradient;
+  W* working;  // or null
+
+  __device__ void operator()(std::int64_t i) const {
+    const std::int64_t at = i * width;
+    const auto g = load<width>(gradient, at, n, true);
+    auto w = load<width>(weight, at, n, true);
+    auto m = load<width>(first, at, n, true);
+    auto v = load<width>(second, at, n, true);
+    Pack<W, width> copy{};
+#pragma unroll
+    for (int j = 0; j < width; ++j) {
+      const S slope = widen_to<S>(g.of[j]) * numbers.scale;
+      m.of[j] = numbers.b1 * m.of[j] + numbers.rest1 * slope;
+      v.of[j] = numbers.b2 * v.of[j] + numbers.rest2 * slope * slope;
+      w.of[j] = w.of[j] * numbers.keep -
+                numbers.rate * m.of[j] / (root(v.of[j]) * numbers.root + numbers.epsilon);
+      copy.of[j] = from_float<W>(w.of[j]);
+    }
+    store(w, weight, at, n, true);
+    store(m, first, at, n, true);
+    store(v, second, at, n, true);
+    store(Pack<G, width>{}, gradient, at, n, true);
+    if (working != nullptr) store(copy, working, at, n, true);
+  }
+};
+
+template <class G, class S, class W>
+void run_adam(const Call& call) {
+  const std::int64_t n = call.in(0).elements();
+  S* weight = call.write<S>(0);
+  S* first = call.write<S>(1);
+  S* second = call.write<S>(2);
+  G* gradient = call.write<G>(3);
+  W* working = call.write<W>(4);
+  const Numbers<S> numbers{call.kernel.adam};
+  with_width(
+      [&](auto wide) {
+        constexpr int width = decltype(wide)::value;
+        launch_for_each(quotient_up(n, width), call.stream,
+                        Adam<G, S, W, width>{numbers, n, weight, first, second, gradient, working});
+      },
+      weight, first, second, gradient, working);
+}
+
+}  // namespace
+
+std::int64_t squared_norm_scratch(const View& gradient) {
+  return blocks_of_sum(gradient.elements()) * static_cast<std::int64_t>(sizeof(double));
+}
+
+/// sum += g g
+void squared_norm(const Call& call) {
+  const std::int64_t n = call.in(0).elements(), blocks = blocks_of_sum(n);
+  auto* partial = reinterpret_cast<double*>(call.scratch);
+  with_format(call.in(0).dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    const T* gradient = call.read<T>(0);
+    with_width(
+        [&](auto wide) {
+          launch(sum_squares<T, decltype(wide)::value>,
+                 {static_cast<unsigned>(blocks), block_threads}, call.stream, gradient, n, partial);
+        },
+        gradient);
+  });
+  with_format(call.out(0).dtype, [&](auto type) {
+    using S = typename decltype(type)::type;
+    launch(add_partial<S>, {1, block_threads}, call.stream, partial, static_cast<int>(blocks),
+           call.write<S>(0));
+  });
+}
+
+/// The master is in fp32 or fp64; a working copy is in the gradient's narrow format, or stands
+/// beside gradients in fp32.
+void adam(const Call& call) {
+  if (call.out(0).dtype == models::DType::fp64) return run_adam<double, double, double>(call);
+  const models::DType working = call.has_out(4) ? call.out(4).dtype : models::DType::fp32;
+  with_formats(working, call.out(3).dtype, [&](auto type, auto sums) {
+    using W = typename decltype(type)::type;
+    using G = typename decltype(sums)::type;
+    if constexpr (sizeof(W) < 8) run_adam<G, float, W>(call);
+  });
+}
+
+}  // namespace orrery::executor::cuda

@@ -1,0 +1,28 @@
+#pragma once
+// What cuBLASLt keeps of one product: for products.cpp and product_plan.cpp alone.
+
+#include <type_traits>
+
+#include "executor/device/cuda/products/products.hpp"
+
+namespace orrery::executor::cuda {
+
+struct DestroyProduct {
+  void operator()(cublasLtMatmulDesc_t of) const noexcept { cublasLtMatmulDescDestroy(of); }
+  void operator()(cublasLtMatrixLayout_t of) const noexcept { cublasLtMatrixLayoutDestroy(of); }
+  void operator()(cublasLtMatmulPreference_t of) const noexcept {
+    cublasLtMatmulPreferenceDestroy(of);
+  }
+};
+template <class Handle>
+using OwnedHandle = std::unique_ptr<std::remove_pointer_t<Handle>, DestroyProduct>;
+
+struct Products::Plan {
+  OwnedHandle<cublasLtMatmulDesc_t> product;
+  OwnedHandle<cublasLtMatrixLayout_t> a, b, c;
+  cublasLtMatmulAlgo_t algorithm{};
+  Choice choice;
+  bool adds_bias = false;
+};
+
+}  // namespace orrery::executor::cuda

@@ -1,0 +1,104 @@
+#pragma once
+// Matrix products by cuBLASLt: of linear layers, and per head of an unfused attention; those of
+// experts by cuBLAS where it takes all of them at once. What the library thinks best for a shape is
+// asked once and kept, together with the layouts.
+//
+// cuBLAS is column-major, our operands are row-major: [m, n] there is [n, m] here, so c = a b is
+// asked for as c' = b' a', with the same bytes.
+
+#include <cublasLt.h>
+#include <cublas_v2.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/device/cuda/products/fp8_product.hpp"
+#include "executor/device/cuda/products/product_attempts.hpp"
+#include "executor/device/cuda/stream.hpp"
+#include "executor/device/device.hpp"
+
+namespace orrery::executor::cuda {
+
+/// Sums are in fp32, in fp64 for fp64; a tf32 product rounds its fp32 operands to tf32.
+class Products {
+ public:
+  /// Memory that products which cut k may use. Calls of one Products are of one queue.
+  static constexpr Bytes workspace_size{std::int64_t{32} << 20};
+
+  /// workspace  of `workspace_size` on the current GPU, outlives the products
+  explicit Products(std::byte* workspace);
+  ~Products();
+  Products(const Products&) = delete;
+  Products& operator=(const Products&) = delete;
+
+  /// OpKind::gemm but the gradient of a bias (writes[1]): c = op(a) op(b) [+ bias], or c += ...
+  /// Returns false where the bias, if there is one, is left to be added by a kernel of its own.
+  bool gemm(const Kernel& kernel, Stream stream);
+  /// The same of operands in 8 bits. Their sums are kept in fp32 all along: what cuBLASLt calls
+  /// fast accumulation is left off.
+  bool gemm(const Kernel& kernel, const Fp8Operands& operands, Stream stream);
+  /// OpKind::batched_gemm. Query heads of a group add into one key-value head one after another,
+  /// each sum rounded to the format that it is stored in.
+  void per_head(const Kernel& kernel, Stream stream);
+
+  /// OpKind::grouped_gemm. Where matrices lie is written to the GPU when operands first come.
+  void grouped(const Kernel& kernel, Stream stream);
+  /// "8 products of experts bf16 to bf16, n 14336 k 4096: one call of cuBLAS", by operands.
+  std::vector<std::string> grouped_choices() const;
+
+  /// What was chosen for one product, as a calibration notes it. cuBLASLt's own numbers.
+  struct Choice {
+    models::GemmShape shape;
+    models::DType from{}, to{};  // of the operands, of the result
+    int algorithm = 0, tile = 0, stages = 0, split_k = 0;
+    float waves = 0;  // of thread blocks over the whole GPU
+    Bytes workspace{};
+  };
+  std::vector<Choice> choices() const;
+
+ private:
+  /// One row-major call: `rows_*` elements from a row to the next, `step_*` from a product of the
+  /// batch to the next.
+  struct Call {
+    const std::string* name = nullptr;  // of the operation, for errors
+    models::GemmShape shape;            // with batch
+    models::DType arithmetic{}, from{}, to{};
+    const std::byte* a = nullptr;
+    const std::byte* b = nullptr;
+    std::byte* c = nullptr;
+    const std::byte* bias = nullptr;
+    const Fp8Operands* scaled = nullptr;  // where operands are of 8 bits
+    std::int64_t row_a = 0, row_b = 0, row_c = 0;
+    std::int64_t step_a = 0, step_b = 0, step_c = 0;
+  };
+  struct Plan;
+  struct Experts;
+  struct FreeExperts {
+    void operator()(Experts* of) const noexcept;
+  };
+  using OwnedExperts = std::unique_ptr<Experts, FreeExperts>;
+  using Key = std::array<std::int64_t, 18>;
+
+  static Key key_of(const Call& call);
+  static Call call_of(const Kernel& kernel);
+  static std::string words_of(const Call& call);
+  std::unique_ptr<Plan> make_plan(const Call& call, const ProductAttempt& attempt,
+                                  std::string& answer) const;
+  Plan& plan_of(const Call& call);
+  bool multiply(const Call& call, Stream stream);
+  static void point(Plan& plan, const Call& call);
+  OwnedExperts make_experts(const Kernel& kernel, Stream stream) const;
+  bool multiply_at_once(const Experts& experts, Stream stream);
+
+  cublasLtHandle_t handle_ = nullptr;
+  cublasHandle_t blas_ = nullptr;  // from the first grouped product on, where this cuBLAS has them
+  std::byte* workspace_;
+  std::map<Key, std::unique_ptr<Plan>> plans_;
+  std::map<std::vector<std::int64_t>, OwnedExperts> experts_;  // by rows, shape and operands
+};
+
+}  // namespace orrery::executor::cuda

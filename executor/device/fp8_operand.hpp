@@ -1,0 +1,44 @@
+#pragma once
+// fp8 operands of a Program: which of the formats each is stored in, and where its scale lies.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "executor/device/device.hpp"
+
+namespace orrery::executor {
+
+enum class Fp8 : std::uint8_t { e4m3, e5m2 };
+
+/// What forward multiplies, activations and weights, has the finer steps of e4m3; gradients the
+/// wider range of e5m2. Recomputation is forward.
+/// Source  Micikevicius et al. 2022, arXiv 2209.05433, section 3
+inline Fp8 fp8_written(const models::Operation& quantise) {
+  return quantise.pass == models::Pass::backward ? Fp8::e5m2 : Fp8::e4m3;
+}
+/// Of a product in fp8: [gradient, weight] where the input's gradient is made, [input, gradient]
+/// where the weight's is.
+inline Fp8 fp8_read(const models::Operation& product, std::size_t read) {
+  const bool backward = product.pass == models::Pass::backward;
+  const std::size_t gradient = product.gemm.transpose_a ? 1 : 0;
+  return backward && read == gradient ? Fp8::e5m2 : Fp8::e4m3;
+}
+
+/// Behind the numbers, from the next multiple of 64 bytes on, lies one float: the inverse of the
+/// scale, what stored numbers are multiplied by.
+inline constexpr std::int64_t fp8_scale_room = 64;
+
+constexpr std::int64_t fp8_scale_offset(std::int64_t elements) {
+  return (elements + 63) / 64 * 64;
+}
+inline float* fp8_inverse_scale(const View& view) {
+  return reinterpret_cast<float*>(view.data + fp8_scale_offset(view.elements()));
+}
+
+/// Bytes that an operand takes, with what lies behind it.
+inline std::int64_t room_of(const models::Operand& operand) {
+  const bool scaled = operand.dtype == models::DType::fp8;
+  return scaled ? fp8_scale_offset(operand.elements()) + fp8_scale_room : operand.bytes().count();
+}
+
+}  // namespace orrery::executor

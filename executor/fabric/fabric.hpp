@@ -1,0 +1,108 @@
+#pragma once
+// How ranks reach each other: collectives of a group and transfers between two ranks. The CPU's
+// fabrics (threads of one process, TCP sockets, MPI) and NCCL's speak this one interface.
+//
+// Contract. Every rank of the world makes the same groups in the same order, before the first step.
+// Members of a group start its collectives in the same order, with equal counts. The k-th send of
+// a rank to a peer meets that peer's k-th receive from it in the same group, with equal sizes. A
+// buffer that was handed over is not touched until its request is done. One thread calls; `abort`
+// alone may come from another.
+//
+// A fabric that cannot progress by itself (MPI, TCP) does so inside `test` and `wait`.
+//
+// Where a device has queues, a call begins behind everything on its `queue`: a collective on that
+// queue itself, a transfer beside it, for two that cross must not hold each other up. `wait` lets
+// the queue go on behind the call; such a fabric's may return before the call has ended.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "models/network/collectives/collective.hpp"
+#include "models/program/block.hpp"
+#include "sim/quantity.hpp"
+
+namespace orrery::executor {
+
+/// What a buffer's elements are to a fabric that adds them. `ring` is the integers modulo 2^64.
+enum class Element : std::uint8_t { byte, fp16, bf16, fp32, fp64, ring };
+constexpr std::int64_t size_of(Element element) {
+  constexpr std::int64_t of[] = {1, 2, 2, 4, 8, 8};
+  return of[static_cast<int>(element)];
+}
+
+using GroupId = std::uint32_t;
+
+/// One collective of one group, as one member calls it.
+///   all_reduce      count elements at `send` are summed over the members into `receive`
+///   reduce_scatter  members * count elements at `send`; this member's count sums at `receive`
+///   all_gather      count elements at `send`; members * count at `receive`, in member order
+///   broadcast       count elements at the root's `send` to everyone's `receive`
+///   all_to_all      members * count elements at `send`: count for each member, in order
+/// `send` and `receive` are equal (in place) or do not overlap; in place, a member's own shard lies
+/// at its position of the whole (all_gather: send = receive + index * count; reduce_scatter the
+/// other way round).
+struct CollectiveCall {
+  models::Collective kind = models::Collective::all_reduce;
+  GroupId group = 0;
+  const std::byte* send = nullptr;
+  std::byte* receive = nullptr;
+  std::int64_t count = 0;
+  Element element = Element::fp32;
+  int root = 0;                               // index in the group, of a broadcast
+  models::Queue queue = models::Queue::data;  // where a device has several
+};
+
+/// One direction of a transfer between two ranks of a group.
+struct TransferCall {
+  GroupId group = 0;
+  int peer = 0;  // index in the group
+  std::byte* buffer = nullptr;
+  std::int64_t bytes = 0;
+  models::Queue queue = models::Queue::data;
+};
+
+/// Something started and not yet known to be done. Waited for exactly once.
+struct Request {
+  std::uint64_t id = 0;
+};
+
+/// How the host was held up by calls of a library that answers "in progress" and is asked again.
+struct HostWaits {
+  std::int64_t calls = 0, late = 0;  // all; those that were in progress when they returned
+  Time waited{};                     // in all, on the host
+};
+
+class Fabric {
+ public:
+  virtual ~Fabric() = default;
+
+  virtual std::string_view name() const = 0;  // "threads", "tcp", "mpi", "nccl"
+  virtual int rank() const = 0;
+  virtual int ranks() const = 0;
+
+  /// Called by all ranks of the world, members or not, in the same order. Members are world ranks
+  /// in group order, all different.
+  virtual GroupId make_group(std::span<const int> members) = 0;
+  /// Member `from` will send to member `to`. Called like make_group, before the first transfer that
+  /// way, for fabrics that need a connection for each.
+  virtual void connect(GroupId /*group*/, int /*from*/, int /*to*/) {}
+
+  /// Start and return. Errors of all four: RunFailure (a peer vanished, aborted, the deadline).
+  virtual Request start(const CollectiveCall& call) = 0;
+  virtual Request send(const TransferCall& call) = 0;
+  virtual Request receive(const TransferCall& call) = 0;
+  /// Gives progress a chance; true once the request is done (then `wait` returns at once).
+  virtual bool test(Request request) = 0;
+  virtual void wait(Request request) = 0;
+
+  /// So far; nothing where no call is ever in progress.
+  virtual std::optional<HostWaits> host_waits() const { return std::nullopt; }
+
+  /// Ends every call in progress here with RunFailure{peer_failed}; safe from another thread.
+  virtual void abort(std::string_view why) noexcept = 0;
+};
+
+}  // namespace orrery::executor

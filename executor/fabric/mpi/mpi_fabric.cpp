@@ -1,0 +1,253 @@
+#include "executor/fabric/mpi/mpi_fabric.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "executor/device/copy_bytes.hpp"
+#include "executor/device/half.hpp"
+#include "executor/errors.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::executor {
+
+namespace {
+
+constexpr std::int64_t largest_piece = std::int64_t{1} << 30;  // elements: MPI counts in `int`
+
+void check(int status, const char* call) {
+  if (status == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int size = 0;
+  MPI_Error_string(status, text, &size);
+  throw RunFailure{Exit::peer_failed, std::string{call} + ": " + text};
+}
+
+template <class Half>
+void add_halves(void* in, void* inout, int* count, MPI_Datatype*) {
+  const Half* from = static_cast<const Half*>(in);
+  Half* to = static_cast<Half*>(inout);
+  for (int i = 0; i < *count; ++i) narrow(widened(from[i]) + widened(to[i]), to[i]);
+}
+
+MPI_Datatype type_of(Element element) {
+  switch (element) {
+    case Element::byte:
+      return MPI_BYTE;
+    case Element::fp16:
+    case Element::bf16:
+      return MPI_UINT16_T;
+    case Element::fp32:
+      return MPI_FLOAT;
+    case Element::fp64:
+      return MPI_DOUBLE;
+    case Element::ring:
+      return MPI_UINT64_T;
+  }
+  return MPI_BYTE;
+}
+
+/// An element count that MPI can take.
+int counted(std::int64_t count) {
+  if (count > largest_piece) {
+    throw RunFailure{Exit::invalid_program,
+                     "a collective of more than 2^30 elements: MPI's counts "
+                     "end there; use --fabric tcp or smaller buckets"};
+  }
+  return static_cast<int>(count);
+}
+
+/// Set unless the user has: Open MPI only yields by itself when it knows that ranks outnumber
+/// cores, and its single-copy transport warns in containers that forbid it.
+void advise_open_mpi() {
+  setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+  setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
+}
+
+}  // namespace
+
+MpiFabric::MpiFabric() {
+  advise_open_mpi();
+  int provided = 0;
+  check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+  if (provided < MPI_THREAD_FUNNELED) {
+    throw RunFailure{Exit::local_failure, "this MPI does not run beside threads"};
+  }
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
+  check(MPI_Comm_size(MPI_COMM_WORLD, &ranks_), "MPI_Comm_size");
+  check(MPI_Op_create(add_halves<Fp16>, 1, &add_fp16_), "MPI_Op_create");
+  check(MPI_Op_create(add_halves<Bf16>, 1, &add_bf16_), "MPI_Op_create");
+}
+
+MpiFabric::~MpiFabric() {
+  if (aborted_ || std::uncaught_exceptions() > 0) return;  // peers will not come to finalise
+  MPI_Op_free(&add_fp16_);
+  MPI_Op_free(&add_bf16_);
+  MPI_Finalize();
+}
+
+GroupId MpiFabric::make_group(std::span<const int> members) {
+  Group group{.members = static_cast<int>(members.size())};
+  const auto found = std::find(members.begin(), members.end(), rank_);
+  const bool member = found != members.end();
+  group.index = static_cast<int>(found - members.begin());
+  check(
+      MPI_Comm_split(MPI_COMM_WORLD, member ? 0 : MPI_UNDEFINED, group.index, &group.communicator),
+      "MPI_Comm_split");
+  if (member) MPI_Comm_set_errhandler(group.communicator, MPI_ERRORS_RETURN);
+  groups_.push_back(group);
+  return static_cast<GroupId>(groups_.size() - 1);
+}
+
+void MpiFabric::start_in(const Group& group, const CollectiveCall& call, Work& work) {
+  using models::Collective;
+  const MPI_Datatype type = type_of(call.element);
+  const std::int64_t size = call.count * size_of(call.element);
+  const MPI_Op add = call.element == Element::fp16   ? add_fp16_
+                     : call.element == Element::bf16 ? add_bf16_
+                                                     : MPI_SUM;
+  const void* send = call.send == call.receive ? MPI_IN_PLACE : call.send;
+  MPI_Comm comm = group.communicator;
+  const auto piece = [&]() -> MPI_Request* { return &work.pieces.emplace_back(MPI_REQUEST_NULL); };
+  switch (call.kind) {
+    case Collective::all_reduce:
+      work.pieces.reserve(static_cast<std::size_t>(call.count / largest_piece + 1));
+      for (std::int64_t at = 0; at < call.count; at += largest_piece) {
+        const std::int64_t offset = at * size_of(call.element);
+        const void* part = send == MPI_IN_PLACE ? MPI_IN_PLACE : call.send + offset;
+        check(MPI_Iallreduce(part, call.receive + offset,
+                             counted(std::min(largest_piece, call.count - at)), type, add, comm,
+                             piece()),
+              "MPI_Iallreduce");
+      }
+      return;
+    case Collective::reduce_scatter:
+      // In place, MPI would put the sum at the beginning of the whole: it goes by a staging buffer.
+      work.staged.reset(new std::byte[static_cast<std::size_t>(size)]);
+      work.copy_to = call.receive;
+      work.copy_size = static_cast<std::size_t>(size);
+      return check(MPI_Ireduce_scatter_block(call.send, work.staged.get(), counted(call.count),
+                                             type, add, comm, piece()),
+                   "MPI_Ireduce_scatter_block");
+    case Collective::all_gather:
+      if (call.send == call.receive + group.index * size) send = MPI_IN_PLACE;
+      return check(MPI_Iallgather(send, counted(call.count), type, call.receive,
+                                  counted(call.count), type, comm, piece()),
+                   "MPI_Iallgather");
+    case Collective::broadcast:
+      if (group.index == call.root && call.receive != call.send) {
+        copy_bytes(call.receive, call.send, size);
+      }
+      return check(MPI_Ibcast(call.receive, counted(call.count), type, call.root, comm, piece()),
+                   "MPI_Ibcast");
+    case Collective::all_to_all:
+      return check(MPI_Ialltoall(send, counted(call.count), type, call.receive, counted(call.count),
+                                 type, comm, piece()),
+                   "MPI_Ialltoall");
+    case Collective::reduce:
+    case Collective::send_receive:
+      break;
+  }
+  throw ContractError{"a fabric has no such collective"};
+}
+
+Request MpiFabric::start(const CollectiveCall& call) {
+  refuse_if_aborted();
+  const Group& group = groups_.at(call.group);
+  ensure(group.communicator != MPI_COMM_NULL, "a rank calls in a group that it is no member of");
+  Work work;
+  if (call.count > 0) start_in(group, call, work);
+  return keep(std::move(work));
+}
+
+Request MpiFabric::send(const TransferCall& call) {
+  refuse_if_aborted();
+  Work work;
+  for (std::int64_t at = 0; at == 0 || at < call.bytes; at += largest_piece) {
+    work.pieces.push_back(MPI_REQUEST_NULL);
+    check(
+        MPI_Isend(call.buffer + at, static_cast<int>(std::min(largest_piece, call.bytes - at)),
+                  MPI_BYTE, call.peer, 0, groups_.at(call.group).communicator, &work.pieces.back()),
+        "MPI_Isend");
+  }
+  return keep(std::move(work));
+}
+
+Request MpiFabric::receive(const TransferCall& call) {
+  refuse_if_aborted();
+  Work work;
+  for (std::int64_t at = 0; at == 0 || at < call.bytes; at += largest_piece) {
+    work.pieces.push_back(MPI_REQUEST_NULL);
+    check(
+        MPI_Irecv(call.buffer + at, static_cast<int>(std::min(largest_piece, call.bytes - at)),
+                  MPI_BYTE, call.peer, 0, groups_.at(call.group).communicator, &work.pieces.back()),
+        "MPI_Irecv");
+  }
+  return keep(std::move(work));
+}
+
+Request MpiFabric::keep(Work work) {
+  requests_.emplace(++last_request_, std::move(work));
+  return {last_request_};
+}
+
+bool MpiFabric::done(Work& work) {
+  int all = 1;
+  check(MPI_Testall(static_cast<int>(work.pieces.size()), work.pieces.data(), &all,
+                    MPI_STATUSES_IGNORE),
+        "MPI_Testall");
+  return all != 0;
+}
+
+bool MpiFabric::test(Request request) {
+  refuse_if_aborted();
+  Work& work = requests_.at(request.id);
+  if (!done(work)) return false;
+  finish(work);
+  return true;
+}
+
+void MpiFabric::finish(Work& work) {
+  if (work.copy_to != nullptr) copy_bytes(work.copy_to, work.staged.get(), work.copy_size);
+  work.copy_to = nullptr;
+}
+
+void MpiFabric::wait(Request request) {
+  const auto found = requests_.find(request.id);
+  ensure(found != requests_.end(), "a request is waited for twice");
+  constexpr int looks = 50, yields = 2000;
+  for (int i = 0; !done(found->second); ++i) {
+    refuse_if_aborted();
+    if (i > yields) {
+      std::this_thread::sleep_for(std::chrono::microseconds{50});
+    } else if (i > looks) {
+      sched_yield();
+    }
+  }
+  finish(found->second);
+  requests_.erase(found);
+}
+
+void MpiFabric::refuse_if_aborted() {
+  if (!aborted_) return;
+  const std::lock_guard guard{why_lock_};
+  throw RunFailure{Exit::peer_failed, why_};
+}
+
+void MpiFabric::abort(std::string_view why) noexcept {
+  const std::lock_guard guard{why_lock_};
+  if (!aborted_) why_ = why;
+  aborted_ = true;
+}
+
+}  // namespace orrery::executor
+
+/// What the module is loaded for.
+extern "C" orrery::executor::Fabric* orrery_mpi_fabric() {
+  return new orrery::executor::MpiFabric;
+}

@@ -1,0 +1,123 @@
+#include "executor/fabric/staged/staged_fabric.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/errors.hpp"
+
+namespace orrery::executor {
+
+namespace {
+
+using models::Collective;
+
+/// How many times `count` elements a collective takes from each member, and gives to each.
+struct Shares {
+  std::int64_t sent = 1, received = 1;
+};
+Shares shares_of(Collective kind, std::int64_t members) {
+  switch (kind) {
+    case Collective::reduce_scatter:
+      return {members, 1};
+    case Collective::all_gather:
+      return {1, members};
+    case Collective::all_to_all:
+      return {members, members};
+    default:
+      return {1, 1};
+  }
+}
+
+}  // namespace
+
+StagedFabric::StagedFabric(Fabric& carrier, Device& device)
+    : carrier_{carrier}, device_{device}, name_{std::string{carrier.name()} + ", staged"} {}
+
+StagedFabric::~StagedFabric() {
+  if (!open_.empty()) carrier_.abort("a rank left in the middle of a step");
+}
+
+GroupId StagedFabric::make_group(std::span<const int> members) {
+  const GroupId id = carrier_.make_group(members);
+  const auto me = std::find(members.begin(), members.end(), carrier_.rank());
+  const int index = me == members.end() ? -1 : static_cast<int>(me - members.begin());
+  groups_[id] = {static_cast<std::int64_t>(members.size()), index};
+  return id;
+}
+
+Request StagedFabric::start(const CollectiveCall& call) {
+  const Group& group = groups_.at(call.group);
+  const std::int64_t size = call.count * size_of(call.element);
+  const Shares shares = shares_of(call.kind, group.members);
+  const bool gives = call.kind != Collective::broadcast || call.root == group.index;
+  // One end inside the other, as in a call in place.
+  const bool gathers = shares.received > shares.sent, scatters = shares.sent > shares.received;
+  Open open{.buffer = buffer_of(std::max(shares.sent, shares.received) * size),
+            .to = call.receive,
+            .bytes = shares.received * size};
+  CollectiveCall carried = call;
+  carried.send = open.buffer.data() + (gathers ? group.index * size : 0);
+  carried.receive = open.buffer.data() + (scatters ? group.index * size : 0);
+  if (gives && size > 0) {
+    std::byte* const sent = open.buffer.data() + (gathers ? group.index * size : 0);
+    device_.read(call.send, sent, Bytes{shares.sent * size});
+    open.in_use = false;  // a read stands behind all queues
+  }
+  open.from = carried.receive;
+  open.carried = carrier_.start(carried);
+  return keep(std::move(open));
+}
+
+Request StagedFabric::send(const TransferCall& call) {
+  Open open{.buffer = buffer_of(call.bytes)};
+  if (call.bytes > 0) device_.read(call.buffer, open.buffer.data(), Bytes{call.bytes});
+  TransferCall carried = call;
+  carried.buffer = open.buffer.data();
+  open.carried = carrier_.send(carried);
+  return keep(std::move(open));
+}
+
+Request StagedFabric::receive(const TransferCall& call) {
+  Open open{.buffer = buffer_of(call.bytes), .to = call.buffer, .bytes = call.bytes};
+  TransferCall carried = call;
+  carried.buffer = open.buffer.data();
+  open.from = carried.buffer;
+  open.carried = carrier_.receive(carried);
+  return keep(std::move(open));
+}
+
+bool StagedFabric::test(Request request) {
+  return carrier_.test(open_.at(request.id).carried);
+}
+
+void StagedFabric::wait(Request request) {
+  const auto found = open_.find(request.id);
+  ensure(found != open_.end(), "a request is waited for twice");
+  Open& open = found->second;
+  carrier_.wait(open.carried);
+  if (open.bytes > 0) {
+    if (open.in_use) device_.finish();
+    device_.write(open.from, open.to, Bytes{open.bytes});
+  }
+  spare_.push_back(std::move(open.buffer));
+  open_.erase(found);
+}
+
+StagedFabric::Buffer StagedFabric::buffer_of(std::int64_t bytes) {
+  Buffer buffer;
+  if (!spare_.empty()) {
+    buffer = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  if (buffer.size() < static_cast<std::size_t>(bytes)) {
+    buffer.resize(static_cast<std::size_t>(bytes));
+  }
+  return buffer;
+}
+
+Request StagedFabric::keep(Open open) {
+  open_.emplace(++last_, std::move(open));
+  return {last_};
+}
+
+}  // namespace orrery::executor

@@ -1,0 +1,248 @@
+#include "executor/fabric/threads/thread_fabric.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+#include <utility>
+
+#include "executor/device/copy_bytes.hpp"
+#include "executor/errors.hpp"
+#include "executor/fabric/sums.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::executor {
+
+namespace {
+
+using models::Collective;
+
+/// What all members called, carried out by the last of them. Nobody else touches the buffers.
+class Together {
+ public:
+  explicit Together(const std::vector<CollectiveCall>& calls)
+      : calls_{calls},
+        first_{calls.front()},
+        size_{first_.count * size_of(first_.element)},
+        members_{static_cast<std::int64_t>(calls.size())} {
+    for (const CollectiveCall& each : calls) {
+      ensure(each.kind == first_.kind && each.count == first_.count &&
+                 each.element == first_.element && each.root == first_.root,
+             "members of a group called different collectives");
+    }
+  }
+
+  void run() const {
+    switch (first_.kind) {
+      case Collective::all_reduce:
+        return all_reduce();
+      case Collective::reduce_scatter:
+        return reduce_scatter();
+      case Collective::all_gather:
+        return all_gather();
+      case Collective::broadcast:
+        return broadcast();
+      case Collective::all_to_all:
+        return all_to_all();
+      default:
+        throw ContractError{"threads have no such collective"};
+    }
+  }
+
+ private:
+  using Buffer = std::vector<std::byte>;
+
+  std::vector<const std::byte*> sends(std::int64_t offset) const {
+    std::vector<const std::byte*> all;
+    for (const CollectiveCall& each : calls_) all.push_back(each.send + offset);
+    return all;
+  }
+  static void put(std::byte* to, const std::byte* from, std::int64_t bytes) {
+    if (to != from) copy_bytes(to, from, bytes);
+  }
+
+  void all_reduce() const {
+    Buffer sum(static_cast<std::size_t>(size_));
+    sum_in_order(first_.element, sends(0), sum.data(), first_.count);
+    for (const CollectiveCall& each : calls_) put(each.receive, sum.data(), size_);
+  }
+  /// Sums of all shards before any is written: a member may receive inside what it sends.
+  void reduce_scatter() const {
+    Buffer sums(static_cast<std::size_t>(size_ * members_));
+    sum_in_order(first_.element, sends(0), sums.data(), first_.count * members_);
+    for (std::int64_t m = 0; m < members_; ++m) put(at(m).receive, sums.data() + m * size_, size_);
+  }
+  void all_gather() const {
+    Buffer whole(static_cast<std::size_t>(size_ * members_));
+    for (std::int64_t m = 0; m < members_; ++m) put(whole.data() + m * size_, at(m).send, size_);
+    for (const CollectiveCall& each : calls_) put(each.receive, whole.data(), size_ * members_);
+  }
+  void broadcast() const {
+    for (const CollectiveCall& each : calls_) put(each.receive, at(first_.root).send, size_);
+  }
+  void all_to_all() const {
+    std::vector<Buffer> sent;
+    for (const CollectiveCall& each : calls_) {
+      sent.emplace_back(each.send, each.send + size_ * members_);
+    }
+    for (std::int64_t m = 0; m < members_; ++m) {
+      for (std::int64_t from = 0; from < members_; ++from) {
+        put(at(m).receive + from * size_, sent[static_cast<std::size_t>(from)].data() + m * size_,
+            size_);
+      }
+    }
+  }
+  const CollectiveCall& at(std::int64_t member) const {
+    return calls_[static_cast<std::size_t>(member)];
+  }
+
+  const std::vector<CollectiveCall>& calls_;
+  const CollectiveCall& first_;
+  std::int64_t size_, members_;
+};
+
+int index_in(const std::vector<int>& members, int rank) {
+  const auto found = std::find(members.begin(), members.end(), rank);
+  ensure(found != members.end(), "a rank calls in a group that it is no member of");
+  return static_cast<int>(found - members.begin());
+}
+
+}  // namespace
+
+/// One rank's view: its own numbers of calls and requests.
+class ThreadFabric final : public Fabric {
+ public:
+  ThreadFabric(ThreadWorld& world, int rank) : world_{world}, rank_{rank} {}
+
+  std::string_view name() const override { return "threads"; }
+  int rank() const override { return rank_; }
+  int ranks() const override { return world_.ranks(); }
+
+  GroupId make_group(std::span<const int> members) override {
+    calls_.push_back(0);
+    return world_.make_group(calls_.size() - 1, members);
+  }
+  Request start(const CollectiveCall& call) override {
+    return keep(world_.join(call, calls_.at(call.group)++, rank_));
+  }
+  Request send(const TransferCall& call) override {
+    return keep(world_.transfer(call, rank_, true));
+  }
+  Request receive(const TransferCall& call) override {
+    return keep(world_.transfer(call, rank_, false));
+  }
+  bool test(Request request) override { return world_.test(*open_.at(request.id)); }
+  void wait(Request request) override {
+    world_.wait(*open_.at(request.id));
+    open_.erase(request.id);
+  }
+  void abort(std::string_view why) noexcept override { world_.abort(why); }
+
+ private:
+  Request keep(ThreadWorld::Shared meeting) {
+    open_.emplace(++last_, std::move(meeting));
+    return {last_};
+  }
+
+  ThreadWorld& world_;
+  int rank_;
+  std::vector<std::uint64_t> calls_;  // collectives so far, by group
+  std::unordered_map<std::uint64_t, ThreadWorld::Shared> open_;
+  std::uint64_t last_ = 0;
+};
+
+ThreadWorld::ThreadWorld(int ranks, std::chrono::milliseconds deadline)
+    : ranks_{ranks}, deadline_{deadline} {}
+ThreadWorld::~ThreadWorld() = default;
+
+std::unique_ptr<Fabric> ThreadWorld::fabric(int rank) {
+  ensure(rank >= 0 && rank < ranks_, "a thread's rank lies outside its world");
+  return std::make_unique<ThreadFabric>(*this, rank);
+}
+
+void ThreadWorld::abort(std::string_view why) noexcept {
+  const std::lock_guard guard{lock_};
+  if (!aborted_) why_ = why;
+  aborted_ = true;
+  changed_.notify_all();
+}
+
+void ThreadWorld::refuse_if_aborted() const {
+  if (aborted_) throw RunFailure{Exit::peer_failed, why_};
+}
+
+GroupId ThreadWorld::make_group(std::uint64_t number, std::span<const int> members) {
+  const std::lock_guard guard{lock_};
+  while (groups_.size() <= number) groups_.emplace_back();
+  Group& group = groups_[number];
+  if (group.members.empty()) group.members.assign(members.begin(), members.end());
+  ensure(std::equal(members.begin(), members.end(), group.members.begin(), group.members.end()),
+         "ranks make different groups");
+  return static_cast<GroupId>(number);
+}
+
+ThreadWorld::Shared ThreadWorld::join(const CollectiveCall& call, std::uint64_t number, int rank) {
+  const std::lock_guard guard{lock_};
+  refuse_if_aborted();
+  Group& group = groups_.at(call.group);
+  const int member = index_in(group.members, rank);
+  Shared& meeting = group.collectives[number];
+  if (!meeting) {
+    meeting = std::make_shared<Meeting>();
+    meeting->calls.resize(group.members.size());
+  }
+  meeting->calls[static_cast<std::size_t>(member)] = call;
+  Shared mine = meeting;
+  if (++mine->arrived == group.members.size()) {
+    Together{mine->calls}.run();
+    group.collectives.erase(number);
+    finish(*mine);
+  }
+  return mine;
+}
+
+ThreadWorld::Shared ThreadWorld::transfer(const TransferCall& call, int rank, bool sends) {
+  const std::lock_guard guard{lock_};
+  refuse_if_aborted();
+  Group& group = groups_.at(call.group);
+  const int me = index_in(group.members, rank);
+  const std::pair<int, int> way = sends ? std::pair{me, call.peer} : std::pair{call.peer, me};
+  std::deque<Shared>& theirs = (sends ? group.receives : group.sends)[way];
+  if (theirs.empty()) {
+    auto mine = std::make_shared<Meeting>();
+    mine->ends = {call.buffer};
+    mine->bytes = call.bytes;
+    (sends ? group.sends : group.receives)[way].push_back(mine);
+    return mine;
+  }
+  Shared met = theirs.front();
+  theirs.pop_front();
+  ensure(met->bytes == call.bytes, "a send meets a receive of another size");
+  std::byte* to = sends ? met->ends[0] : call.buffer;
+  const std::byte* from = sends ? call.buffer : met->ends[0];
+  copy_bytes(to, from, call.bytes);
+  finish(*met);
+  return met;
+}
+
+void ThreadWorld::finish(Meeting& meeting) {
+  meeting.done = true;
+  changed_.notify_all();
+}
+
+bool ThreadWorld::test(const Meeting& meeting) {
+  const std::lock_guard guard{lock_};
+  refuse_if_aborted();
+  return meeting.done;
+}
+
+void ThreadWorld::wait(const Meeting& meeting) {
+  std::unique_lock guard{lock_};
+  const bool in_time =
+      changed_.wait_for(guard, deadline_, [&] { return aborted_ || meeting.done; });
+  if (meeting.done) return;
+  refuse_if_aborted();
+  if (!in_time)
+    throw RunFailure{Exit::deadline, "the other ranks did not come before the deadline"};
+}
+
+}  // namespace orrery::executor

@@ -1,0 +1,68 @@
+#pragma once
+// Ranks as threads of one process. Whoever comes last to a collective or a transfer carries it out
+// for all; the others find it done. Sums are taken in the order of the members.
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "executor/fabric/fabric.hpp"
+
+namespace orrery::executor {
+
+/// What the ranks share. Outlives the fabrics that it gives out.
+class ThreadWorld {
+ public:
+  /// A rank that waits longer than `deadline` for its peers gives up: RunFailure{deadline}.
+  explicit ThreadWorld(int ranks, std::chrono::milliseconds deadline = std::chrono::minutes{1});
+  ~ThreadWorld();
+  ThreadWorld(const ThreadWorld&) = delete;
+  ThreadWorld& operator=(const ThreadWorld&) = delete;
+
+  int ranks() const { return ranks_; }
+  /// The fabric of one rank, for one thread.
+  std::unique_ptr<Fabric> fabric(int rank);
+  /// Every rank's calls fail from now on.
+  void abort(std::string_view why) noexcept;
+
+ private:
+  friend class ThreadFabric;
+
+  /// A collective or a transfer, until all who take part have come.
+  struct Meeting {
+    std::vector<CollectiveCall> calls;  // by member
+    std::vector<std::byte*> ends;       // of a transfer: the sender's buffer, the receiver's
+    std::int64_t bytes = 0;             // of a transfer
+    std::size_t arrived = 0;
+    bool done = false;
+  };
+  using Shared = std::shared_ptr<Meeting>;
+  struct Group {
+    std::vector<int> members;
+    std::map<std::uint64_t, Shared> collectives;  // by the number of calls that a member made
+    std::map<std::pair<int, int>, std::deque<Shared>> sends, receives;  // by (from, to), unmet
+  };
+
+  GroupId make_group(std::uint64_t number, std::span<const int> members);
+  Shared join(const CollectiveCall& call, std::uint64_t number, int rank);
+  Shared transfer(const TransferCall& call, int rank, bool sends);
+  bool test(const Meeting& meeting);
+  void wait(const Meeting& meeting);
+  void finish(Meeting& meeting);
+  void refuse_if_aborted() const;
+
+  const int ranks_;
+  const std::chrono::milliseconds deadline_;
+  std::mutex lock_;
+  std::condition_variable changed_;
+  std::vector<Group> groups_;
+  bool aborted_ = false;
+  std::string why_;
+};
+
+}  // namespace orrery::executor

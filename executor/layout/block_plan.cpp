@@ -1,0 +1,177 @@
+#include "executor/layout/block_plan.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "executor/device/fp8_operand.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::executor {
+
+namespace {
+
+using models::Block;
+using models::Operand;
+using models::OperandId;
+using models::Operation;
+using models::OpKind;
+using models::Role;
+
+struct Life {
+  std::size_t first, last;
+};
+
+/// The operation behind which everything on the tensor queue up to `i` has ended for certain: the
+/// next one on the compute queue that waits for it. Its memory may be used again from there.
+std::size_t joined(const Block& block, std::size_t i) {
+  for (std::size_t j = i + 1; j < block.operations.size(); ++j) {
+    const Operation& op = block.operations[j];
+    if (op.queue != models::Queue::compute) continue;
+    for (const models::OpId awaited : op.after) {
+      const bool behind = awaited != models::block_input && awaited >= i &&
+                          block.operations[awaited].queue == block.operations[i].queue;
+      if (behind) return j;
+    }
+  }
+  return block.operations.size();
+}
+
+std::vector<Life> lives_of(const Block& block) {
+  const std::size_t n = block.operations.size();
+  std::vector<Life> lives(block.operands.size(), {n, 0});
+  for (std::size_t i = 0; i < n; ++i) {
+    const Operation& op = block.operations[i];
+    const std::size_t end = op.queue == models::Queue::compute ? i : joined(block, i);
+    for (const auto* ids : {&op.reads, &op.writes}) {
+      for (const OperandId id : *ids) {
+        lives[id].first = std::min(lives[id].first, i);
+        lives[id].last = std::max(lives[id].last, end);
+      }
+    }
+  }
+  return lives;
+}
+
+/// Puts temporaries, the largest first, each at the lowest place that none of its contemporaries
+/// takes.
+void place_temporaries(const Block& block, BlockPlan& plan) {
+  const std::vector<Life> lives = lives_of(block);
+  std::vector<OperandId> order;
+  for (std::size_t id = 0; id < block.operands.size(); ++id) {
+    const bool used = lives[id].first < block.operations.size();
+    if (plan.sources[id].base == Base::workspace && used) {
+      order.push_back(static_cast<OperandId>(id));
+    }
+  }
+  std::stable_sort(order.begin(), order.end(), [&](OperandId a, OperandId b) {
+    return room_of(block.operands[a]) > room_of(block.operands[b]);
+  });
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const Life life = lives[order[i]];
+    const std::int64_t size = aligned(room_of(block.operands[order[i]]));
+    std::vector<std::pair<std::int64_t, std::int64_t>> taken;
+    for (std::size_t j = 0; j < i; ++j) {
+      const Life other = lives[order[j]];
+      if (other.last < life.first || life.last < other.first) continue;
+      const std::int64_t at = plan.sources[order[j]].offset;
+      taken.emplace_back(at, at + aligned(room_of(block.operands[order[j]])));
+    }
+    std::sort(taken.begin(), taken.end());
+    std::int64_t at = 0;
+    for (const auto& [first, last] : taken) {
+      if (at + size <= first) break;
+      at = std::max(at, last);
+    }
+    plan.sources[order[i]].offset = at;
+    plan.workspace = std::max(plan.workspace, at + size);
+  }
+}
+
+Base base_of(const Operand& operand) {
+  switch (operand.role) {
+    case Role::input:
+      return Base::input;
+    case Role::output:
+      return Base::output;
+    case Role::parameter:
+      return Base::parameter;
+    case Role::gradient:
+      return Base::gradient;
+    case Role::batch:
+      return operand.name == "labels" ? Base::labels : Base::tokens;
+    default:
+      return Base::workspace;
+  }
+}
+
+void transpose_head(const Block& block, Operation& op) {
+  if (op.kind != OpKind::gemm) return;
+  const auto weight = block.find("head.weight");
+  const auto gradient = block.find("head.weight.grad");
+  if (weight && op.reads[1] == *weight) op.gemm.transpose_b = !op.gemm.transpose_b;
+  if (gradient && op.writes[0] == *gradient) {
+    std::swap(op.reads[0], op.reads[1]);
+    std::swap(op.gemm.m, op.gemm.n);
+  }
+}
+
+BlockPlan formal(const Block& block) {
+  Block run = executed(block);
+  BlockPlan plan;
+  for (const Operand& each : run.operands) {
+    plan.views.push_back({nullptr, each.dtype, each.shape});
+    plan.sources.push_back({base_of(each), 0});
+  }
+  plan.operations = std::move(run.operations);
+  return plan;
+}
+
+}  // namespace
+
+Block executed(const Block& block) {
+  Block run = block;
+  for (Operand& each : run.operands) {
+    if (each.name == "head.weight" || each.name == "head.weight.grad") {
+      std::swap(each.shape[1], each.shape[2]);
+    }
+  }
+  for (Operation& op : run.operations) transpose_head(block, op);
+  return run;
+}
+
+BlockPlans plan_blocks(const Block& forward, const Block& backward) {
+  BlockPlans plans{formal(forward), formal(backward)};
+  std::map<std::string, std::int64_t> parameters;
+  std::int64_t next = 0;
+  for (std::size_t id = 0; id < forward.operands.size(); ++id) {
+    const Operand& each = forward.operands[id];
+    if (each.role != Role::parameter) continue;
+    plans.forward.sources[id].offset = parameters[each.name] = next;
+    next += each.elements();
+  }
+  std::int64_t& saved = plans.forward.saved;
+  for (std::size_t id = 0; id < backward.operands.size(); ++id) {
+    const Operand& each = backward.operands[id];
+    BlockPlan::Source& source = plans.backward.sources[id];
+    if (each.role == Role::parameter) source.offset = parameters.at(each.name);
+    if (each.role == Role::gradient) {
+      const std::string_view suffix = ".grad";
+      source.offset = parameters.at(each.name.substr(0, each.name.size() - suffix.size()));
+    }
+    if (each.role != Role::saved) continue;
+    source = {Base::saved, saved};
+    if (const auto twin = forward.find(each.name)) {
+      ensure(forward.operands[*twin].bytes() == each.bytes(), "a saved operand changes its size");
+      plans.forward.sources[*twin] = source;
+    }
+    if (each.name == "x") plans.forward.arrival = saved;
+    saved += aligned(room_of(each));
+  }
+  plans.backward.saved = saved;
+  place_temporaries(forward, plans.forward);
+  place_temporaries(backward, plans.backward);
+  return plans;
+}
+
+}  // namespace orrery::executor

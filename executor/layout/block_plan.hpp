@@ -1,0 +1,62 @@
+#pragma once
+// A block as one rank runs it: for every formal operand, where it will lie once the block is bound
+// to a layer and a micro-batch. Temporaries share the workspace, each from its first use to its
+// last.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "executor/device/device.hpp"
+#include "models/program/program.hpp"
+
+namespace orrery::executor {
+
+/// What an operand's address is counted from.
+enum class Base : std::uint8_t {
+  parameter,  // of the bound layer
+  gradient,
+  saved,   // of the bound layer and micro-batch
+  input,   // what the block before wrote
+  output,  // what the block after reads
+  workspace,
+  tokens,  // of the micro-batch
+  labels,
+};
+inline constexpr int base_count = 8;
+
+constexpr std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+
+/// Bytes of one element.
+constexpr std::int64_t width_of(models::DType type) {
+  return bits(type) / 8;
+}
+
+struct BlockPlan {
+  struct Source {
+    Base base = Base::workspace;
+    std::int64_t offset = 0;  // bytes; elements of parameters and gradients
+  };
+  std::vector<View> views;  // by operand, without their data
+  std::vector<Source> sources;
+  std::vector<models::Operation> operations;  // of `executed`
+  std::int64_t workspace = 0;                 // bytes
+  std::int64_t saved = 0;                     // bytes that forward leaves for backward
+  std::int64_t arrival = -1;  // where among them the input lies; -1: backward does not read it
+};
+
+/// A block as it is executed: the vocabulary head's weight lies as [vocab, hidden], like the table
+/// that it may be tied to, so that its products read it transposed and its gradient is the
+/// transposed product. Everything else is the block's own.
+models::Block executed(const models::Block& block);
+
+/// Plans of a forward block and its backward block. Parameters lie one after another from the
+/// base, in the order of the forward block; the layout moves those of the model's ends.
+struct BlockPlans {
+  BlockPlan forward, backward;
+};
+BlockPlans plan_blocks(const models::Block& forward, const models::Block& backward);
+
+}  // namespace orrery::executor

@@ -1,0 +1,111 @@
+#pragma once
+// Where the parameters of one rank lie, and what they are in the uncut model. Gradients have the
+// same layout: flat per chunk in the order in which backward completes them, so that a bucket is
+// one range. Under ZeRO a bucket is padded to a multiple of the data degree, and each data rank
+// owns one piece of it; a tied table is a bucket of its own, so that its two copies, on the first
+// stage and the last, are cut at the same elements.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "executor/run/runner.hpp"
+#include "models/program/program.hpp"
+
+namespace orrery::executor {
+
+/// Consecutive columns of each row, here and in the global tensor.
+struct ColumnPart {
+  std::int64_t local = 0, global = 0, count = 0;
+};
+
+/// One parameter of this rank.
+struct PlacedTensor {
+  std::uint32_t tensor = 0;  // in Layout::tensors
+  std::int64_t offset = 0;   // first element in the parameter and gradient buffers
+  std::int64_t rows = 1, columns = 1;
+  std::int64_t first_row = 0;     // in the global tensor
+  std::vector<ColumnPart> parts;  // of a row; what they leave out is padding
+  bool replicated = false;        // whole on every rank of a tensor group of several
+  bool addend = false;            // its gradient is summed over the tensor group
+  bool copy = false;              // of a tied table, on the last stage
+
+  std::int64_t elements() const { return rows * columns; }
+};
+
+/// Gradients reduced together; without data parallelism, those of a chunk.
+struct Bucket {
+  std::uint32_t chunk = 0;
+  std::int64_t first = 0, count = 0;  // elements, in the buffers
+  std::int64_t padded = 0;            // a multiple of the data degree where pieces are owned
+  std::int64_t piece = 0;             // of one owner
+  std::int64_t owned = 0;             // where this rank's piece begins among all that it owns
+};
+
+/// Elements in a row, in the buffers.
+struct Span {
+  std::int64_t first = 0, count = 0;
+};
+
+class Layout {
+ public:
+  Layout(const models::Program& program, std::int64_t rank);
+
+  const std::vector<StateTensor>& tensors() const { return tensors_; }
+  const std::vector<PlacedTensor>& placed() const { return placed_; }
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+  /// The buckets that a joint collective reduces: [first, last) of buckets().
+  std::pair<std::size_t, std::size_t> reduced(std::uint32_t collective) const;
+
+  std::int64_t elements() const { return elements_; }  // of a buffer, padding included
+  std::int64_t owned() const { return owned_; }        // that this rank updates
+  bool sharded() const { return shards_ > 1; }
+  /// Where a bucket's piece of this rank begins in the buffers.
+  std::int64_t piece_of(const Bucket& bucket) const;
+  /// The bucket that an element of the buffers lies in.
+  std::size_t bucket_at(std::int64_t element) const;
+  /// What the tensor group sums before the norm; under ZeRO-2 and 3 this rank's pieces of it.
+  const std::vector<Span>& addends() const { return addends_; }
+
+  /// Where a parameter of a forward block, bound to `layer` (-1: none), begins.
+  std::int64_t offset(std::uint32_t forward_block, std::int64_t layer,
+                      const std::string& operand) const;
+  /// The tied table here; nothing where there is none or it has no second copy.
+  const PlacedTensor* tied_table() const;
+
+  /// Elements that are updated here and their place in the uncut model.
+  const std::vector<StateRun>& runs() const { return runs_; }
+  /// Elements of one tensor, whoever updates them; `local` is in the buffers.
+  std::vector<StateRun> runs_of(const PlacedTensor& tensor) const;
+  /// What this rank's share of the gradient norm counts, so that the ranks that sum the norm count
+  /// each element of the model once.
+  const std::vector<Span>& counted() const { return counted_; }
+
+ private:
+  void name_tensors();
+  std::uint32_t tensor_named(std::uint32_t block, std::int64_t layer,
+                             const models::Operand& operand);
+  void place_chunk(std::uint32_t chunk);
+  void place_block(std::uint32_t block, std::int64_t layer);
+  PlacedTensor cut(std::uint32_t block, const models::Operand& operand) const;
+  bool alias(std::uint32_t block, const std::string& operand) const;
+  void cut_buckets(std::uint32_t chunk, std::size_t first_placed);
+  void list_runs();
+  void list_addends();
+
+  const models::Program& program_;
+  std::int64_t stage_, data_, tensor_, shards_;
+  std::vector<StateTensor> tensors_;
+  std::map<std::string, std::uint32_t> numbers_;
+  std::vector<PlacedTensor> placed_;
+  std::map<std::string, std::int64_t> offsets_;  // by the name of the operand, with its layer
+  std::vector<Bucket> buckets_;
+  std::map<std::uint32_t, std::pair<std::size_t, std::size_t>> reduced_;
+  std::vector<StateRun> runs_;
+  std::vector<Span> counted_, addends_;
+  std::int64_t elements_ = 0, owned_ = 0;
+};
+
+}  // namespace orrery::executor

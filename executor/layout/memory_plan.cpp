@@ -1,0 +1,213 @@
+#include "executor/layout/memory_plan.hpp"
+
+#include <algorithm>
+
+#include "executor/errors.hpp"
+#include "models/lowering/lower.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::executor {
+
+namespace {
+
+using models::BufferKind;
+using models::Instruction;
+using models::no_binding;
+using models::Opcode;
+
+}  // namespace
+
+MemoryPlan::MemoryPlan(const models::Program& program, std::int64_t stage, std::int64_t least,
+                       std::size_t depth)
+    : program_{program}, ranks_{program.classes[static_cast<std::size_t>(stage)]}, depth_{depth} {
+  blocks_.resize(program.blocks.size());
+  for (std::uint32_t b = 0; b < models::first_step_block; b += 2) {
+    BlockPlans pair = plan_blocks(program.blocks[b], program.blocks[b + 1]);
+    blocks_[b] = std::move(pair.forward);
+    blocks_[b + 1] = std::move(pair.backward);
+  }
+  plan_chunks();
+  plan_workspace(least);
+  walk();
+}
+
+void MemoryPlan::plan_chunks() {
+  for (std::int64_t v = 0; v < program_.plan.virtual_stages; ++v) {
+    const std::int64_t chunk = v * program_.plan.pipeline + ranks_.stage;
+    ChunkPlan plan;
+    std::int64_t first_input = -1;  // where the first block's input lies
+    for (const models::Invocation& run :
+         program_.phases[models::forward_phase(chunk)].invocations) {
+      const BlockPlan& block = blocks_[run.block];
+      if (first_input < 0 && run.block != models::embedding_forward) {
+        if (block.arrival < 0) {
+          throw RunFailure{Exit::invalid_program, "a block keeps no input for its backward"};
+        }
+        first_input = plan.bytes + block.arrival;
+      }
+      if (run.block == models::layer_forward) {
+        plan.first_layer = run.first_layer;
+        plan.layers = run.count;
+        for (std::int64_t i = 0; i < run.count; ++i) {
+          plan.saved.push_back(plan.bytes);
+          plan.bytes += block.saved;
+        }
+        continue;
+      }
+      const bool head = run.block == models::head_forward;
+      (head ? plan.head_saved : plan.embedding_saved) = plan.bytes;
+      (head ? plan.predicts : plan.embeds) = true;
+      plan.bytes += block.saved;
+    }
+    if (plan.layers == 0 && !plan.embeds && !plan.predicts) {
+      throw RunFailure{Exit::invalid_program, "a chunk of the pipeline holds no layer"};
+    }
+    plan.arrival = std::max<std::int64_t>(first_input, 0);
+    chunks_.push_back(std::move(plan));
+  }
+}
+
+/// Temporaries of the largest block, and the gradients that layers pass to each other: through all
+/// parts of a backward that is cut.
+std::int64_t MemoryPlan::workspace_of(const Instruction& each) const {
+  std::int64_t largest = 0;
+  for (const models::Invocation& run : program_.phases[each.target].invocations) {
+    largest = std::max(largest, blocks_[run.block].workspace);
+  }
+  if (each.op != Opcode::backward) return largest;
+  const ChunkPlan& of = chunk(each.chunk);
+  const std::int64_t passes = of.layers + (of.embeds ? 1 : 0) + (of.predicts ? 1 : 0) - 1;
+  return largest + std::min<std::int64_t>(passes, 2) * edge_;
+}
+
+void MemoryPlan::plan_workspace(std::int64_t least) {
+  const models::Block& layer = program_.blocks[models::layer_forward];
+  edge_bytes_ = layer.operands[layer.find("y").value()].bytes().count();
+  edge_ = aligned(edge_bytes_);
+  for (const BlockPlan& block : blocks_) workspace_ = std::max(workspace_, block.workspace);
+  arena_ = workspace_ = std::max(workspace_ + temporaries(), aligned(least));
+}
+
+std::int64_t MemoryPlan::size_of(std::uint16_t type) const {
+  for (std::size_t v = 0; v < ranks_.chunk_buffers.size(); ++v) {
+    if (ranks_.chunk_buffers[v].saved == type) return std::max<std::int64_t>(chunks_[v].bytes, 64);
+  }
+  // Gathered weights end with the last owner's padding, less than an element for each owner.
+  const bool gathers = program_.plan.zero == models::Zero::three;
+  return aligned(ranks_.types[type].bytes.count() + (gathers ? program_.plan.data * 8 : 0));
+}
+
+std::int64_t MemoryPlan::lowest_gap(std::int64_t bytes) const {
+  std::int64_t at = workspace_;
+  for (const Live& each : live_) {
+    if (at + bytes <= each.offset) break;
+    at = std::max(at, each.offset + each.bytes);
+  }
+  return at;
+}
+
+/// The buffer's place: the one that it has, or a new one that sends must have left.
+std::int64_t MemoryPlan::bind(std::uint32_t i, std::uint16_t type, std::uint32_t index) {
+  for (const Live& each : live_) {
+    if (each.type == type && each.index == index) return each.offset;
+  }
+  const std::int64_t bytes = size_of(type);
+  const std::int64_t at = lowest_gap(bytes);
+  const auto behind =
+      std::find_if(live_.begin(), live_.end(), [&](const Live& each) { return each.offset > at; });
+  live_.insert(behind, {type, index, at, bytes, ranks_.types[type].kind});
+  arena_ = std::max(arena_, at + bytes);
+  changes_.push_back({i, false, ranks_.types[type].kind, bytes, at});
+  const auto overlaps = [&](const Leaving& each) {
+    return each.offset < at + bytes && at < each.offset + each.bytes;
+  };
+  for (const Leaving& each : leaving_) {
+    if (overlaps(each)) reuses_.push_back({i, each.send});
+  }
+  leaving_.erase(std::remove_if(leaving_.begin(), leaving_.end(), overlaps), leaving_.end());
+  return at;
+}
+
+std::vector<MemoryPlan::Live>::iterator MemoryPlan::find(std::uint32_t type, std::uint32_t index) {
+  const auto held = std::find_if(live_.begin(), live_.end(), [&](const Live& each) {
+    return each.type == type && each.index == index;
+  });
+  ensure(held != live_.end(), "a buffer is freed that is not bound");
+  return held;
+}
+
+void MemoryPlan::free(std::uint32_t i, std::uint32_t type, std::uint32_t index) {
+  const auto held = find(type, index);
+  changes_.push_back({i, true, held->kind, -held->bytes, held->offset});
+  live_.erase(held);
+}
+
+/// The Program's buffer is free, its memory when enough has been sent behind it.
+void MemoryPlan::keep_sent(std::uint32_t i, std::uint16_t type, std::uint32_t index) {
+  const auto held = find(type, index);
+  held->type = sent;
+  held->index = i;
+  std::deque<std::uint32_t>& behind = on_their_way_[ranks_.instructions[i].target];
+  behind.push_back(i);
+  if (behind.size() <= depth_) return;
+  let_go(i, behind.front());
+  behind.pop_front();
+}
+
+/// Whoever binds the memory next waits for the transfer.
+void MemoryPlan::let_go(std::uint32_t i, std::uint32_t send) {
+  const auto held = find(sent, send);
+  leaving_.push_back({send, held->offset, held->bytes});
+  free(i, sent, send);
+}
+
+void MemoryPlan::step(std::uint32_t i) {
+  const Instruction& each = ranks_.instructions[i];
+  if (each.op == Opcode::unshard) {
+    const std::uint16_t type = program_.collectives[each.target].buffer;
+    const std::uint32_t index = each.bindings[models::slot_filled];
+    weights_[each.target] = {type, index};
+    bound_[i].saved = bind(i, type, index);
+  }
+  if (each.op > Opcode::receive) return;
+  const models::ChunkBuffers& types =
+      ranks_.chunk_buffers[each.chunk / static_cast<std::size_t>(program_.plan.pipeline)];
+  const bool computes = each.op == Opcode::forward || each.op == Opcode::backward;
+  const bool down = computes ? each.op == Opcode::forward : program_.channels[each.target].forward;
+  const std::uint16_t out = down ? types.out : types.gradient_out;
+  Bound& bound = bound_[i];
+  const auto place = [&](models::Slot slot, std::uint16_t type, std::int64_t& at) {
+    if (each.bindings[slot] != no_binding) at = bind(i, type, each.bindings[slot]);
+  };
+  place(models::slot_saved, types.saved, bound.saved);
+  place(models::slot_in, types.gradient_in, bound.in);
+  place(models::slot_out, out, bound.out);
+  if (computes) {
+    const std::int64_t bytes = workspace_of(each);
+    changes_.push_back({i, false, BufferKind::workspace, bytes, 0});
+    changes_.push_back({i, true, BufferKind::workspace, -bytes, 0});
+  }
+  const auto release = [&](models::Slot slot, std::uint16_t type) {
+    if ((each.frees & (1U << slot)) == 0) return;
+    each.op == Opcode::send ? keep_sent(i, type, each.bindings[slot])
+                            : free(i, type, each.bindings[slot]);
+  };
+  release(models::slot_saved, types.saved);
+  release(models::slot_in, types.gradient_in);
+  release(models::slot_out, out);
+  if ((each.frees & (1U << models::slot_weights)) != 0) {
+    const auto [type, index] = weights_.at(each.awaits);
+    free(i, type, index);
+  }
+}
+
+void MemoryPlan::walk() {
+  bound_.resize(ranks_.instructions.size());
+  const auto count = static_cast<std::uint32_t>(ranks_.instructions.size());
+  for (std::uint32_t i = 0; i < count; ++i) step(i);
+  for (const auto& [channel, sends] : on_their_way_) {
+    for (const std::uint32_t send : sends) let_go(count - 1, send);
+  }
+}
+
+}  // namespace orrery::executor

@@ -1,0 +1,105 @@
+#pragma once
+// Where the buffers of one rank lie in its arena, decided before the first step: the Program says
+// when each is bound and freed, and the order is always the same. A workspace for the running phase
+// comes first, then bound buffers, each in the lowest gap that is free.
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "executor/layout/block_plan.hpp"
+#include "models/program/program.hpp"
+
+namespace orrery::executor {
+
+/// One chunk's saved buffer: what each of its blocks keeps, in the order of forward.
+struct ChunkPlan {
+  std::int64_t first_layer = 0, layers = 0;
+  bool embeds = false, predicts = false;  // holds the embedding, the head
+  std::vector<std::int64_t> saved;        // of each layer
+  std::int64_t embedding_saved = 0, head_saved = 0;
+  std::int64_t bytes = 0;
+  std::int64_t arrival = 0;  // where in it the chunk's input lies
+};
+
+/// Arena offsets of what an instruction is bound to; `saved` of an unshard is what it fills.
+struct Bound {
+  std::int64_t saved = -1, in = -1, out = -1;
+};
+
+class MemoryPlan {
+ public:
+  /// The workspace holds `least` bytes at the least. What is sent keeps its memory until `depth`
+  /// more have been sent behind it (send_depth.hpp).
+  MemoryPlan(const models::Program& program, std::int64_t stage, std::int64_t least,
+             std::size_t depth);
+
+  const std::vector<BlockPlan>& blocks() const { return blocks_; }
+  const ChunkPlan& chunk(std::uint32_t chunk) const {
+    return chunks_[chunk / static_cast<std::uint32_t>(program_.plan.pipeline)];
+  }
+  const Bound& bound(std::size_t instruction) const { return bound_[instruction]; }
+  std::int64_t arena() const { return arena_; }
+  /// The two gradients that layers pass to each other; then the running block's temporaries.
+  std::int64_t edge(int which) const { return which * edge_; }
+  std::int64_t temporaries() const { return 2 * edge_; }
+  std::int64_t edge_bytes() const { return edge_bytes_; }
+
+  /// Before `instruction` binds memory, `send` must have left it.
+  struct Reuse {
+    std::uint32_t instruction = 0, send = 0;
+  };
+  const std::vector<Reuse>& reuses() const { return reuses_; }
+
+  /// Bytes of a kind that begin or end to be held.
+  struct Change {
+    std::uint32_t instruction = 0;
+    bool at_end = false;
+    models::BufferKind kind = models::BufferKind::activation;
+    std::int64_t bytes = 0, offset = 0;  // in the arena
+  };
+  const std::vector<Change>& changes() const { return changes_; }
+
+ private:
+  struct Live {
+    std::uint32_t type, index;  // `sent` and the instruction, once it is on its way
+    std::int64_t offset, bytes;
+    models::BufferKind kind;
+  };
+  static constexpr std::uint32_t sent = 0xffffffff;
+  struct Leaving {
+    std::uint32_t send;
+    std::int64_t offset, bytes;
+  };
+
+  void plan_chunks();
+  void plan_workspace(std::int64_t least);
+  std::int64_t workspace_of(const models::Instruction& each) const;
+  void walk();
+  void step(std::uint32_t i);
+  std::int64_t bind(std::uint32_t i, std::uint16_t type, std::uint32_t index);
+  void free(std::uint32_t i, std::uint32_t type, std::uint32_t index);
+  void keep_sent(std::uint32_t i, std::uint16_t type, std::uint32_t index);
+  void let_go(std::uint32_t i, std::uint32_t send);
+  std::vector<Live>::iterator find(std::uint32_t type, std::uint32_t index);
+  std::int64_t lowest_gap(std::int64_t bytes) const;
+  std::int64_t size_of(std::uint16_t type) const;
+
+  const models::Program& program_;
+  const models::RankClass& ranks_;
+  std::vector<BlockPlan> blocks_;
+  std::vector<ChunkPlan> chunks_;
+  std::vector<Bound> bound_;
+  std::vector<Reuse> reuses_;
+  std::vector<Change> changes_;
+  std::vector<Live> live_;  // by offset
+  std::vector<Leaving> leaving_;
+  std::size_t depth_;
+  std::map<std::uint32_t, std::deque<std::uint32_t>> on_their_way_;           // sends by channel
+  std::map<std::uint32_t, std::pair<std::uint16_t, std::uint32_t>> weights_;  // by unshard
+  std::int64_t edge_bytes_ = 0, edge_ = 0, workspace_ = 0, arena_ = 0;
+};
+
+}  // namespace orrery::executor

@@ -1,0 +1,228 @@
+#include "executor/run/interpreter.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "executor/errors.hpp"
+#include "models/lowering/lower.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::executor {
+
+namespace {
+
+using models::BufferKind;
+using models::Opcode;
+using models::Queue;
+
+}  // namespace
+
+StepOutcome Runner::Interpreter::step(std::int64_t index) {
+  at_.step.store(index, std::memory_order_relaxed);
+  at_.instruction.store(0, std::memory_order_relaxed);
+  device_.finish();
+  device_.forget_marks();
+  recording_.clear();
+  trace_made_ = false;
+  next_change_ = next_reuse_ = 0;
+  gradients_seen_ = false;
+  captured_.begin_step();
+  place_.loss_scale = mean_ * scale_.value();
+  StepOutcome outcome;
+  outcome.loss_scale = scale_.value();
+  load_batch(index);
+  const Mark begin = device_.mark(Queue::compute);
+  for (std::uint32_t i = 0; i < ranks_.instructions.size(); ++i) {
+    at_.instruction.store(i, std::memory_order_relaxed);
+    hold(i, false);
+    execute(i);
+    if (i + 1 == ranks_.instructions.size()) wait_for_sends();  // whose memory ends with the step
+    hold(i, true);
+  }
+  wait_for_data();
+  const Mark end = device_.mark(Queue::compute);
+  device_.finish();
+  at_.instruction.store(ranks_.instructions.size(), std::memory_order_relaxed);
+  recording_.resolve(device_, begin);
+  outcome.wall = device_.time_of(end) - device_.time_of(begin);
+  outcome.gradient_norm = norm_;
+  outcome.ring_norm = ring_norm_;
+  outcome.skipped = scale_.state().skipped;
+  report(outcome);
+  return outcome;
+}
+
+/// The micro-batches of this data rank: tokens where the embedding is, labels where the head is.
+void Runner::Interpreter::load_batch(std::int64_t step) {
+  if (batch_.data() == nullptr) return;
+  const models::Plan& plan = program_.plan;
+  const std::int64_t samples = plan.micro_batches() * plan.micro_batch, s = plan.seq_len;
+  std::vector<std::int64_t> sample(static_cast<std::size_t>(s + 1));
+  std::vector<std::int64_t> both(static_cast<std::size_t>(2 * samples * s));
+  for (std::int64_t i = 0; i < samples; ++i) {
+    settings_.tokens->fill(step, data_ * samples + i, sample);
+    alive();
+    std::copy(sample.begin(), sample.end() - 1, both.begin() + i * s);
+    std::copy(sample.begin() + 1, sample.end(), both.begin() + (samples + i) * s);
+  }
+  device_.write(both.data(), batch_.data(), batch_.bytes());
+}
+
+/// Counts the buffers that an instruction binds, or frees; and waits for the transfers that must
+/// have left what it binds.
+void Runner::Interpreter::hold(std::uint32_t i, bool at_end) {
+  const auto& reuses = plan_.reuses();
+  for (; !at_end && next_reuse_ < reuses.size() && reuses[next_reuse_].instruction == i;
+       ++next_reuse_) {
+    for (std::size_t s = 0; s < sends_.size(); ++s) {
+      if (sends_[s].instruction != reuses[next_reuse_].send) continue;
+      wait(sends_[s]);
+      sends_.erase(sends_.begin() + static_cast<std::ptrdiff_t>(s));
+      break;
+    }
+  }
+  const auto& changes = plan_.changes();
+  bool grew = false;
+  for (; next_change_ < changes.size() && changes[next_change_].instruction == i &&
+         changes[next_change_].at_end == at_end;
+       ++next_change_) {
+    const MemoryPlan::Change& change = changes[next_change_];
+    held_[static_cast<std::size_t>(change.kind)] += Bytes{change.bytes};
+    grew = grew || change.bytes > 0;
+    const bool freed = change.bytes < 0 && change.kind != BufferKind::workspace;
+    const bool sent = ranks_.instructions[i].op == Opcode::send;
+    if (freed && !sent && settings_.freed == Freed::poisoned) poison(change.offset, -change.bytes);
+  }
+  if (!grew || models::total(held_) <= memory_.peak) return;
+  memory_.peak = models::total(held_);
+  memory_.by_kind = held_;
+  memory_.instruction = i;
+}
+
+/// All bits set: NaN in every format.
+void Runner::Interpreter::poison(std::int64_t offset, std::int64_t bytes) {
+  device_.finish();
+  const std::vector<std::byte> nan(static_cast<std::size_t>(bytes), std::byte{0xff});
+  device_.write(nan.data(), arena_.data() + offset, Bytes{bytes});
+}
+
+void Runner::Interpreter::execute(std::uint32_t i) {
+  switch (ranks_.instructions[i].op) {
+    case Opcode::forward:
+    case Opcode::backward:
+      return run_phase(i);
+    case Opcode::send:
+      return send(i);
+    case Opcode::receive:
+      return receive(i);
+    case Opcode::reduce_gradient:
+      return reduce(i);
+    case Opcode::tie:
+      return tie(i);
+    case Opcode::norm:
+      return norm(i);
+    case Opcode::optimizer:
+      return optimize(i);
+    case Opcode::gather:
+      return gather(i);
+    case Opcode::compress:
+      return compress(i);
+    case Opcode::unshard:
+      return unshard(i);
+  }
+  throw RunFailure{Exit::invalid_program, "an instruction that the executor does not know"};
+}
+
+std::byte* Runner::Interpreter::saved_of(std::uint32_t i, std::uint32_t block,
+                                         std::int64_t layer) const {
+  const Instruction& each = ranks_.instructions[i];
+  const ChunkPlan& chunk = plan_.chunk(each.chunk);
+  std::byte* saved = arena_.data() + plan_.bound(i).saved;
+  switch (block) {
+    case models::layer_forward:
+    case models::layer_backward:
+      return saved + chunk.saved[static_cast<std::size_t>(layer - chunk.first_layer)];
+    case models::head_forward:
+    case models::head_backward:
+      return saved + chunk.head_saved;
+    default:
+      return saved + chunk.embedding_saved;
+  }
+}
+
+/// Where a block leaves what the next one reads: forward in the next block's saved input, backward
+/// in one of two buffers of the workspace, and at the chunk's end in what is to be sent.
+std::byte* Runner::Interpreter::output_of(std::uint32_t i, const ChunkPlan& chunk,
+                                          std::uint32_t block, std::int64_t layer) {
+  const Bound& bound = plan_.bound(i);
+  std::byte* leaving = bound.out < 0 ? nullptr : arena_.data() + bound.out;
+  const bool forward = block % 2 == 0;
+  const std::int64_t end = chunk.first_layer + chunk.layers;
+  if (forward) {
+    const std::int64_t next = block == models::embedding_forward ? chunk.first_layer : layer + 1;
+    if (block == models::head_forward) return nullptr;
+    const bool to_layer = chunk.layers > 0 && next < end;
+    if (!to_layer && !chunk.predicts) return leaving;
+    const std::uint32_t other = to_layer ? models::layer_forward : models::head_forward;
+    return saved_of(i, other, next) + blocks_[other].arrival;
+  }
+  const bool last =
+      block == models::layer_backward ? layer == chunk.first_layer : chunk.layers == 0;
+  if (last && !chunk.embeds) return leaving;
+  next_edge_ = 1 - next_edge_;
+  return arena_.data() + plan_.edge(next_edge_);
+}
+
+void Runner::Interpreter::run_phase(std::uint32_t i) {
+  wait_for_arrivals();
+  const Instruction& each = ranks_.instructions[i];
+  if (each.awaits != models::no_binding) await(each.awaits);
+  if (shards_sums_ && each.op == Opcode::backward) fill_next_bucket(i);
+  const ChunkPlan& chunk = plan_.chunk(each.chunk);
+  const bool backward = each.op == Opcode::backward;
+  if (backward && each.target == models::backward_phase(each.chunk)) flowing_ = nullptr;
+  std::size_t entry = 0;
+  if (recording_.instructions() && !recording_.operations()) {
+    entry = recording_.add(i, device_.mark(Queue::compute));
+  }
+  for (const models::Invocation& run : program_.phases[each.target].invocations) {
+    for (std::int64_t n = 0; n < run.count; ++n) {
+      const std::int64_t layer = run.first_layer < 0 ? -1 : run.first_layer + (backward ? -n : n);
+      const bool first_of_chunk =
+          backward && (run.block == models::head_backward ||
+                       (!chunk.predicts && layer == chunk.first_layer + chunk.layers - 1 &&
+                        run.block == models::layer_backward) ||
+                       (!chunk.predicts && chunk.layers == 0));
+      if (first_of_chunk) {
+        const std::int64_t in = plan_.bound(i).in;
+        flowing_ = in < 0 ? nullptr : arena_.data() + in;
+        next_edge_ = 0;  // every backward leaves the same addresses to graphs
+      }
+      std::byte* output =
+          run.block == models::embedding_backward ? nullptr : output_of(i, chunk, run.block, layer);
+      run_block(i, run.block, layer, flowing_, output);
+      if (backward) flowing_ = output;
+      if (run.block == models::head_forward) keep_statistics(each.micro_batch);
+    }
+  }
+  if (recording_.instructions() && !recording_.operations()) {
+    recording_.end(entry, device_.mark(Queue::compute));
+  }
+}
+
+/// A step has failed: what waits for other ranks on the device's queues ends, so that its memory
+/// can be given back.
+void Runner::Interpreter::give_up() noexcept {
+  if (!device_.synchronous()) fabric_.abort("a rank cannot go on");
+}
+
+const Trace& Runner::Interpreter::trace() const {
+  if (!trace_made_) {
+    trace_ = recording_.trace();
+    trace_.note("peak_memory_bytes", memory_.peak.count());
+  }
+  trace_made_ = true;
+  return trace_;
+}
+
+}  // namespace orrery::executor

@@ -1,0 +1,233 @@
+#pragma once
+// How a Runner works: the loop over a rank's instructions, and the memory behind it.
+//
+// Order. Operations of the compute queue run in program order. A collective of a block is waited
+// for by the operation that the block says waits for it, by the next one on its queue, and at the
+// block's end; a receive by the compute instruction behind it; a send when its memory is bound
+// again; reductions over the data axis by what reads the sums. On a device that does not run in
+// step with the host the same waits are marks on its queues: who calls the fabric waits for the
+// compute queue first, and the compute queue goes on behind the one call that it needs.
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/layout/layout.hpp"
+#include "executor/layout/memory_plan.hpp"
+#include "executor/run/captured.hpp"
+#include "executor/run/groups.hpp"
+#include "executor/run/loss_scale.hpp"
+#include "executor/run/recording.hpp"
+#include "executor/run/runner.hpp"
+
+namespace orrery::executor {
+
+/// Device memory that is given back.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  DeviceMemory(Device& device, std::int64_t bytes)
+      : device_{&device}, data_{device.allocate(Bytes{bytes})}, bytes_{bytes} {}
+  DeviceMemory(DeviceMemory&& other) noexcept { *this = std::move(other); }
+  DeviceMemory& operator=(DeviceMemory&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~DeviceMemory() {
+    if (data_ != nullptr) device_->release(data_);
+  }
+
+  std::byte* data() const { return data_; }
+  Bytes bytes() const { return Bytes{bytes_}; }
+
+ private:
+  Device* device_ = nullptr;
+  std::byte* data_ = nullptr;
+  std::int64_t bytes_ = 0;
+};
+
+/// Of a call that leaves no entry in the recording.
+inline constexpr std::size_t not_recorded = static_cast<std::size_t>(-1);
+
+class Runner::Interpreter {
+ public:
+  Interpreter(const models::Program& program, const models::Software& software, Device& device,
+              Fabric& fabric, RunSettings settings);
+
+  StepOutcome step(std::int64_t index);
+  void record(TraceDetail detail) { recording_.set(recordable(detail, program_.plan)); }
+  Progress progress() const;
+  const MeasuredMemory& memory() const { return memory_; }
+  const GraphCounts& graphs() const { return captured_.counts(); }
+  const Trace& trace() const;
+  const Layout& layout() const { return layout_; }
+  models::DType state_format() const { return state_; }
+  models::DType gradient_format() const { return gradient_; }
+  std::byte* state_at(StateKind kind, std::int64_t local) const;
+  Device& device() const { return device_; }
+  std::int64_t size_of_state(StateKind kind) const;
+  void finish_loading(std::int64_t steps);
+  LossScale& loss_scale() { return scale_; }
+  void give_up() noexcept;
+
+ private:
+  using Instruction = models::Instruction;
+
+  /// Something on its way: a request, and its entry in the recording.
+  struct Pending {
+    Request request;
+    std::size_t entry = not_recorded;
+    std::uint32_t instruction = 0;
+    int peer = -1;                   // of a transfer; -1: a collective of
+    std::uint16_t communicator = 0;  // this one
+    models::Queue queue = models::Queue::data;
+    Mark done;                                  // behind a collective, on its queue
+    std::size_t operation = 0;                  // of the block
+    std::uint32_t target = models::no_binding;  // of a joint collective
+    std::byte* filled = nullptr;                // the bucket that it empties (ZeRO-2 and 3)
+  };
+
+  /// Where one bucket's compressed forms lie.
+  struct Compressed {
+    std::size_t bucket = 0;
+    std::map<std::string, std::byte*> parts;  // by the name of the operand
+  };
+
+  // setup.cpp
+  void bind_ends();
+  void allocate();
+  void allocate_buckets();
+  void allocate_compressed();
+  std::int64_t addend_bytes() const;
+
+  // parameters.cpp
+  void draw_parameters();
+  void follow_masters();
+
+  // interpreter.cpp: the step
+  void load_batch(std::int64_t step);
+  void execute(std::uint32_t i);
+  void hold(std::uint32_t i, bool at_end);
+  void poison(std::int64_t offset, std::int64_t bytes);
+  void alive() const {
+    if (settings_.alive) settings_.alive();
+  }
+  void run_phase(std::uint32_t i);
+  void keep_statistics(std::uint32_t micro_batch);
+  std::byte* saved_of(std::uint32_t i, std::uint32_t block, std::int64_t layer) const;
+  std::byte* output_of(std::uint32_t i, const ChunkPlan& chunk, std::uint32_t block,
+                       std::int64_t layer);
+  void report(StepOutcome& outcome);
+
+  // run_block.cpp: one block on its operands
+  void run_block(std::uint32_t i, std::uint32_t block, std::int64_t layer, std::byte* input,
+                 std::byte* output);
+  void bind_operands(std::uint32_t i, std::uint32_t block, std::int64_t layer, std::byte* input,
+                     std::byte* output);
+  void run_operation(std::uint32_t i, std::uint32_t block, std::int64_t layer, std::size_t op);
+  void run_kernel(const models::Operation& op);
+  void wait_for_block(const models::Operation& op);
+  void start_collective(std::uint32_t i, std::uint32_t block, std::int64_t layer, std::size_t op);
+
+  // joint.cpp: what ranks do together between blocks
+  void send(std::uint32_t i);
+  void receive(std::uint32_t i);
+  void reduce(std::uint32_t i);
+  void reduce_compressed(std::uint32_t i, std::size_t bucket);
+  void add_to_sums(Pending& pending);
+  void compress(std::uint32_t i);
+  void unshard(std::uint32_t i);
+  void fill_next_bucket(std::uint32_t i);
+  void wait_until_empty(const std::byte* bucket);
+  void await(std::uint32_t collective);
+  void tie(std::uint32_t i);
+  void sum_addends(std::uint32_t i, std::uint16_t communicator);
+  void norm(std::uint32_t i);
+  void optimize(std::uint32_t i);
+  void squared_norm(const models::Operation& op);
+  void adam(const models::Operation& op);
+  void leave_out_update();
+  void update(const models::Operation& op, const AdamStep& numbers, std::byte* gradient,
+              std::byte* working, std::int64_t owned, std::int64_t count);
+  void gather(std::uint32_t i);
+  void gather_parameters(std::uint16_t communicator, models::Collective kind, std::size_t entry,
+                         std::uint32_t i);
+  std::size_t begin_joint(std::uint32_t i);
+  void collective(std::uint32_t i, std::uint16_t communicator, CollectiveCall call,
+                  std::size_t entry);
+  void wait(Pending& pending);
+  void wait_for_data();
+  void wait_for_sends();
+  void wait_for_arrivals();
+  void poll();
+  void before_call(models::Queue queue);
+  void begun(Pending& pending);
+  Element element(models::DType type) const;
+  void read_norm();
+  /// Where an element of the layout lies, for the running block; and one that this rank owns.
+  std::byte* weight_at(std::int64_t element) const;
+  std::byte* gradient_at(std::int64_t element) const;
+  std::byte* owned_gradient_at(std::int64_t element) const;
+
+  const models::Program& program_;
+  Device& device_;
+  Fabric& fabric_;
+  RunSettings settings_;
+  std::unique_ptr<TokenSource> own_tokens_;
+  std::int64_t rank_, stage_, tensor_, data_;
+  const models::RankClass& ranks_;
+  Layout layout_;
+  MemoryPlan plan_;
+  std::vector<BlockPlan> blocks_;
+  Captured captured_;
+  std::vector<Group> groups_;
+  models::DType storage_{}, gradient_{}, state_{};
+  bool separate_master_ = false;
+
+  DeviceMemory parameters_, gradients_, optimizer_, arena_, batch_, statistics_, scalars_;
+  /// ZeRO-2 and 3: gradients_ are the owned sums, and backward fills buckets; under ZeRO-3
+  /// parameters_ are the owned ones, and gathered where the arena says.
+  bool shards_sums_ = false, shards_weights_ = false;
+  DeviceMemory buckets_;
+  std::vector<std::int64_t> bucket_offsets_;        // by JointCollective::buffer
+  std::vector<std::byte*> filled_at_, weights_at_;  // by the layout's bucket
+  std::vector<DeviceMemory> compressed_memory_;
+  std::map<std::uint32_t, Compressed> compressed_;  // by instruction
+  models::Operation accumulate_, narrow_;
+  std::vector<std::int64_t> layer_base_;  // first parameter of each layer of the model held here
+  Place place_;
+  double mean_ = 1;  // 1 / tokens of the global batch
+  LossScale scale_;
+  std::int64_t statistics_operand_ = -1;
+
+  std::array<std::byte*, base_count> bases_{};
+  std::vector<View> views_;
+  std::byte* flowing_ = nullptr;  // the gradient that backward passes on
+  int next_edge_ = 0;
+  std::vector<Pending> tensor_pending_, data_pending_, sends_, arrivals_;
+  std::size_t next_change_ = 0, next_reuse_ = 0;
+  double norm_ = 0;
+  std::uint64_t ring_norm_ = 0;
+  std::int64_t updates_ = 0;
+  bool gradients_seen_ = false;
+
+  models::MemoryByKind held_{};
+  MeasuredMemory memory_;
+  Recording recording_;
+  mutable Trace trace_;
+  mutable bool trace_made_ = true;
+
+  struct {
+    std::atomic<std::int64_t> step{0};
+    std::atomic<std::size_t> instruction{0};
+    std::atomic<int> peer{-1};
+    std::atomic<int> communicator{-1};
+  } at_;
+};
+
+}  // namespace orrery::executor

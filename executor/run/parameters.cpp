@@ -1,0 +1,149 @@
+// What parameters begin with, and their working copies, then and after a load.
+
+#include <algorithm>
+#include <atomic>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "executor/run/interpreter.hpp"
+#include "executor/run/random.hpp"
+#include "models/lowering/lower.hpp"
+
+namespace orrery::executor {
+
+namespace {
+
+/// Deviation of drawn weights.
+/// Source  Radford et al. 2019, GPT-2; initializer_range of its config.json
+constexpr double deviation = 0.02;
+
+constexpr std::int64_t at_once = std::int64_t{1} << 22;    // drawn before the device gets them
+constexpr std::int64_t of_thread = std::int64_t{1} << 16;  // drawn by one thread in a row
+constexpr std::int64_t narrowed = std::int64_t{1} << 20;   // by one kernel: a CPU widens as many
+
+/// A tensor of the uncut model by its index: weights normal, scales of norms 1, biases 0; in the
+/// ring small integers, all of them.
+class Beginning {
+ public:
+  Beginning(std::string_view tensor, std::uint64_t seed) : random_{seed, stream_number(tensor)} {
+    if (tensor.ends_with(".bias")) {
+      kind_ = Kind::zeros;
+    } else if (tensor.find("norm") != std::string_view::npos) {
+      kind_ = Kind::ones;
+    }
+  }
+
+  template <class T>
+  void fill(std::int64_t first, std::span<T> to) const {
+    const auto begin = static_cast<std::uint64_t>(first);
+    if constexpr (std::is_integral_v<T>) {
+      for (std::size_t i = 0; i < to.size(); ++i) {
+        to[i] = static_cast<T>(random_.bits(begin + i) % 7) - 3;
+      }
+    } else if (kind_ != Kind::normal) {
+      std::fill(to.begin(), to.end(), kind_ == Kind::ones ? T{1} : T{0});
+    } else if constexpr (std::is_same_v<T, float>) {
+      random_.normals(begin, deviation, to);
+    } else {
+      for (std::size_t i = 0; i < to.size(); ++i) to[i] = deviation * random_.normal(begin + i);
+    }
+  }
+
+ private:
+  enum class Kind : std::uint8_t { normal, ones, zeros };
+  RandomStream random_;
+  Kind kind_ = Kind::normal;
+};
+
+/// Elements in a row of one tensor, and where they go.
+struct Slice {
+  const Beginning* of = nullptr;
+  std::int64_t first = 0, count = 0, at = 0;
+};
+
+template <class T>
+void fill(const std::vector<Slice>& slices, std::byte* to) {
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < slices.size(); i = next++) {
+      const Slice& each = slices[i];
+      each.of->fill(each.first, std::span<T>{reinterpret_cast<T*>(to) + each.at,
+                                             static_cast<std::size_t>(each.count)});
+    }
+  };
+  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  std::vector<std::thread> threads;
+  try {
+    while (threads.size() + 1 < std::min(cores, slices.size())) threads.emplace_back(work);
+  } catch (const std::system_error&) {  // the system gives no more threads: those that there are
+  }
+  work();
+  for (std::thread& each : threads) each.join();
+}
+
+}  // namespace
+
+/// The elements that this rank updates, each drawn once: their owner's draw is everybody's.
+void Runner::Interpreter::draw_parameters() {
+  std::vector<Beginning> beginnings;
+  for (const StateTensor& each : layout_.tensors()) {
+    beginnings.emplace_back(each.name, settings_.seed);
+  }
+  const std::int64_t width = width_of(state_), all = layout_.owned();
+  std::vector<std::byte> host(static_cast<std::size_t>(std::min(at_once, all) * width));
+  std::vector<Slice> slices;
+  std::byte* to = nullptr;  // of the first slice
+  std::int64_t gathered = 0, drawn = 0;
+  const auto write = [&] {
+    if (settings_.arithmetic == Arithmetic::ring) {
+      fill<std::int64_t>(slices, host.data());
+    } else {
+      width == 8 ? fill<double>(slices, host.data()) : fill<float>(slices, host.data());
+    }
+    device_.write(host.data(), to, Bytes{gathered * width});
+    drawn += gathered;
+    if (settings_.drawn) settings_.drawn(drawn, all);
+    slices.clear();
+    gathered = 0;
+  };
+  for (const StateRun& run : layout_.runs()) {
+    std::byte* const begin = state_at(StateKind::parameter, run.local);
+    for (std::int64_t i = 0; i < run.count; i += of_thread) {
+      const std::int64_t count = std::min(of_thread, run.count - i);
+      const bool follows = begin + i * width == to + gathered * width;
+      if (gathered > 0 && (!follows || gathered + count > at_once)) write();
+      if (gathered == 0) to = begin + i * width;
+      slices.push_back({&beginnings[run.tensor], run.offset + i, count, gathered});
+      gathered += count;
+    }
+  }
+  if (gathered > 0) write();
+  follow_masters();
+}
+
+/// Working copies follow the masters, here and then over the data axis.
+void Runner::Interpreter::follow_masters() {
+  for (const Bucket& bucket : layout_.buckets()) {
+    if (!separate_master_) break;
+    const std::int64_t at = shards_weights_ ? bucket.owned : layout_.piece_of(bucket);
+    for (std::int64_t i = 0; i < bucket.piece; i += narrowed) {
+      const std::int64_t count = std::min(narrowed, bucket.piece - i);
+      const View wide{state_at(StateKind::parameter, bucket.owned + i), state_, {1, 1, count}};
+      const View narrow{
+          parameters_.data() + (at + i) * width_of(storage_), storage_, {1, 1, count}};
+      Kernel kernel;
+      kernel.operation = &narrow_;
+      kernel.reads = {&wide, 1};
+      kernel.writes = {&narrow, 1};
+      kernel.model = &program_.model;
+      device_.run(kernel);
+    }
+  }
+  if (!layout_.sharded() || shards_weights_) return;
+  gather_parameters(models::data_group, models::Collective::all_gather, not_recorded, 0);
+  wait_for_data();
+  device_.finish();
+}
+
+}  // namespace orrery::executor

@@ -1,0 +1,96 @@
+#pragma once
+// Runs one rank of a lowered Program for real: operation by operation in the Program's order, on
+// buffers bound and freed where it says, with what ranks say to each other through a fabric. It
+// never touches operands itself, only through the Device.
+//
+// Parameters are drawn by their index in the uncut model, so every cut starts from the same ones.
+// Gradients are sums over the global batch of the mean loss, so every reduction is a plain sum.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "executor/device/device.hpp"
+#include "executor/fabric/fabric.hpp"
+#include "executor/run/loss_scale.hpp"
+#include "executor/run/settings.hpp"
+#include "models/program/program.hpp"
+#include "models/software/software.hpp"
+#include "sim/trace/trace.hpp"
+
+namespace orrery::executor {
+
+/// A tensor of the uncut model: "layer12.qkv.weight", [rows, columns] row-major. Linear weights are
+/// [in, out] but for the vocabulary head's, [vocab, hidden] like the embedding's. The padding of a
+/// vocabulary is no part of it. The same list on every rank.
+struct StateTensor {
+  std::string name;
+  std::int64_t rows = 1, columns = 1;
+
+  std::int64_t elements() const { return rows * columns; }
+};
+
+/// Elements of a global tensor that this rank updates, consecutive there and here. Of the ranks
+/// that update the same ones, exactly one is the writer.
+struct StateRun {
+  std::uint32_t tensor = 0;
+  std::int64_t offset = 0;  // in the global tensor
+  std::int64_t count = 0;
+  std::int64_t local = 0;  // first element here, for read_state and load_state
+  bool writer = false;
+};
+
+enum class StateKind : std::uint8_t { parameter, first_moment, second_moment, gradient };
+
+/// Errors  RunFailure{invalid_program} naming what this executor or the device lacks: constructor.
+/// All: RunFailure from the fabric (a peer failed) or the device.
+class Runner {
+ public:
+  /// Collective over the world: makes the groups, binds memory, draws the parameters that this rank
+  /// updates and gathers the others. Program, device and fabric outlive the runner.
+  Runner(const models::Program& program, const models::Software& software, Device& device,
+         Fabric& fabric, RunSettings settings);
+  ~Runner();
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+
+  /// One training step on the samples of step `index` (from 0); all ranks together.
+  StepOutcome step(std::int64_t index);
+  /// What traces of the next steps hold. Marks on queues cost time, two timed events an operation:
+  /// a step that is to be measured carries none.
+  void record(TraceDetail detail);
+
+  /// Safe from another thread while `step` runs.
+  Progress progress() const;
+
+  MeasuredMemory memory() const;
+  GraphCounts graphs() const;
+  /// Of the last step, in the simulator's terms: the same tracks, names, ids and classes.
+  const Trace& trace() const;
+
+  /// All tensors of the model; the runs of this rank, ascending in `local`; the format of their
+  /// elements (fp32 or fp64; in the ring 8-byte integers). Parameters are the optimizer's own,
+  /// wide copies. The gradients' runs are valid inside `before_update`, in the gradients' format,
+  /// times the loss's scale.
+  const std::vector<StateTensor>& state_tensors() const;
+  const std::vector<StateRun>& state_runs() const;
+  models::DType state_format() const;
+  models::DType gradient_format() const;
+  /// `count` elements from element `local` on, which lie in one run.
+  void read_state(StateKind kind, std::int64_t local, std::int64_t count, void* to) const;
+  void load_state(StateKind kind, std::int64_t local, std::int64_t count, const void* from);
+  /// The scale that the next step's loss has, and what led to it; nothing where none is used.
+  std::optional<LossScaleState> loss_scale() const;
+  void load_loss_scale(const LossScaleState& state);
+  /// Collective over the world, after all other loads: working copies follow the loaded parameters,
+  /// also of what other ranks own. The state has seen `steps` steps, but for the updates left out.
+  void finish_loading(std::int64_t steps);
+
+ private:
+  class Interpreter;
+  std::unique_ptr<Interpreter> run_;
+};
+
+}  // namespace orrery::executor

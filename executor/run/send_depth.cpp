@@ -1,0 +1,95 @@
+#include "executor/run/send_depth.hpp"
+
+#include <map>
+#include <vector>
+
+#include "executor/layout/memory_plan.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::executor {
+
+namespace {
+
+using models::Instruction;
+using models::Opcode;
+
+/// All classes' lists, run without time: who would wait for whom.
+class Rehearsal {
+ public:
+  Rehearsal(const models::Program& program, std::size_t depth)
+      : program_{program}, posted_(program.channels.size(), 0), sent_(program.channels.size(), 0) {
+    for (std::size_t c = 0; c < program.classes.size(); ++c) {
+      plans_.emplace_back(program, static_cast<std::int64_t>(c), 0, depth);
+      ranks_.emplace_back();
+    }
+  }
+
+  bool ends() {
+    bool moved = true;
+    while (moved) {
+      moved = false;
+      for (std::size_t c = 0; c < ranks_.size(); ++c) {
+        while (step(c)) moved = true;
+      }
+    }
+    for (std::size_t c = 0; c < ranks_.size(); ++c) {
+      if (ranks_[c].at < program_.classes[c].instructions.size()) return false;
+    }
+    return true;
+  }
+
+ private:
+  struct Rank {
+    std::size_t at = 0, reuse = 0;
+    std::map<std::uint32_t, std::size_t> numbers;   // of sends in their channel
+    std::map<std::uint32_t, std::size_t> expected;  // receives posted so far, by channel
+  };
+
+  /// Has the receiver come to the transfer that an instruction of this class sent?
+  bool taken(std::size_t c, std::uint32_t send) const {
+    const std::uint32_t channel = program_.classes[c].instructions[send].target;
+    return posted_[channel] > ranks_[c].numbers.at(send);
+  }
+
+  bool step(std::size_t c) {
+    Rank& rank = ranks_[c];
+    const std::vector<Instruction>& list = program_.classes[c].instructions;
+    if (rank.at == list.size()) return false;
+    const std::vector<MemoryPlan::Reuse>& reuses = plans_[c].reuses();
+    for (; rank.reuse < reuses.size() && reuses[rank.reuse].instruction == rank.at; ++rank.reuse) {
+      if (!taken(c, reuses[rank.reuse].send)) return false;
+    }
+    const Instruction& each = list[rank.at];
+    if (each.op == Opcode::send) {
+      rank.numbers[static_cast<std::uint32_t>(rank.at)] = sent_[each.target]++;
+    } else if (each.op == Opcode::receive) {
+      rank.expected[each.target] = ++posted_[each.target];
+    } else if (each.op == Opcode::forward || each.op == Opcode::backward) {
+      for (const auto& [channel, count] : rank.expected) {
+        if (sent_[channel] < count) return false;
+      }
+    }
+    ++rank.at;
+    return true;
+  }
+
+  const models::Program& program_;
+  std::vector<MemoryPlan> plans_;
+  std::vector<Rank> ranks_;
+  std::vector<std::size_t> posted_, sent_;  // by channel
+};
+
+}  // namespace
+
+std::size_t send_depth(const models::Program& program) {
+  if (program.plan.pipeline == 1) return 0;
+  // Behind as many as there are micro-batches and chunks, nothing is bound again.
+  const auto most =
+      static_cast<std::size_t>(2 * program.plan.micro_batches() * program.plan.virtual_stages);
+  for (std::size_t depth = 0; depth <= most; depth = depth == 0 ? 1 : 2 * depth) {
+    if (Rehearsal{program, depth}.ends()) return depth;
+  }
+  throw ContractError{"ranks of this program wait for each other"};
+}
+
+}  // namespace orrery::executor

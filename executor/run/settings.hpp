@@ -1,0 +1,105 @@
+#pragma once
+// What a run is given beside its Program, and what one step of it says.
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "executor/device/device.hpp"
+#include "models/plan/plan.hpp"
+#include "models/program/memory.hpp"
+#include "sim/quantity.hpp"
+
+namespace orrery::executor {
+
+/// Where tokens come from. Every rank that asks for a sample gets the same one, whatever the cut.
+class TokenSource {
+ public:
+  virtual ~TokenSource() = default;
+  /// tokens.size() consecutive tokens of one sample of the global batch, each in [0, vocab). The
+  /// label of a token is the next one. `step` counts from 0.
+  virtual void fill(std::int64_t step, std::int64_t sample,
+                    std::span<std::int64_t> tokens) const = 0;
+  /// Differs for other tokens, whatever their files are called: "crc32c 1a2b3c4d of 5678 bytes".
+  /// Empty: tokens have no digest, and a change of them is not noticed.
+  virtual std::string digest() const { return {}; }
+};
+
+/// Tokens that are a function of (seed, step, sample, position) and nothing else.
+std::unique_ptr<TokenSource> synthetic_tokens(std::uint64_t seed, std::int64_t vocab);
+/// The bytes of text files, one after another and from the beginning again; samples do not overlap.
+/// Errors  a file that cannot be read, no bytes in all of them, a vocabulary below 256: InputError
+std::unique_ptr<TokenSource> text_tokens(const std::vector<std::string>& files, std::int64_t vocab,
+                                         std::int64_t global_batch);
+
+/// What the trace of a step holds: one record for each instruction, or for each operation of it.
+enum class TraceDetail : std::uint8_t { none, instructions, operations };
+/// What of that can be recorded: kernels launched as one have no times of their own.
+constexpr TraceDetail recordable(TraceDetail asked, const models::Plan& plan) {
+  const bool together = plan.cuda_graphs && asked == TraceDetail::operations;
+  return together ? TraceDetail::instructions : asked;
+}
+
+/// What freed memory is filled with: nothing, or NaN, so that a use after it shows.
+enum class Freed : std::uint8_t { left, poisoned };
+
+struct RunSettings {
+  std::uint64_t seed = 1;
+  Arithmetic arithmetic = Arithmetic::real;
+  AdamStep adam;      // `step` and `gradient_scale` are the run's own
+  double clip = 1.0;  // limit of the gradient's norm; 0: none
+  /// Where the dynamic scale of the loss begins; nothing: 2^16 in fp16, no scale in other formats.
+  std::optional<double> loss_scale = {};
+  const TokenSource* tokens = nullptr;  // outlives the run; nothing: synthetic from `seed`
+  TraceDetail trace = TraceDetail::operations;
+  Freed freed = Freed::left;
+  /// Called as parameters are drawn, every few million elements: how many so far, and of how many.
+  std::function<void(std::int64_t drawn, std::int64_t of)> drawn;
+  /// Called now and then by what else takes long and is no instruction: tokens, capture.
+  std::function<void()> alive = {};
+  /// Called when the gradients are complete, before the norm and the update (tests).
+  std::function<void()> before_update;
+};
+
+struct StepOutcome {
+  double loss = 0;           // mean over the tokens of the global batch
+  double gradient_norm = 0;  // before clipping, without the loss's scale
+  double loss_scale = 1;     // that backward ran with
+  std::int64_t skipped = 0;  // updates left out so far, where gradients were not finite
+  Time wall{};               // of this rank, from its first instruction to the end of its last
+  /// In the ring, instead of the two above.
+  std::uint64_t ring_loss = 0, ring_norm = 0;
+};
+
+/// CUDA graphs that were captured so far, and launches of them in the last step.
+struct GraphCounts {
+  std::int64_t graphs = 0, nodes = 0, launches = 0;
+};
+
+/// Where a rank is, for a watchdog. `waits_for` is empty while it computes.
+struct Progress {
+  std::int64_t step = 0;        // from 0
+  std::size_t instruction = 0;  // in the rank's list; its length: between steps
+  std::string waits_for;        // "receive from rank 3", "comm:tp of ranks 0 1"
+  std::string text;             // all of it, with the instruction in words
+  /// The host itself computes, so that its CPU time is a sign of life.
+  bool works = false;
+  std::chrono::milliseconds limit{60'000};  // at this place
+};
+
+/// Highest sum of live buffers as instructions ran.
+struct MeasuredMemory {
+  models::MemoryByKind by_kind{};  // at the peak
+  std::size_t instruction = 0;     // where it was reached
+  Bytes peak{};                    // sum of by_kind
+  Bytes padding{};                 // that the arena and the owners' pieces take beyond the buffers
+  Bytes allocated{};               // from the device, in all
+  Bytes resident{};                // of the process, highest so far, as the system counts it
+};
+
+}  // namespace orrery::executor

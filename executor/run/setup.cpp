@@ -1,0 +1,241 @@
+// Before the first step: what is refused, and where memory lies.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "executor/errors.hpp"
+#include "executor/run/interpreter.hpp"
+#include "executor/run/refusals.hpp"
+#include "executor/run/send_depth.hpp"
+#include "models/lowering/lower.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::executor {
+
+namespace {
+
+using models::DType;
+using models::Program;
+
+const Program& accepted(const Program& program, const models::Software& software,
+                        const Device& device, const Fabric& fabric) {
+  if (fabric.ranks() != program.mesh.ranks()) {
+    throw RunFailure{Exit::invalid_program, fmt::format("the program is for {} ranks, here are {}",
+                                                        program.mesh.ranks(), fabric.ranks())};
+  }
+  const std::string why = refusal(program, software, device);
+  if (!why.empty()) throw RunFailure{Exit::invalid_program, "cannot execute " + why};
+  return program;
+}
+
+/// The operand of some step block, by name.
+const models::Operand* step_operand(const Program& program, std::string_view name) {
+  for (std::size_t b = models::first_step_block; b < program.blocks.size(); ++b) {
+    if (const auto id = program.blocks[b].find(name)) return &program.blocks[b].operands[*id];
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Runner::Interpreter::Interpreter(const Program& program, const models::Software& software,
+                                 Device& device, Fabric& fabric, RunSettings settings)
+    : program_{accepted(program, software, device, fabric)},
+      device_{device},
+      fabric_{fabric},
+      settings_{std::move(settings)},
+      rank_{fabric.rank()},
+      stage_{program.mesh.stage_of(rank_)},
+      tensor_{program.mesh.tensor_of(rank_)},
+      data_{program.mesh.data_of(rank_)},
+      ranks_{program.classes[static_cast<std::size_t>(stage_)]},
+      layout_{program, rank_},
+      plan_{program, stage_, addend_bytes(), send_depth(program)},
+      blocks_{plan_.blocks()},
+      captured_{program, device},
+      groups_{make_groups(program, fabric)},
+      recording_{program, rank_, recordable(settings_.trace, program.plan)} {
+  if (settings_.tokens == nullptr) {
+    own_tokens_ = synthetic_tokens(settings_.seed, program.model.vocab);
+    settings_.tokens = own_tokens_.get();
+  }
+  const models::Plan& plan = program.plan;
+  storage_ = storage_dtype(plan.precision);
+  gradient_ = step_operand(program, "gradients")->dtype;
+  state_ = step_operand(program, "master")->dtype;
+  separate_master_ = step_operand(program, "parameters") != nullptr;
+  ensure(settings_.arithmetic == Arithmetic::real || width_of(storage_) == 8,
+         "the ring needs precision fp64");
+  const models::Block& layer = program.blocks[models::layer_forward];
+  const std::int64_t rows = layer.operands[layer.find("y").value()].shape[1];
+  const models::Block& head = program.blocks[models::head_forward];
+  const std::int64_t vocabulary = head.operands[head.find("logits").value()].shape[2];
+  place_ = {.first_row = plan.sequence_parallel ? tensor_ * rows : 0,
+            .first_vocabulary = tensor_ * vocabulary,
+            .sequence = plan.seq_len};
+  mean_ = 1.0 / static_cast<double>(plan.global_batch * plan.seq_len);
+  const bool vanishing = plan.precision == models::Precision::fp16;
+  if (settings_.loss_scale) {
+    scale_ = LossScale{*settings_.loss_scale};
+  } else if (vanishing) {
+    scale_ = LossScale{first_loss_scale};
+  }
+  const bool data = plan.data > 1;
+  shards_weights_ = data && plan.zero == models::Zero::three;
+  shards_sums_ = shards_weights_ || (data && plan.zero == models::Zero::two);
+  accumulate_.kind = models::OpKind::accumulate;
+  accumulate_.dtype = gradient_;
+  narrow_.kind = models::OpKind::cast;
+  narrow_.name = "working copy";
+  narrow_.dtype = storage_;
+  bind_ends();
+  allocate();
+  draw_parameters();
+}
+
+/// Bytes of what the tensor group sums before the norm, side by side.
+std::int64_t Runner::Interpreter::addend_bytes() const {
+  std::int64_t elements = 0;
+  for (const Span& each : layout_.addends()) elements += each.count;
+  return elements * 8;
+}
+
+/// Parameters of embedding and head lie where the layout says; those of a layer in a row.
+void Runner::Interpreter::bind_ends() {
+  const auto stem = [](const std::string& name, bool gradient) {
+    return gradient ? name.substr(0, name.size() - std::string_view{".grad"}.size()) : name;
+  };
+  layer_base_.assign(static_cast<std::size_t>(program_.model.layers), 0);
+  for (std::int64_t v = 0; v < program_.plan.virtual_stages; ++v) {
+    const auto chunk = static_cast<std::uint32_t>(v * program_.plan.pipeline + stage_);
+    for (const models::Invocation& run :
+         program_.phases[models::forward_phase(chunk)].invocations) {
+      const models::Block& forward = program_.blocks[run.block];
+      if (run.block == models::layer_forward) {
+        const auto first = std::find_if(
+            forward.operands.begin(), forward.operands.end(),
+            [](const models::Operand& each) { return each.role == models::Role::parameter; });
+        for (std::int64_t i = 0; i < run.count; ++i) {
+          const std::int64_t layer = run.first_layer + i;
+          layer_base_[static_cast<std::size_t>(layer)] =
+              layout_.offset(run.block, layer, first->name);
+        }
+        continue;
+      }
+      for (const std::uint32_t block : {run.block, run.block + 1}) {
+        for (std::size_t id = 0; id < program_.blocks[block].operands.size(); ++id) {
+          const models::Operand& each = program_.blocks[block].operands[id];
+          const bool gradient = each.role == models::Role::gradient;
+          if (!gradient && each.role != models::Role::parameter) continue;
+          blocks_[block].sources[id].offset =
+              layout_.offset(run.block, -1, stem(each.name, gradient));
+        }
+      }
+      if (run.block == models::head_forward) {
+        auto id = forward.find("loss.statistics.all");
+        if (!id) id = forward.find("loss.statistics");
+        ensure(id.has_value(), "a loss keeps no statistics");
+        statistics_operand_ = *id;
+      }
+    }
+  }
+}
+
+void Runner::Interpreter::allocate() {
+  const models::Plan& plan = program_.plan;
+  const auto held = [this](bool sharded) { return sharded ? layout_.owned() : layout_.elements(); };
+  parameters_ = {device_, held(shards_weights_) * width_of(storage_)};
+  gradients_ = {device_, held(shards_sums_) * width_of(gradient_)};
+  optimizer_ = {device_, layout_.owned() * width_of(state_) * (separate_master_ ? 3 : 2)};
+  arena_ = {device_, plan_.arena()};
+  const ChunkPlan& first = plan_.chunk(static_cast<std::uint32_t>(stage_));
+  const bool predicts = statistics_operand_ >= 0;
+  // Tokens and labels of every micro-batch.
+  const std::int64_t tokens = plan.micro_batches() * plan.micro_batch * plan.seq_len * 8;
+  if (first.embeds || predicts) batch_ = {device_, 2 * tokens};
+  if (predicts) {
+    const View& of =
+        blocks_[models::head_forward].views[static_cast<std::size_t>(statistics_operand_)];
+    statistics_ = {device_, plan.micro_batches() * of.elements() * width_of(of.dtype)};
+  }
+  scalars_ = {device_, 64};
+  for (const DeviceMemory* each : {&parameters_, &gradients_, &optimizer_}) {
+    device_.zero(each->data(), each->bytes());
+  }
+  std::size_t operands = 0;
+  for (const BlockPlan& each : blocks_) operands = std::max(operands, each.views.size());
+  views_.resize(operands);
+
+  const auto at = [&](models::BufferKind kind) -> Bytes& {
+    return held_[static_cast<std::size_t>(kind)];
+  };
+  at(models::BufferKind::parameter) = parameters_.bytes();
+  if (shards_sums_) allocate_buckets();
+  allocate_compressed();
+  at(models::BufferKind::gradient) += gradients_.bytes() + buckets_.bytes();
+  at(models::BufferKind::optimizer) += optimizer_.bytes();
+  at(models::BufferKind::staging) += batch_.bytes() + statistics_.bytes() + scalars_.bytes();
+  memory_.allocated = models::total(held_) + arena_.bytes();
+  if (settings_.freed == Freed::poisoned) poison(0, plan_.arena());
+  device_.finish();  // what is written next is not cleared behind it
+}
+
+/// What backward fills and reductions empty, with room for the last owner's padding.
+void Runner::Interpreter::allocate_buckets() {
+  std::int64_t bytes = 0;
+  std::size_t own = models::no_binding;  // of a tied embedding
+  for (const models::PersistentBuffer& each : ranks_.persistent) {
+    if (each.name.rfind("bucket", 0) != 0) continue;
+    if (each.name == "bucket.embedding") own = bucket_offsets_.size();
+    bucket_offsets_.push_back(bytes);
+    bytes += aligned(each.bytes.count() + program_.plan.data * width_of(gradient_));
+  }
+  buckets_ = {device_, bytes};
+  device_.zero(buckets_.data(), buckets_.bytes());
+  filled_at_.assign(layout_.buckets().size(), nullptr);
+  weights_at_.assign(layout_.buckets().size(), nullptr);
+  for (const Instruction& each : ranks_.instructions) {
+    if (each.op != models::Opcode::reduce_gradient) continue;
+    if (program_.collectives[each.target].buffer != own) continue;
+    filled_at_[layout_.reduced(each.target).first] = buckets_.data() + bucket_offsets_[own];
+  }
+}
+
+/// Each bucket's part of the buffers that compression works in, and which instruction uses which.
+void Runner::Interpreter::allocate_compressed() {
+  std::map<std::size_t, Compressed> made;
+  for (std::uint32_t i = 0; i < ranks_.instructions.size(); ++i) {
+    const Instruction& each = ranks_.instructions[i];
+    if (each.op != models::Opcode::compress) continue;
+    const bool there = each.awaits == models::no_binding;
+    const std::uint32_t target = there ? ranks_.instructions[i + 1].target : each.awaits;
+    Compressed& of = made[layout_.reduced(target).first];
+    of.bucket = layout_.reduced(target).first;
+    const std::uint32_t id = program_.phases[each.target].invocations.front().block;
+    for (const models::Operand& operand : program_.blocks[id].operands) {
+      if (operand.name == "gradients" || of.parts.count(operand.name) > 0) continue;
+      DeviceMemory memory{device_, aligned(operand.bytes().count())};
+      device_.zero(memory.data(), memory.bytes());
+      of.parts[operand.name] = memory.data();
+      const bool residual = operand.role == models::Role::optimizer;
+      const auto kind = residual ? models::BufferKind::optimizer : models::BufferKind::staging;
+      held_[static_cast<std::size_t>(kind)] += memory.bytes();
+      compressed_memory_.push_back(std::move(memory));
+    }
+  }
+  // Both directions and the reductions between them see all parts.
+  for (std::uint32_t i = 0; i < ranks_.instructions.size(); ++i) {
+    const Instruction& each = ranks_.instructions[i];
+    if (made.empty()) break;
+    std::uint32_t target = each.target;
+    if (each.op == models::Opcode::compress) {
+      target = each.awaits == models::no_binding ? ranks_.instructions[i + 1].target : each.awaits;
+    } else if (each.op != models::Opcode::reduce_gradient) {
+      continue;
+    }
+    compressed_[i] = made.at(layout_.reduced(target).first);
+  }
+}
+
+}  // namespace orrery::executor

@@ -1,0 +1,58 @@
+// Encoders: BERT with its pre-training heads, and the vision transformer's trunk.
+#include "models/model/import/families.hpp"
+
+namespace orrery::models {
+
+/// Norms after each block and after the embedding, none at the end. Counted with the heads of
+/// pre-training: transform, vocabulary bias, pooler and next-sentence classifier.
+/// Source  Devlin et al. 2018, arXiv 1810.04805; BertForPreTraining of the transformers library
+Model read_bert(Config& config) {
+  Model model;
+  model.family = Family::bert;
+  model.causal = false;
+  read_shape(config, model);
+  model.ffn_hidden = config.size("intermediate_size", Limits::ffn_hidden);
+  model.activation = config.activation("hidden_act", Activation::gelu);
+  model.token_types = config.positive_or("type_vocab_size", Limits::token_types, 2);
+  model.final_norm = false;
+  model.embedding_norm = true;
+  model.head_transform = true;
+  model.head_bias = true;
+  model.pooler = true;
+  model.tied_embeddings = config.flag("tie_word_embeddings", true);
+  return dense(model);
+}
+
+/// Trunk without a classifier: patches projected, one class token, learned positions.
+///   c p p h + h  +  h  +  (n + 1) h  +  L (4 h h + 2 h f + biases + norms)  +  2 h
+/// c channels, p patch, n = (image / patch)^2
+/// Source  Dosovitskiy et al. 2020, arXiv 2010.11929
+Model read_vit(Config& config) {
+  Model model;
+  model.family = Family::other;
+  model.causal = false;
+  model.layers = config.size("num_hidden_layers", Limits::layers);
+  model.hidden = config.size("hidden_size", Limits::hidden);
+  model.heads = config.size("num_attention_heads", Limits::heads);
+  model.ffn_hidden = config.size("intermediate_size", Limits::ffn_hidden);
+  model.activation = config.activation("hidden_act", Activation::gelu);
+  model.qkv_bias = config.flag("qkv_bias", true);
+  fill_heads(config, model);
+  const std::int64_t image = config.size("image_size", 1 << 14);
+  const std::int64_t patch = config.size("patch_size", 1 << 10);
+  const std::int64_t channels = config.positive_or("num_channels", 1 << 10, 3);
+  if (image % patch != 0) config.fail("image_size", "is not a multiple of patch_size");
+  model.max_positions = (image / patch) * (image / patch) + 1;
+
+  Tally tally;
+  tally.matrix(channels * patch * patch * model.hidden);
+  tally.vector(2 * model.hidden);  // bias of the projection, class token
+  // The layers, positions and final norm are those of a decoder without a vocabulary.
+  const std::int64_t matrices = dense_gemm_parameters(model);
+  tally.matrix(matrices);
+  tally.vector(count_parameters(model) - matrices);
+  return counted(model, tally, "cpph + 2h + Ph + L(4hh + 2hf + q+2k+h + f+h + 4h) + 2h",
+                 "vision transformers are counted, not yet simulated");
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,179 @@
+#include "models/model/import/config.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "models/model/import/irrelevant_keys.hpp"
+
+namespace orrery::models {
+namespace {
+
+/// The decoder's own object inside a multimodal file.
+Node decoder_of(const Node& config) {
+  const auto nested = config.find("text_config");
+  return nested && nested->is_object() ? *nested : config;
+}
+
+std::string without_suffix(std::string text, std::string_view suffix) {
+  if (text.size() > suffix.size() && std::string_view{text}.ends_with(suffix)) {
+    text.resize(text.size() - suffix.size());
+  }
+  return text;
+}
+
+}  // namespace
+
+Config::Config(const Node& config) : node_{decoder_of(config)} {
+  if (node_.pointer() != config.pointer()) above_ = config;
+  type_ = without_suffix(type_node().as<std::string>(), "_text");
+  read_ = {"model_type"};
+}
+
+Node Config::type_node() const {
+  if (above_ && !node_.has("model_type")) return (*above_)["model_type"];
+  return node_["model_type"];
+}
+
+std::optional<Node> Config::find(std::string_view key) {
+  read_.emplace(key);
+  const auto member = node_.find(key);
+  return member || !above_ ? member : above_->find(key);
+}
+
+std::int64_t Config::size(std::string_view key, std::int64_t high) {
+  const auto member = find(key);
+  return member ? member->integer(1, high) : node_[key].integer(1, high);
+}
+
+std::int64_t Config::size(std::initializer_list<std::string_view> keys, std::int64_t high) {
+  std::optional<std::int64_t> value;
+  for (const std::string_view key : keys) {
+    if (!value && find(key)) value = size(key, high);
+    read_.emplace(key);
+  }
+  return value ? *value : size(*keys.begin(), high);
+}
+
+std::int64_t Config::size_or(std::string_view key, std::int64_t high, std::int64_t otherwise) {
+  const auto member = find(key);
+  return member ? member->integer(0, high) : otherwise;
+}
+
+std::int64_t Config::positive_or(std::string_view key, std::int64_t high, std::int64_t otherwise) {
+  return find(key) ? size(key, high) : otherwise;
+}
+
+bool Config::flag(std::string_view key, bool otherwise) {
+  const auto member = find(key);
+  return member ? member->as<bool>() : otherwise;
+}
+
+Activation Config::activation(std::string_view key, Activation otherwise) {
+  const auto member = find(key);
+  if (!member) return otherwise;
+  const auto word = member->as<std::string>();
+  if (word == "silu" || word == "swish") return Activation::silu;
+  if (word == "relu") return Activation::relu;
+  // gelu, gelu_new, gelu_fast, gelu_pytorch_tanh, quick_gelu: one cost, other roundings.
+  if (word.find("gelu") != std::string::npos) return Activation::gelu;
+  member->fail_expected("one of \"gelu\", \"silu\", \"relu\"");
+}
+
+void Config::fail(std::string_view key, std::string_view problem) const {
+  node_.find(key).value_or(node_).fail(problem);
+}
+
+std::vector<std::string> Config::ignored() const {
+  std::vector<std::string> keys;
+  const auto collect = [&](const Node& object) {
+    for (const auto& [key, value] : object.members()) {
+      const bool container = above_ && key == "text_config";
+      if (!container && !read_.contains(key) && !irrelevant(key)) keys.push_back(key);
+    }
+  };
+  collect(node_);
+  if (above_) collect(*above_);
+  return keys;
+}
+
+void read_shape(Config& config, Model& model) {
+  model.layers = config.size("num_hidden_layers", Limits::layers);
+  model.hidden = config.size("hidden_size", Limits::hidden);
+  model.heads = config.size("num_attention_heads", Limits::heads);
+  model.kv_heads = config.positive_or("num_key_value_heads", Limits::heads, 0);
+  model.head_dim = config.positive_or("head_dim", Limits::head_dim, 0);
+  model.vocab = config.size("vocab_size", Limits::vocab);
+  model.max_positions = config.size_or("max_position_embeddings", Limits::positions, 0);
+  fill_heads(config, model);
+}
+
+void fill_heads(const Config& config, Model& model) {
+  if (model.kv_heads == 0) model.kv_heads = model.heads;
+  if (model.head_dim == 0) {
+    if (model.hidden % model.heads != 0) {
+      config.fail("hidden_size", fmt::format("{} is not a multiple of the {} attention heads",
+                                             model.hidden, model.heads));
+    }
+    model.head_dim = model.hidden / model.heads;
+  }
+  if (model.head_dim > Limits::head_dim) {
+    config.fail("hidden_size",
+                fmt::format("a head of {} is wider than {}", model.head_dim, Limits::head_dim));
+  }
+  if (model.heads % model.kv_heads != 0) {
+    config.fail("num_key_value_heads",
+                fmt::format("{} key-value heads do not divide the {} attention heads",
+                            model.kv_heads, model.heads));
+  }
+}
+
+Model llama_like(Config& config) {
+  Model model;
+  model.family = Family::llama;
+  model.norm = Norm::rms_norm;
+  model.positions = Positions::rotary;
+  model.gated_mlp = true;
+  model.qkv_bias = false;
+  model.output_bias = false;
+  model.mlp_bias = false;
+  read_shape(config, model);
+  model.activation = config.activation("hidden_act", Activation::silu);
+  model.tied_embeddings = config.flag("tie_word_embeddings", false);
+  return model;
+}
+
+void read_expert_counts(Config& config, Model& model, std::string_view key) {
+  model.experts = config.size(key, Limits::experts);
+  model.experts_per_token = config.size("num_experts_per_tok", Limits::experts);
+  if (model.experts_per_token > model.experts) {
+    config.fail("num_experts_per_tok", fmt::format("{} is more than the {} experts",
+                                                   model.experts_per_token, model.experts));
+  }
+}
+
+void tally_ends(Tally& tally, const Model& model) {
+  const std::int64_t table = model.vocab * model.hidden;
+  tally.vector(model.hidden);  // final norm
+  tally.matrix(table);         // head, the embedding itself when tied
+  if (!model.tied_embeddings) tally.vector(table);
+}
+
+Model dense(Model model) {
+  model.parameters = count_parameters(model);
+  model.active_parameters = model.parameters;
+  model.parameter_formula = dense_formula(model);
+  return model;
+}
+
+Model counted(Model model, const Tally& tally, std::string formula, std::string reason) {
+  model.parameters = tally.total;
+  model.active_parameters = tally.touched;
+  model.gemm_parameters = tally.gemm;
+  model.parameter_formula = std::move(formula);
+  model.not_simulated = std::move(reason);
+  return model;
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,115 @@
+#pragma once
+// A Hugging Face config.json while it is read: typed access by key, limits that keep every count
+// within 64 bits, and the keys that nobody asked for. Multimodal files nest the decoder in
+// `text_config`; keys missing there are looked for above.
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/model/model.hpp"
+#include "sim/input/document.hpp"
+
+namespace orrery::models {
+
+/// Largest sizes accepted: 3 * hidden * expert_hidden * experts * layers < 2^63.
+struct Limits {
+  static constexpr std::int64_t layers = 1 << 12;
+  static constexpr std::int64_t hidden = 1 << 18;
+  static constexpr std::int64_t heads = 1 << 14;
+  static constexpr std::int64_t head_dim = 1 << 12;
+  static constexpr std::int64_t ffn_hidden = 1 << 20;
+  static constexpr std::int64_t expert_hidden = 1 << 18;
+  static constexpr std::int64_t experts = 1 << 12;
+  static constexpr std::int64_t vocab = 1 << 24;
+  static constexpr std::int64_t positions = 1 << 30;
+  static constexpr std::int64_t token_types = 1 << 16;
+};
+
+class Config {
+ public:
+  explicit Config(const Node& config);
+
+  /// `model_type`, of the nested decoder where there is one, without its suffix `_text`.
+  const std::string& type() const { return type_; }
+  Node type_node() const;
+
+  /// An integer from 1 to `high` that must be there.
+  std::int64_t size(std::string_view key, std::int64_t high);
+  /// The first of some synonyms that is there; an error about the first one when none is.
+  std::int64_t size(std::initializer_list<std::string_view> keys, std::int64_t high);
+  /// An integer from 0 to `high`; `otherwise` when absent or null.
+  std::int64_t size_or(std::string_view key, std::int64_t high, std::int64_t otherwise);
+  /// The same from 1.
+  std::int64_t positive_or(std::string_view key, std::int64_t high, std::int64_t otherwise);
+  bool flag(std::string_view key, bool otherwise);
+  Activation activation(std::string_view key, Activation otherwise);
+  std::optional<Node> find(std::string_view key);
+
+  /// Refuses the whole file at a key: `file:/key: PROBLEM`.
+  [[noreturn]] void fail(std::string_view key, std::string_view problem) const;
+
+  /// Keys that were neither read nor are known not to matter here, in the order written.
+  std::vector<std::string> ignored() const;
+
+ private:
+  Node node_;
+  std::optional<Node> above_;
+  std::string type_;
+  std::set<std::string, std::less<>> read_;
+};
+
+/// num_hidden_layers, hidden_size, num_attention_heads, num_key_value_heads, head_dim, vocab_size,
+/// max_position_embeddings: what most families call them, completed by fill_heads.
+void read_shape(Config& config, Model& model);
+
+/// What a file leaves out: as many key-value heads as heads, head_dim = hidden / heads. Errors:
+/// hidden no multiple of heads, heads no multiple of kv_heads.
+void fill_heads(const Config& config, Model& model);
+
+/// Norm, positions, biases and MLP of the LLaMA line; callers change what differs.
+Model llama_like(Config& config);
+
+/// The experts of a layer, at `key`, and those that a token meets, at `num_experts_per_tok`.
+/// Errors: more met than there are.
+void read_expert_counts(Config& config, Model& model, std::string_view key);
+
+/// Sums parameters by how they meet one token.
+struct Tally {
+  std::int64_t total = 0;
+  std::int64_t touched = 0;
+  std::int64_t gemm = 0;
+
+  /// Weights multiplied with every token.
+  void matrix(std::int64_t count) { add(count, count, count); }
+  /// Norms, biases and looked-up tables.
+  void vector(std::int64_t count) { add(count, count, 0); }
+  /// `all` experts of which each token meets `chosen`.
+  void experts(std::int64_t all, std::int64_t chosen, std::int64_t matrices,
+               std::int64_t vectors = 0) {
+    add(all * (matrices + vectors), chosen * (matrices + vectors), chosen * matrices);
+  }
+
+ private:
+  void add(std::int64_t all, std::int64_t met, std::int64_t multiplied) {
+    total += all;
+    touched += met;
+    gemm += multiplied;
+  }
+};
+
+/// Embedding, final norm and head of a decoder.
+void tally_ends(Tally& tally, const Model& model);
+
+/// Ends the reading of a dense model, or of one counted in a tally (`formula` says how).
+Model dense(Model model);
+Model counted(Model model, const Tally& tally, std::string formula, std::string reason);
+
+inline constexpr const char* experts_not_simulated =
+    "mixture of experts is counted, not yet simulated";
+
+}  // namespace orrery::models

@@ -1,0 +1,110 @@
+// DeepSeek V2, V3 and their like: latent attention (MLA), a few dense layers, then routed and
+// shared experts. Modules that predict further tokens (MTP) are left out.
+#include "models/model/import/families.hpp"
+
+namespace orrery::models {
+namespace {
+
+struct Latent {
+  std::int64_t query_rank = 0;  // 0: queries are projected directly
+  std::int64_t key_rank = 0;
+  std::int64_t plain = 0;   // part of a head's key without rotation
+  std::int64_t rotary = 0;  // ... and with, shared by all heads
+  std::int64_t value = 0;
+};
+
+Latent read_latent(Config& config) {
+  Latent latent;
+  latent.query_rank = config.size_or("q_lora_rank", Limits::hidden, 0);
+  latent.key_rank = config.size("kv_lora_rank", Limits::hidden);
+  latent.plain = config.size("qk_nope_head_dim", Limits::head_dim);
+  latent.rotary = config.size("qk_rope_head_dim", Limits::head_dim);
+  latent.value = config.size("v_head_dim", Limits::head_dim);
+  return latent;
+}
+
+/// Multi-head latent attention of one layer.
+///   h r + r + r H (n + p)  +  h (c + p) + c + c H (n + v)  +  H v h
+/// r, c  ranks of query and key;  H heads;  n, p, v  plain, rotary and value widths of a head
+/// Source  DeepSeek-AI 2024, arXiv 2405.04434, section 2.1
+void tally_latent(Tally& tally, const Model& model, const Latent& latent) {
+  const std::int64_t h = model.hidden;
+  const std::int64_t queries = model.heads * (latent.plain + latent.rotary);
+  if (latent.query_rank > 0) {
+    tally.matrix(model.layers * latent.query_rank * (h + queries));
+    tally.vector(model.layers * latent.query_rank);
+  } else {
+    tally.matrix(model.layers * h * queries);
+  }
+  tally.matrix(model.layers * h * (latent.key_rank + latent.rotary));
+  tally.vector(model.layers * latent.key_rank);
+  tally.matrix(model.layers * latent.key_rank * model.heads * (latent.plain + latent.value));
+  tally.matrix(model.layers * model.heads * latent.value * h);
+}
+
+Model read_shape_and_experts(Config& config) {
+  Model model = llama_like(config);
+  model.ffn_hidden = config.size("moe_intermediate_size", Limits::expert_hidden);
+  read_expert_counts(config, model, "n_routed_experts");
+  if (config.flag("attention_bias", false)) {
+    config.fail("attention_bias", "biases are not supported for this type; expected false");
+  }
+  if (config.size_or("moe_layer_freq", Limits::layers, 1) != 1) {
+    config.fail("moe_layer_freq", "experts on some layers only are not supported; expected 1");
+  }
+  return model;
+}
+
+/// Everything but the sparse attention's indexer.
+Tally tally_model(Config& config, Model& model, const Latent& latent) {
+  const std::int64_t dense_layers = config.size_or("first_k_dense_replace", model.layers, 0);
+  const std::int64_t dense_width = config.size("intermediate_size", Limits::ffn_hidden);
+  const std::int64_t shared = config.size_or("n_shared_experts", Limits::experts, 0);
+  const std::int64_t sparse = model.layers - dense_layers;
+  const std::int64_t expert = 3 * model.hidden * model.ffn_hidden;
+  model.head_dim = latent.plain + latent.rotary;
+  model.value_dim = latent.value;
+  Tally tally;
+  tally_ends(tally, model);
+  tally.vector(model.layers * 2 * model.hidden);
+  tally_latent(tally, model, latent);
+  tally.matrix(dense_layers * 3 * model.hidden * dense_width);
+  tally.matrix(sparse * model.hidden * model.experts);
+  tally.matrix(sparse * shared * expert);
+  tally.experts(sparse * model.experts, sparse * model.experts_per_token, expert);
+  return tally;
+}
+
+constexpr const char* latent_formula =
+    "2Vh + L(latent attention + 2h) + dense layers*3hF + sparse layers*(hE + (E + shared)*3hf) + "
+    "h, without MTP";
+
+}  // namespace
+
+Model read_deepseek(Config& config) {
+  Model model = read_shape_and_experts(config);
+  const Latent latent = read_latent(config);
+  const Tally tally = tally_model(config, model, latent);
+  return counted(model, tally, latent_formula, experts_not_simulated);
+}
+
+/// The same with an indexer per layer that picks the tokens worth attending to.
+///   r I d + h d + 2 d + h I      I heads of width d, from the query's latent of rank r
+/// Source  DeepSeek-AI 2025, DeepSeek-V3.2-Exp, inference/model.py (class Indexer)
+Model read_deepseek_sparse(Config& config) {
+  Model model = read_shape_and_experts(config);
+  const Latent latent = read_latent(config);
+  Tally tally = tally_model(config, model, latent);
+  const std::int64_t heads = config.size("index_n_heads", Limits::heads);
+  const std::int64_t width = config.size("index_head_dim", Limits::head_dim);
+  config.find("index_topk");
+  config.find("indexer_rope_interleave");
+  config.find("qk_head_dim");
+  tally.matrix(model.layers *
+               (latent.query_rank * heads * width + model.hidden * width + model.hidden * heads));
+  tally.vector(model.layers * 2 * width);
+  return counted(model, tally, std::string{latent_formula} + ", with the indexer",
+                 "sparse attention and mixture of experts are counted, not yet simulated");
+}
+
+}  // namespace orrery::models

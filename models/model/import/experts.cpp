@@ -1,0 +1,150 @@
+// Mixture of experts with ordinary attention: counted, not simulated. A token meets its layer's
+// router, the experts that it is sent to, and the shared ones.
+#include "models/model/import/families.hpp"
+
+namespace orrery::models {
+namespace {
+
+constexpr const char* expert_formula =
+    "Vh (twice when untied) + L(h(q+2k) + qh + norms + router hE + E*3hf + shared) + h";
+
+/// Query, key, value and output projections and the two norms of every layer.
+void tally_attention(Tally& tally, const Model& model, std::int64_t vectors_per_layer) {
+  const std::int64_t q = model.heads * model.head_dim;
+  const std::int64_t k = model.kv_heads * model.head_dim;
+  tally.matrix(model.layers * (model.hidden * (q + 2 * k) + q * model.hidden));
+  tally.vector(model.layers * (2 * model.hidden + vectors_per_layer));
+  if (model.qkv_bias) tally.vector(model.layers * (q + 2 * k));
+  if (model.output_bias) tally.vector(model.layers * model.hidden);
+}
+
+/// Router and gated experts of `layers` layers.
+void tally_experts(Tally& tally, const Model& model, std::int64_t layers) {
+  tally.matrix(layers * model.hidden * model.experts);
+  tally.experts(layers * model.experts, layers * model.experts_per_token,
+                3 * model.hidden * model.ffn_hidden);
+}
+
+void read_experts(Config& config, Model& model, std::string_view count_key,
+                  std::string_view width_key) {
+  read_expert_counts(config, model, count_key);
+  model.ffn_hidden = config.size(width_key, Limits::expert_hidden);
+}
+
+/// Layers of a Qwen model that have experts: all but those listed and those off the step.
+std::int64_t sparse_layers(Config& config, const Model& model) {
+  const std::int64_t step = config.positive_or("decoder_sparse_step", Limits::layers, 1);
+  std::vector<bool> dense_layer(static_cast<std::size_t>(model.layers), false);
+  if (const auto listed = config.find("mlp_only_layers")) {
+    for (const Node& layer : listed->elements()) {
+      dense_layer[static_cast<std::size_t>(layer.integer(0, model.layers - 1))] = true;
+    }
+  }
+  std::int64_t count = 0;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    const bool on_step = (layer + 1) % step == 0;
+    count += on_step && !dense_layer[static_cast<std::size_t>(layer)] ? 1 : 0;
+  }
+  return count;
+}
+
+}  // namespace
+
+/// Source  Jiang et al. 2024, arXiv 2401.04088
+Model read_mixtral(Config& config) {
+  Model model = llama_like(config);
+  read_experts(config, model, "num_local_experts", "intermediate_size");
+  model.sliding_window = config.size_or("sliding_window", Limits::positions, 0);
+  Tally tally;
+  tally_ends(tally, model);
+  tally_attention(tally, model, 0);
+  tally_experts(tally, model, model.layers);
+  return counted(model, tally, expert_formula, experts_not_simulated);
+}
+
+/// Norms of width head_dim on queries and keys.
+/// Source  Qwen Team 2025, arXiv 2505.09388
+Model read_qwen3_moe(Config& config) {
+  Model model = llama_like(config);
+  read_experts(config, model, "num_experts", "moe_intermediate_size");
+  model.qkv_bias = model.output_bias = config.flag("attention_bias", false);
+  model.qk_norm = true;
+  config.find("sliding_window");
+  config.find("max_window_layers");
+  config.find("use_sliding_window");
+  config.find("qkv_bias");
+  config.find("use_qk_norm");
+  if (config.size_or("shared_expert_intermediate_size", Limits::ffn_hidden, 0) != 0) {
+    config.fail("shared_expert_intermediate_size", "this type has no shared expert; expected 0");
+  }
+  const std::int64_t sparse = sparse_layers(config, model);
+  const std::int64_t dense_width = config.size("intermediate_size", Limits::ffn_hidden);
+  Tally tally;
+  tally_ends(tally, model);
+  tally_attention(tally, model, 2 * model.head_dim);
+  tally_experts(tally, model, sparse);
+  tally.matrix((model.layers - sparse) * 3 * model.hidden * dense_width);
+  return counted(model, tally, expert_formula, experts_not_simulated);
+}
+
+/// One norm over all queries and one over all keys; the router's bias per expert is a buffer.
+Model read_minimax_m2(Config& config) {
+  Model model = llama_like(config);
+  read_experts(config, model, "num_local_experts", "intermediate_size");
+  model.qk_norm = config.flag("use_qk_norm", true);
+  if (config.size_or("shared_intermediate_size", Limits::ffn_hidden, 0) != 0) {
+    config.fail("shared_intermediate_size", "this type has no shared expert; expected 0");
+  }
+  Tally tally;
+  tally_ends(tally, model);
+  tally_attention(tally, model,
+                  model.qk_norm ? (model.heads + model.kv_heads) * model.head_dim : 0);
+  tally_experts(tally, model, model.layers);
+  return counted(model, tally, expert_formula, experts_not_simulated);
+}
+
+/// Biases in attention, router and experts; one learned sink per head. By convention a token does
+/// not touch the router's biases: they count in the total alone.
+/// Source  OpenAI 2025, arXiv 2508.10925
+Model read_gpt_oss(Config& config) {
+  Model model = llama_like(config);
+  read_experts(config, model, "num_local_experts", "intermediate_size");
+  config.find("experts_per_token");
+  config.find("layer_types");
+  model.qkv_bias = model.output_bias = config.flag("attention_bias", true);
+  model.sliding_window = config.size_or("sliding_window", Limits::positions, 0);
+  Tally tally;
+  tally_ends(tally, model);
+  tally_attention(tally, model, model.heads);
+  tally.matrix(model.layers * model.hidden * model.experts);
+  tally.experts(model.layers * model.experts, 0, 0, 1);
+  tally.experts(model.layers * model.experts, model.layers * model.experts_per_token,
+                3 * model.hidden * model.ffn_hidden, 2 * model.ffn_hidden + model.hidden);
+  return counted(model, tally,
+                 "Vh (twice when untied) + L(h(q+2k) + qh + q+2k + h + heads + 2h + hE + E + "
+                 "E(3hf + 2f+h)) + h",
+                 experts_not_simulated);
+}
+
+/// The language model alone. One shared expert beside the routed ones on every n-th layer, a
+/// plain gated MLP on the others; norms of queries and keys have no weights.
+/// Source  the Llama 4 model card: 109 B (Scout) and 400 B (Maverick) with the vision encoder
+Model read_llama4(Config& config) {
+  Model model = llama_like(config);
+  read_experts(config, model, "num_local_experts", "intermediate_size");
+  const std::int64_t dense_width = config.size("intermediate_size_mlp", Limits::ffn_hidden);
+  const std::int64_t step = config.size("interleave_moe_layer_step", Limits::layers);
+  config.find("attention_bias");
+  config.find("use_qk_norm");
+  const std::int64_t sparse = model.layers / step;
+  Tally tally;
+  tally_ends(tally, model);
+  tally_attention(tally, model, 0);
+  tally_experts(tally, model, sparse);
+  tally.matrix(sparse * 3 * model.hidden * model.ffn_hidden);
+  tally.matrix((model.layers - sparse) * 3 * model.hidden * dense_width);
+  return counted(model, tally, std::string{expert_formula} + ", language model alone",
+                 experts_not_simulated);
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,39 @@
+#pragma once
+// One reader per family of config.json; the table in read_model.cpp names them all.
+
+#include "models/model/import/config.hpp"
+
+namespace orrery::models {
+
+Model read_bert(Config& config);
+Model read_bloom(Config& config);
+Model read_deepseek(Config& config);
+Model read_deepseek_sparse(Config& config);
+Model read_falcon(Config& config);
+Model read_gemma2(Config& config);
+Model read_gpt2(Config& config);
+Model read_gpt_neox(Config& config);
+Model read_gpt_oss(Config& config);
+Model read_gptj(Config& config);
+Model read_llama(Config& config);
+Model read_llama4(Config& config);
+Model read_mimo(Config& config);
+Model read_minimax_m2(Config& config);
+Model read_mistral(Config& config);
+Model read_mixtral(Config& config);
+Model read_mpt(Config& config);
+Model read_nemotron_h(Config& config);
+Model read_opt(Config& config);
+Model read_phi(Config& config);
+Model read_phi3(Config& config);
+Model read_qwen2(Config& config);
+Model read_qwen3(Config& config);
+Model read_qwen3_moe(Config& config);
+Model read_qwen3_next(Config& config);
+Model read_vit(Config& config);
+
+/// Orrery's own JSON: `"format": "orrery-model"`, the fields of Model by name. `family` sets what
+/// is left out: "gpt" (GPT-2 and 3), "llama" or "bert".
+Model read_orrery_model(const Node& config);
+
+}  // namespace orrery::models

@@ -1,0 +1,156 @@
+// GPT-2 and its relatives: one MLP of two matrices, layer norms, biases.
+#include "models/model/import/families.hpp"
+
+namespace orrery::models {
+namespace {
+
+/// n_layer, n_embd, n_head, n_inner, n_positions: the keys of GPT-2 and GPT-J.
+Model read_gpt_shape(Config& config) {
+  Model model;
+  model.layers = config.size("n_layer", Limits::layers);
+  model.hidden = config.size("n_embd", Limits::hidden);
+  model.heads = config.size("n_head", Limits::heads);
+  model.vocab = config.size("vocab_size", Limits::vocab);
+  model.max_positions = config.size({"n_positions", "n_ctx"}, Limits::positions);
+  model.ffn_hidden = config.positive_or("n_inner", Limits::ffn_hidden, 4 * model.hidden);
+  model.activation = config.activation("activation_function", Activation::gelu);
+  fill_heads(config, model);
+  return model;
+}
+
+}  // namespace
+
+Model read_gpt2(Config& config) {
+  Model model = read_gpt_shape(config);
+  model.tied_embeddings = config.flag("tie_word_embeddings", true);
+  return dense(model);
+}
+
+/// Attention without biases beside an MLP with them, behind one shared norm; a head with bias.
+Model read_gptj(Config& config) {
+  Model model = read_gpt_shape(config);
+  model.positions = Positions::rotary;
+  model.qkv_bias = false;
+  model.output_bias = false;
+  model.parallel_block = true;
+  model.shared_norm = true;
+  model.head_bias = true;
+  model.tied_embeddings = config.flag("tie_word_embeddings", false);
+  return dense(model);
+}
+
+Model read_gpt_neox(Config& config) {
+  Model model;
+  model.positions = Positions::rotary;
+  read_shape(config, model);
+  model.ffn_hidden = config.size("intermediate_size", Limits::ffn_hidden);
+  model.activation = config.activation("hidden_act", Activation::gelu);
+  model.qkv_bias = config.flag("attention_bias", true);
+  model.output_bias = model.qkv_bias;
+  model.parallel_block = config.flag("use_parallel_residual", true);
+  model.tied_embeddings = config.flag("tie_word_embeddings", false);
+  return dense(model);
+}
+
+/// The position table starts at row 2. `do_layer_norm_before: false` drops the final norm. Tokens'
+/// rows of `word_embed_proj_dim` go through project_in, and through project_out before the head.
+Model read_opt(Config& config) {
+  Model model;
+  read_shape(config, model);
+  model.extra_position_rows = 2;
+  model.ffn_hidden = config.size("ffn_dim", Limits::ffn_hidden);
+  model.activation = config.activation("activation_function", Activation::relu);
+  model.tied_embeddings = config.flag("tie_word_embeddings", true);
+  const bool norm_first = config.flag("do_layer_norm_before", true);
+  const bool removed = config.flag("_remove_final_layer_norm", false);
+  model.final_norm = norm_first && !removed;
+  model.qkv_bias = model.output_bias = model.mlp_bias = config.flag("enable_bias", true);
+  if (!config.flag("layer_norm_elementwise_affine", true)) {
+    config.fail("layer_norm_elementwise_affine", "norms without weights are not supported");
+  }
+  const std::int64_t width =
+      config.positive_or("word_embed_proj_dim", Limits::hidden, model.hidden);
+  if (width != model.hidden) model.embedding_dim = width;
+  return dense(model);
+}
+
+/// ALiBi, a norm after the embedding, an MLP of 4 h unless `n_inner` says otherwise.
+Model read_bloom(Config& config) {
+  Model model;
+  model.positions = Positions::alibi;
+  model.embedding_norm = true;
+  model.layers = config.size({"n_layer", "num_hidden_layers"}, Limits::layers);
+  model.hidden = config.size({"hidden_size", "n_embed"}, Limits::hidden);
+  model.heads = config.size({"num_attention_heads", "n_head"}, Limits::heads);
+  model.vocab = config.size("vocab_size", Limits::vocab);
+  model.max_positions = config.size_or("seq_length", Limits::positions, 0);
+  model.ffn_hidden = config.positive_or("n_inner", Limits::ffn_hidden, 4 * model.hidden);
+  model.tied_embeddings = config.flag("tie_word_embeddings", true);
+  fill_heads(config, model);
+  return dense(model);
+}
+
+/// Attention beside the MLP. The new decoder (40B, 180B) has two norms and grouped keys; the old
+/// (7B) one norm and one key-value head. No position is learned, no linear layer has a bias.
+Model read_falcon(Config& config) {
+  Model model;
+  const bool grouped = config.flag("new_decoder_architecture", false);
+  const bool bias = config.flag("bias", false);
+  model.positions = config.flag("alibi", false) ? Positions::alibi : Positions::rotary;
+  model.layers = config.size({"num_hidden_layers", "n_layer"}, Limits::layers);
+  model.hidden = config.size("hidden_size", Limits::hidden);
+  model.heads = config.size({"num_attention_heads", "n_head"}, Limits::heads);
+  const bool one_key = config.flag("multi_query", true) && !grouped;
+  model.kv_heads = one_key ? 1 : config.positive_or("num_kv_heads", Limits::heads, model.heads);
+  model.vocab = config.size("vocab_size", Limits::vocab);
+  model.max_positions = config.size_or("max_position_embeddings", Limits::positions, 2048);
+  model.ffn_hidden = config.positive_or("ffn_hidden_size", Limits::ffn_hidden, 4 * model.hidden);
+  model.activation = config.activation("activation", Activation::gelu);
+  model.qkv_bias = model.output_bias = model.mlp_bias = bias;
+  model.parallel_block = config.flag("parallel_attn", true) || grouped;
+  model.shared_norm = model.parallel_block && !grouped;
+  model.tied_embeddings = config.flag("tie_word_embeddings", true);
+  fill_heads(config, model);
+  return dense(model);
+}
+
+/// ALiBi; `no_bias` removes the biases of linear layers and norms alike. The library's own MPT has
+/// no learned positions, whatever the file says.
+Model read_mpt(Config& config) {
+  Model model;
+  const bool bias = !config.flag("no_bias", true);
+  model.positions = Positions::alibi;
+  model.layers = config.size("n_layers", Limits::layers);
+  model.hidden = config.size("d_model", Limits::hidden);
+  model.heads = config.size("n_heads", Limits::heads);
+  model.vocab = config.size("vocab_size", Limits::vocab);
+  model.max_positions = config.positive_or("max_seq_len", Limits::positions, 2048);
+  const std::int64_t expansion = config.positive_or("expansion_ratio", 64, 4);
+  model.ffn_hidden = expansion * model.hidden;
+  model.qkv_bias = model.output_bias = model.mlp_bias = model.norm_bias = bias;
+  model.tied_embeddings = config.flag("tie_word_embeddings", true);
+  const auto attention = config.find("attn_config");
+  const auto keys = attention ? attention->find("kv_n_heads") : std::nullopt;
+  model.kv_heads = keys ? keys->integer(1, Limits::heads) : model.heads;
+  fill_heads(config, model);
+  return dense(model);
+}
+
+/// One norm before attention and MLP side by side, biases everywhere, also on the head.
+Model read_phi(Config& config) {
+  Model model;
+  model.positions = Positions::rotary;
+  model.parallel_block = true;
+  model.shared_norm = true;
+  model.head_bias = true;
+  read_shape(config, model);
+  model.ffn_hidden = config.size("intermediate_size", Limits::ffn_hidden);
+  model.activation = config.activation("hidden_act", Activation::gelu);
+  model.tied_embeddings = config.flag("tie_word_embeddings", false);
+  if (config.flag("qk_layernorm", false)) {
+    config.fail("qk_layernorm", "norms of queries and keys are not supported for this type");
+  }
+  return dense(model);
+}
+
+}  // namespace orrery::models

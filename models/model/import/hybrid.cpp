@@ -1,0 +1,173 @@
+// Decoders in which only some layers attend over the sequence, the others carry a state: Qwen3-Next
+// and its successor, Nemotron-H. Counted, not simulated; the arithmetic of the states is left out
+// of the FLOPs.
+#include <fmt/format.h>
+
+#include "models/model/import/families.hpp"
+
+namespace orrery::models {
+namespace {
+
+constexpr std::int64_t most_convolution = 1 << 10;
+
+/// Gated delta rule of one layer.
+///   h (2 a + 2 v) + 2 h n + (2 a + v) c + 2 n + w + v h
+/// a, v  widths of all keys and all values;  n  value heads of width w;  c  convolution taps
+/// Source  Yang et al. 2024, arXiv 2412.06464; Qwen3NextGatedDeltaNet of the transformers library
+void tally_linear_attention(Config& config, Tally& tally, const Model& model, std::int64_t layers) {
+  const std::int64_t keys = config.size("linear_num_key_heads", Limits::heads) *
+                            config.size("linear_key_head_dim", Limits::head_dim);
+  const std::int64_t heads = config.size("linear_num_value_heads", Limits::heads);
+  const std::int64_t width = config.size("linear_value_head_dim", Limits::head_dim);
+  const std::int64_t taps = config.size("linear_conv_kernel_dim", most_convolution);
+  const std::int64_t values = heads * width;
+  tally.matrix(layers * model.hidden * (2 * keys + 3 * values + 2 * heads));
+  tally.vector(layers * ((2 * keys + values) * taps + 2 * heads + width));
+}
+
+/// Grouped attention whose output is gated (the query projection is twice as wide), with norms of
+/// queries and keys.
+void tally_gated_attention(Tally& tally, const Model& model, std::int64_t layers) {
+  const std::int64_t q = model.heads * model.head_dim;
+  const std::int64_t k = model.kv_heads * model.head_dim;
+  tally.matrix(layers * model.hidden * (3 * q + 2 * k));
+  tally.vector(layers * 2 * model.head_dim);
+}
+
+/// Mamba-2 of one layer.
+///   h (2 d + 2 g s + n) + (d + 2 g s) (c + 1) + 3 n + d + d h
+/// d  inner width = heads n times head width;  g  groups of state size s;  c  convolution taps
+/// Source  Dao and Gu 2024, arXiv 2405.21060; NVIDIA 2025, arXiv 2504.03624
+void tally_mamba(Config& config, Tally& tally, const Model& model, std::int64_t layers) {
+  const std::int64_t heads = config.size("mamba_num_heads", Limits::heads);
+  const std::int64_t inner = heads * config.size("mamba_head_dim", Limits::head_dim);
+  const std::int64_t state =
+      config.size("n_groups", Limits::heads) * config.size("ssm_state_size", Limits::head_dim);
+  const std::int64_t taps = config.size("conv_kernel", most_convolution);
+  const std::int64_t mixed = inner + 2 * state;
+  tally.matrix(layers * model.hidden * (2 * inner + 2 * state + heads + inner));
+  tally.vector(layers * (mixed * (taps + 1) + 3 * heads + inner));
+}
+
+void refuse_biases(Config& config, std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    if (config.flag(key, false)) {
+      config.fail(key, "biases are not supported for this type; expected false");
+    }
+  }
+}
+
+/// How often each letter of the layer pattern occurs: M Mamba, * attention, - MLP, E experts.
+struct Pattern {
+  std::int64_t mamba = 0;
+  std::int64_t attention = 0;
+  std::int64_t mlp = 0;
+  std::int64_t experts = 0;
+};
+
+Pattern read_pattern(Config& config, std::int64_t layers) {
+  const auto node = config.find("hybrid_override_pattern");
+  if (!node) config.fail("hybrid_override_pattern", "hybrid_override_pattern is missing");
+  const auto text = node->as<std::string>();
+  Pattern pattern;
+  for (const char letter : text) {
+    switch (letter) {
+      case 'M':
+        pattern.mamba += 1;
+        break;
+      case '*':
+        pattern.attention += 1;
+        break;
+      case '-':
+        pattern.mlp += 1;
+        break;
+      case 'E':
+        pattern.experts += 1;
+        break;
+      default:
+        node->fail_expected("a text of the letters M, *, - and E");
+    }
+  }
+  if (static_cast<std::int64_t>(text.size()) != layers) {
+    node->fail(fmt::format("has {} letters for {} layers", text.size(), layers));
+  }
+  return pattern;
+}
+
+/// Experts that work in a narrower space, between a projection down and one up, beside shared
+/// experts of full width; no gate.
+void tally_latent_experts(Config& config, Tally& tally, Model& model, std::int64_t layers) {
+  read_expert_counts(config, model, "n_routed_experts");
+  model.ffn_hidden = config.size("moe_intermediate_size", Limits::expert_hidden);
+  const std::int64_t latent = config.size("moe_latent_size", Limits::hidden);
+  const std::int64_t shared =
+      config.size("n_shared_experts", Limits::experts) *
+      config.size("moe_shared_expert_intermediate_size", Limits::expert_hidden);
+  tally.matrix(layers * model.hidden * (model.experts + 2 * latent + 2 * shared));
+  tally.experts(layers * model.experts, layers * model.experts_per_token,
+                2 * latent * model.ffn_hidden);
+}
+
+}  // namespace
+
+/// Every n-th layer attends, all have routed experts and a gated shared one. The language model
+/// alone, without further-token prediction.
+/// Source  published totals: Qwen3-Next 80B-A3B, Qwen3.5 397B-A17B (with the vision encoder)
+Model read_qwen3_next(Config& config) {
+  Model model = llama_like(config);
+  model.qk_norm = true;
+  read_expert_counts(config, model, "num_experts");
+  model.ffn_hidden = config.size("moe_intermediate_size", Limits::expert_hidden);
+  const std::int64_t shared = config.size("shared_expert_intermediate_size", Limits::expert_hidden);
+  const std::int64_t step = config.positive_or("full_attention_interval", Limits::layers, 4);
+  refuse_biases(config, {"attention_bias"});
+  if (const auto dense = config.find("mlp_only_layers"); dense && !dense->elements().empty()) {
+    dense->fail("layers without experts are not supported for this type; expected []");
+  }
+  for (const char* key : {"decoder_sparse_step", "intermediate_size", "use_sliding_window",
+                          "attn_output_gate", "layer_types"}) {
+    config.find(key);
+  }
+  model.attention_layers = model.layers / step;
+  Tally tally;
+  tally_ends(tally, model);
+  tally_gated_attention(tally, model, model.attention_layers);
+  tally_linear_attention(config, tally, model, model.layers - model.attention_layers);
+  tally.vector(model.layers * 2 * model.hidden);
+  tally.matrix(model.layers * model.hidden * (model.experts + 3 * shared + 1));
+  tally.experts(model.layers * model.experts, model.layers * model.experts_per_token,
+                3 * model.hidden * model.ffn_hidden);
+  return counted(model, tally,
+                 "2Vh + attention layers*(h(3q+2k) + 2d) + others*(linear attention) + "
+                 "L(hE + E*3hf + 3hs + h + 2h) + h, language model alone, without MTP",
+                 "linear attention and mixture of experts are counted, not yet simulated");
+}
+
+/// One mixer or MLP per layer, each behind one norm, in the order of a pattern.
+Model read_nemotron_h(Config& config) {
+  Model model = llama_like(config);
+  model.gated_mlp = false;
+  model.head_dim = config.size({"head_dim", "attention_head_dim"}, Limits::head_dim);
+  refuse_biases(config, {"attention_bias", "mlp_bias", "use_bias", "mamba_proj_bias"});
+  if (!config.flag("use_conv_bias", true)) {
+    config.fail("use_conv_bias", "a convolution without bias is not supported; expected true");
+  }
+  model.ffn_hidden = config.size("intermediate_size", Limits::ffn_hidden);
+  const Pattern pattern = read_pattern(config, model.layers);
+  model.attention_layers = pattern.attention;
+  const std::int64_t q = model.heads * model.head_dim;
+  const std::int64_t k = model.kv_heads * model.head_dim;
+  Tally tally;
+  tally_ends(tally, model);
+  tally.vector(model.layers * model.hidden);
+  tally.matrix(pattern.attention * model.hidden * (2 * q + 2 * k));
+  tally.matrix(pattern.mlp * 2 * model.hidden * model.ffn_hidden);
+  if (pattern.mamba > 0) tally_mamba(config, tally, model, pattern.mamba);
+  if (pattern.experts > 0) tally_latent_experts(config, tally, model, pattern.experts);
+  return counted(model, tally,
+                 "2Vh + L h + attention layers*h(2q+2k) + MLP layers*2hf + Mamba layers + "
+                 "expert layers*(hE + 2hl + E*2lf + shared) + h, without MTP",
+                 "state-space layers are counted, not yet simulated");
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,78 @@
+// The LLaMA line: RMS norms, rotary positions, a gated MLP, grouped keys.
+#include "models/model/import/families.hpp"
+
+namespace orrery::models {
+namespace {
+
+Model with_mlp(Config& config, Model model) {
+  model.ffn_hidden = config.size("intermediate_size", Limits::ffn_hidden);
+  return model;
+}
+
+/// Windows on some layers only are a pattern that a Model cannot say.
+Model with_optional_window(Config& config, Model model) {
+  const std::int64_t window = config.size_or("sliding_window", Limits::positions, 0);
+  const std::int64_t full = config.size_or("max_window_layers", Limits::layers, 0);
+  if (!config.flag("use_sliding_window", false) || window == 0) return model;
+  model.sliding_window = window;
+  if (full > 0) model.not_simulated = "windows on some layers are counted, not yet simulated";
+  return model;
+}
+
+}  // namespace
+
+Model read_llama(Config& config) {
+  Model model = with_mlp(config, llama_like(config));
+  model.qkv_bias = model.output_bias = config.flag("attention_bias", false);
+  model.mlp_bias = config.flag("mlp_bias", false);
+  return dense(model);
+}
+
+Model read_mistral(Config& config) {
+  Model model = with_mlp(config, llama_like(config));
+  model.sliding_window = config.size_or("sliding_window", Limits::positions, 0);
+  return dense(model);
+}
+
+/// Query, key and value have biases though no key says so.
+Model read_qwen2(Config& config) {
+  Model model = with_optional_window(config, with_mlp(config, llama_like(config)));
+  model.qkv_bias = true;
+  return dense(model);
+}
+
+Model read_qwen3(Config& config) {
+  Model model = with_optional_window(config, with_mlp(config, llama_like(config)));
+  model.qkv_bias = model.output_bias = config.flag("attention_bias", false);
+  model.qk_norm = true;
+  return dense(model);
+}
+
+/// Counted without the biases of query, key and value that `attention_bias` announces (q + 2k per
+/// layer, 0.003 % of the 7B) and without the modules that predict further tokens.
+Model read_mimo(Config& config) {
+  config.find("attention_bias");
+  return dense(with_optional_window(config, with_mlp(config, llama_like(config))));
+}
+
+Model read_phi3(Config& config) {
+  Model model = with_mlp(config, llama_like(config));
+  model.sliding_window = config.size_or("sliding_window", Limits::positions, 0);
+  return dense(model);
+}
+
+/// Norms before and after attention and MLP; every second layer sees a window only.
+/// Source  Gemma Team 2024, arXiv 2408.00118
+Model read_gemma2(Config& config) {
+  Model model = with_mlp(config, llama_like(config));
+  model.activation = config.activation("hidden_activation", Activation::gelu);
+  model.qkv_bias = model.output_bias = config.flag("attention_bias", false);
+  model.tied_embeddings = config.flag("tie_word_embeddings", true);
+  model.post_norms = true;
+  const std::int64_t window = config.size_or("sliding_window", Limits::positions, 0);
+  model.sliding_window = config.size_or("sliding_window_size", Limits::positions, window);
+  model.not_simulated = "norms after attention and MLP are counted, not yet simulated";
+  return dense(model);
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,134 @@
+// Orrery's own JSON for a dense transformer: the fields of Model by name.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "models/model/import/families.hpp"
+
+namespace orrery::models {
+namespace {
+
+/// What a family leaves unsaid.
+Model preset(const Node& config) {
+  constexpr std::array families{Family::gpt, Family::llama, Family::bert};
+  const auto word = config.find("family");
+  Model model;
+  model.family = word ? families[word->one_of({"gpt", "llama", "bert"})] : Family::gpt;
+  if (model.family == Family::llama) {
+    model.norm = Norm::rms_norm;
+    model.positions = Positions::rotary;
+    model.activation = Activation::silu;
+    model.gated_mlp = true;
+    model.qkv_bias = model.output_bias = model.mlp_bias = false;
+    model.tied_embeddings = false;
+  }
+  if (model.family == Family::bert) {
+    model.causal = false;
+    model.token_types = 2;
+    model.final_norm = false;
+    model.embedding_norm = model.head_transform = model.head_bias = model.pooler = true;
+  }
+  return model;
+}
+
+void read_sizes(const Node& config, Model& model) {
+  const auto optional = [&](std::string_view key, std::int64_t low, std::int64_t high,
+                            std::int64_t otherwise) {
+    const auto member = config.find(key);
+    return member ? member->integer(low, high) : otherwise;
+  };
+  model.layers = config["layers"].integer(1, Limits::layers);
+  model.hidden = config["hidden"].integer(1, Limits::hidden);
+  model.heads = config["heads"].integer(1, Limits::heads);
+  model.kv_heads = optional("kv_heads", 1, Limits::heads, model.heads);
+  if (model.heads % model.kv_heads != 0) {
+    config["kv_heads"].fail(fmt::format("{} key-value heads do not divide the {} attention heads",
+                                        model.kv_heads, model.heads));
+  }
+  if (!config.has("head_dim") && model.hidden % model.heads != 0) {
+    config["hidden"].fail(
+        fmt::format("{} is not a multiple of the {} attention heads", model.hidden, model.heads));
+  }
+  model.head_dim = optional("head_dim", 1, Limits::head_dim, model.hidden / model.heads);
+  model.vocab = config["vocab"].integer(1, Limits::vocab);
+  const bool four_times = model.family != Family::llama;
+  model.ffn_hidden = four_times ? optional("ffn_hidden", 1, Limits::ffn_hidden, 4 * model.hidden)
+                                : config["ffn_hidden"].integer(1, Limits::ffn_hidden);
+  model.extra_position_rows = optional("extra_position_rows", 0, Limits::token_types, 0);
+  model.embedding_dim = optional("embedding_dim", 1, Limits::hidden, 0);
+  if (projects_embeddings(model) && model.family == Family::bert) {
+    config["embedding_dim"].fail("is of decoders alone, the family is bert");
+  }
+  model.token_types = optional("token_types", 0, Limits::token_types, model.token_types);
+  model.sliding_window = optional("sliding_window", 0, Limits::positions, 0);
+}
+
+void read_kinds(const Node& config, Model& model) {
+  constexpr std::array norms{Norm::layer_norm, Norm::rms_norm};
+  constexpr std::array positions{Positions::none, Positions::learned, Positions::rotary,
+                                 Positions::alibi};
+  constexpr std::array activations{Activation::gelu, Activation::silu, Activation::relu};
+  if (const auto word = config.find("norm")) {
+    model.norm = norms[word->one_of({"layer_norm", "rms_norm"})];
+  }
+  if (const auto word = config.find("positions")) {
+    model.positions = positions[word->one_of({"none", "learned", "rotary", "alibi"})];
+  }
+  if (const auto word = config.find("activation")) {
+    model.activation = activations[word->one_of({"gelu", "silu", "relu"})];
+  }
+  const auto length = config.find("max_positions");
+  if (length || model.positions == Positions::learned) {
+    model.max_positions = config["max_positions"].integer(1, Limits::positions);
+  }
+}
+
+void read_flags(const Node& config, Model& model) {
+  const auto read = [&](std::string_view key, bool& flag) { flag = config.value_or(key, flag); };
+  read("causal", model.causal);
+  read("gated_mlp", model.gated_mlp);
+  read("qkv_bias", model.qkv_bias);
+  read("output_bias", model.output_bias);
+  read("mlp_bias", model.mlp_bias);
+  read("norm_bias", model.norm_bias);
+  read("qk_norm", model.qk_norm);
+  read("parallel_block", model.parallel_block);
+  read("shared_norm", model.shared_norm);
+  read("tied_embeddings", model.tied_embeddings);
+  read("final_norm", model.final_norm);
+  read("embedding_norm", model.embedding_norm);
+  read("head_transform", model.head_transform);
+  read("head_bias", model.head_bias);
+  read("pooler", model.pooler);
+}
+
+}  // namespace
+
+Model read_orrery_model(const Node& config) {
+  config["format"].one_of({"orrery-model"});
+  config.only({"format",          "name",
+               "source",          "family",
+               "causal",          "layers",
+               "hidden",          "heads",
+               "kv_heads",        "head_dim",
+               "ffn_hidden",      "vocab",
+               "max_positions",   "extra_position_rows",
+               "token_types",     "norm",
+               "positions",       "activation",
+               "gated_mlp",       "qkv_bias",
+               "output_bias",     "mlp_bias",
+               "norm_bias",       "qk_norm",
+               "parallel_block",  "shared_norm",
+               "tied_embeddings", "final_norm",
+               "embedding_norm",  "head_transform",
+               "head_bias",       "pooler",
+               "sliding_window",  "embedding_dim"});
+  Model model = preset(config);
+  model.name = config.value_or<std::string>("name", "model");
+  read_sizes(config, model);
+  read_kinds(config, model);
+  read_flags(config, model);
+  return dense(model);
+}
+
+}  // namespace orrery::models

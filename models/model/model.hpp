@@ -1,0 +1,121 @@
+#pragma once
+// What a transformer is, independent of how it is cut: sizes, kinds of norm, MLP and positions,
+// and its exact number of parameters.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/model/activation.hpp"
+#include "sim/input/document.hpp"
+
+namespace orrery::models {
+
+enum class Family : std::uint8_t { gpt, llama, bert, other };
+enum class Norm : std::uint8_t { layer_norm, rms_norm };
+enum class Positions : std::uint8_t { none, learned, rotary, alibi };
+
+/// A dense decoder or encoder as Orrery simulates it. Biases are counted where they exist.
+struct Model {
+  std::string name;
+  Family family = Family::gpt;
+  bool causal = true;  // false: encoder, attention sees every token
+  std::int64_t layers = 0;
+  std::int64_t hidden = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t ffn_hidden = 0;
+  std::int64_t vocab = 0;
+  std::int64_t max_positions = 0;        // the longest sequence that it has positions for
+  std::int64_t extra_position_rows = 0;  // of a learned table beyond those (OPT: 2)
+  std::int64_t token_types = 0;          // segment embeddings of BERT
+  std::int64_t embedding_dim = 0;        // of a token's row where it is not hidden (OPT); 0: hidden
+  Norm norm = Norm::layer_norm;
+  Positions positions = Positions::learned;
+  Activation activation = Activation::gelu;
+  bool gated_mlp = false;
+  bool qkv_bias = true;
+  bool output_bias = true;  // attention output projection
+  bool mlp_bias = true;
+  bool norm_bias = true;
+  bool qk_norm = false;
+  bool parallel_block = false;  // attention and MLP read the same normalised input
+  bool shared_norm = false;     // ... and share one norm
+  bool post_norms = false;      // two more norms per layer, after attention and MLP (Gemma 2)
+  bool tied_embeddings = true;
+  bool final_norm = true;
+  bool embedding_norm = false;  // BLOOM, BERT
+  bool head_transform = false;  // BERT: dense + norm before the vocabulary
+  bool head_bias = false;
+  bool pooler = false;  // BERT: dense over the first token and the next-sentence classifier
+  std::int64_t sliding_window = 0;  // 0: full attention
+
+  // Of models that are counted only; ffn_hidden is then the width of one expert.
+  std::int64_t experts = 0;
+  std::int64_t experts_per_token = 0;
+  std::int64_t value_dim = 0;         // of one head where it differs from head_dim; 0: head_dim
+  std::int64_t attention_layers = 0;  // that attend over the sequence; 0: all
+  std::int64_t gemm_parameters = 0;   // weights that multiply one token; 0: by the dense fields
+
+  std::int64_t parameters = 0;               // exact
+  std::int64_t active_parameters = 0;        // touched per token; = parameters when dense
+  std::string parameter_formula;             // which formula counted them
+  std::optional<std::string> not_simulated;  // why ("mixture of experts ..."), when counted only
+  std::vector<std::string> ignored_keys;     // of the config, neither used nor known-irrelevant
+};
+
+/// Whether tokens' rows are not as wide as the layers: a matrix leads in, another out.
+bool projects_embeddings(const Model& model);
+/// Width of a token's row and of what the vocabulary head reads.
+std::int64_t embedding_width(const Model& model);
+
+/// Rows of the learned position table, 0 without one.
+std::int64_t position_rows(const Model& model);
+
+/// Parameters of a dense Model by its fields: what `Model::parameters` must equal.
+///   V e + P h + T h [+ 2 e h] + L (h (q + 2k) + q h + g h f + biases + norms) + final norm + head
+/// V, P, T  tokens, learned positions, token types;  h  hidden;  f  ffn_hidden;  L  layers
+/// e        embedding_width; where it is not h, matrices e x h and h x e lead in and out
+/// q, k     heads and kv_heads times head_dim;  g  matrices of the MLP: 3 gated, 2 otherwise
+/// head     V e when untied; BERT's transform (h h + h and a norm), bias (V) and pooler
+///          (h h + h and a classifier of 2 h + 2)
+/// Source   the tensors of these families in the transformers library; a norm is h weights, and h
+///          biases when it is a layer norm with bias
+/// Errors   a model with experts: ContractError
+std::int64_t count_parameters(const Model& model);
+
+/// The same sum in symbols, only the terms that this model has.
+std::string dense_formula(const Model& model);
+
+/// Weights that multiply one token in a dense model's forward GEMMs: the first bracket above.
+std::int64_t dense_gemm_parameters(const Model& model);
+
+/// Reads a Hugging Face config.json (dispatch on `model_type`, nested `text_config` included) or
+/// Orrery's own JSON (`"format": "orrery-model"` with the fields above). Errors: unknown type
+/// (known ones listed), a required key missing, sizes out of range.
+/// Model types that are counted but not simulated say why in `not_simulated`.
+Model read_model(const Node& config);
+
+/// The model types that read_model knows, sorted.
+std::vector<std::string> model_types();
+
+/// A model of the catalogue, with its name and source. Errors: `unknown model 'x'; known: ...`.
+Json model_config(std::string_view name);
+std::vector<std::string> model_names();
+
+/// Forward FLOPs of one token at sequence length s, averaged over the sequence.
+///   2 (L (h (q + 2k) + q h + g h f) + V e [+ 2 e h] [+ h h]) + L 4 q c
+/// c       tokens that a token attends to: s/2 causal (half of the square), s otherwise, and
+///         w - w w / 2s under a sliding window w < s
+/// L, q    of the attention term: layers that attend, and the mean of key and value width where
+/// they
+///         differ; sparse attention is counted as if full, the arithmetic of states is left out
+/// h h     BERT's head transform; the LM head counts, embedding look-ups, norms, softmax and the
+///         pooler (one token per sequence) do not. Backward is twice forward.
+/// Source  Narayanan et al. 2021, arXiv 2104.04473, appendix (which counts c = s)
+double forward_flops_per_token(const Model& model, std::int64_t seq_len);
+
+}  // namespace orrery::models

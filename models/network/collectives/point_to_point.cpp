@@ -1,0 +1,38 @@
+// One message between two ranks: a pipeline's activations and their gradients.
+
+#include "models/network/collectives/terms.hpp"
+
+namespace orrery::models::collectives {
+namespace {
+
+constexpr double pair_efficiency = 0.92;  // of the ring's rate
+
+}  // namespace
+
+/// Inside a node
+///   t = a + 2.8 us + 0.15 us * sqrt(size / R in ns) + size / (0.92 ring)
+/// and across nodes
+///   t = a + 2.8 us + net + size / (0.8 efficiency * share)
+/// ring    the rate of a pair; share: network_share, what siblings sending at once leave
+/// Leaves out the drop seen between 1 and 128 MiB in a public B200 node log (84 GB/s, then 664):
+/// a choice of channels by that version.
+/// Source  a, net: the cluster's constants; 2.8 us and the root: the all-to-all's fit (a message
+///         is one of its peers); 0.92: the same B200 log at 16 GiB, 664 GB/s of a ring of 720.
+///         Across nodes as the all-to-all: on the one site where both were measured, under two
+///         settings, messages had 19.6 and 35.8 GB/s, all-to-alls 22.6 and 37
+CollectiveTime point_to_point(const Call& call) {
+  const auto& constants = call.cluster.collectives;
+  Terms terms;
+  terms.latency = seconds(constants.base) + exchange_base;
+  if (call.group.nodes > 1) {
+    terms.latency += seconds(constants.network);
+    terms.network =
+        call.bytes() / (exchange_efficiency * call.cluster.fabric.efficiency * network_share(call));
+    return finish(terms, Algorithm::direct, std::nullopt);
+  }
+  terms.ramp = exchange_ramp(call.bytes(), call.cluster);
+  terms.scale_up = call.bytes() / (pair_efficiency * ring_rate(call.cluster, 2));
+  return finish(terms, Algorithm::direct, std::nullopt);
+}
+
+}  // namespace orrery::models::collectives

@@ -1,0 +1,114 @@
+// Ring: each rank passes shards to its neighbour. Inside a node one candidate per protocol.
+
+#include <algorithm>
+
+#include "models/network/collectives/terms.hpp"
+
+namespace orrery::models::collectives {
+namespace {
+
+/// Constants of the law in a node, common to A100, Hopper and Blackwell.
+/// Source  least |log error| of the smallest candidate over 1,415 rows of public nccl-tests runs
+///         (2, 4, 8 GPUs, 512 B to 512 MiB, mostly NVIDIA aiconfigurator's tables): 3.7 % median,
+///         3.9 % on curves left out of the fit (four folds); base and step as fitted on all
+constexpr double ll_rate = 0.282;        // of the link rate, on bus bytes: half of it is flags
+constexpr double ll_ramp_rate = 0.021;   // of the link rate, until the ramp is ...
+constexpr double ll_ramp_limit = 0.108;  // ... this part of the latency
+constexpr double ll128_rate = 0.715;     // of the link rate
+constexpr double ll128_latency = 2.43;   // over LL's: a step waits for a whole line of 128 bytes
+constexpr double simple_rate = 0.976;    // of the ring's rate
+constexpr double simple_latency = 2.92;  // over LL's: a step ends with a fence
+constexpr double own_shard_rate = 1.49;  // of the link rate: copying a rank's own shard
+
+/// How often the ring is walked: 2(n-1) steps for an all-reduce, n-1 for the others.
+int rounds(Collective collective) {
+  return collective == Collective::all_reduce ? 2 : 1;
+}
+
+/// A broadcast and a reduce are pipelined along the ring and own no shard.
+bool has_shards(Collective collective) {
+  return collective != Collective::broadcast && collective != Collective::reduce;
+}
+
+/// Never above the ring's own rate: half of what LL sends is flags.
+double ll_bytes_per_second(const Call& call) {
+  const double ring = ring_rate(call.cluster, call.group.ranks);
+  for (const auto& rate : call.cluster.collectives.group_rates) {
+    if (rate.ranks >= call.group.ranks && rate.low_latency.count() > 0) {
+      return std::min(ring, rate.low_latency.count());
+    }
+  }
+  return std::min(ring, ll_rate * link_rate(call.cluster) * reach(call.cluster, call.group.ranks));
+}
+
+}  // namespace
+
+/// Ring of n ranks inside one node, bus bytes V, l = a + h * rounds * (n-1):
+///   LL      l + min(V / 0.021 R, 0.108 l) + V / 0.282 R
+///   LL128   2.43 l + V / 0.715 R + own       (over NVLink only)
+///   Simple  2.92 l + V / 0.976 ring + own
+/// own     size / n / 1.49 R, a rank's own shard; nothing in a broadcast or reduce, nor over PCIe,
+///         where the link is slower than any copy inside a GPU
+/// a, h    base and step of the cluster's constants; R link rate (times reach in 0.282 R and
+///         0.715 R); ring: ring_rate
+/// Source  form: "size over rate plus steps" of NCCL's tuner (src/graph/tuning.cc); own shard and
+///         constants: fitted, see above
+std::vector<CollectiveTime> ring_in_node(const Call& call) {
+  const auto& constants = call.cluster.collectives;
+  const int ranks = call.group.ranks;
+  const double l =
+      seconds(constants.base) + seconds(constants.step) * rounds(call.collective) * (ranks - 1);
+  const double v = call.bus_bytes();
+  const double r = link_rate(call.cluster);
+  const auto links = call.cluster.node.scale_up;
+  const bool pcie = links == hardware::ScaleUp::pcie;
+  const bool nvlink = links == hardware::ScaleUp::nvswitch || links == hardware::ScaleUp::mesh;
+  const double own =
+      has_shards(call.collective) && !pcie ? call.bytes() / ranks / (own_shard_rate * r) : 0;
+
+  std::vector<CollectiveTime> times;
+  times.push_back(finish({.latency = l,
+                          .ramp = std::min(v / (ll_ramp_rate * r), ll_ramp_limit * l),
+                          .scale_up = v / ll_bytes_per_second(call)},
+                         Algorithm::ring, Protocol::ll));
+  if (nvlink) {
+    times.push_back(finish({.latency = ll128_latency * l,
+                            .scale_up = v / (ll128_rate * r * reach(call.cluster, ranks)) + own},
+                           Algorithm::ring, Protocol::ll128));
+  }
+  const double simple = simple_rate * ring_rate(call.cluster, ranks);
+  times.push_back(finish({.latency = simple_latency * l, .scale_up = v / simple + own},
+                         Algorithm::ring, Protocol::simple));
+  return times;
+}
+
+/// Ring over N nodes, whatever the protocol:
+///   t = a + rounds * (h (n-N) + net (N-1)) + ramp(V) + V / B
+/// B       the smaller of the ring's rate inside a node and efficiency * NIC share; the fabric's
+///         gather_efficiency for all but an all-reduce
+/// Source  latency: NCCL's tuner (n-N hops inside, N-1 between) with the one-node a and h, within
+///         9 % at <= 4 KiB on H100, B200 and GH200 logs; ramp and B: ramp_across_nodes and above
+CollectiveTime ring_across_nodes(const Call& call) {
+  const auto& constants = call.cluster.collectives;
+  const auto& group = call.group;
+  const double walks = rounds(call.collective);
+  const double v = call.bus_bytes();
+  const double nics = network_share(call);
+  const auto& fabric = call.cluster.fabric;
+  const bool reduces_fully = call.collective == Collective::all_reduce;
+  const double wire = nics * (reduces_fully ? fabric.efficiency : fabric.gather_efficiency);
+
+  Terms terms;
+  terms.latency =
+      seconds(constants.base) + walks * (seconds(constants.step) * (group.ranks - group.nodes) +
+                                         seconds(constants.network) * (group.nodes - 1));
+  terms.ramp = ramp_across_nodes(call, v, nics);
+  const int inside = call.ranks_inside();
+  const double on_wire = v / wire;
+  const double on_links = inside > 1 ? v / (simple_rate * ring_rate(call.cluster, inside)) : 0;
+  (on_links > on_wire ? terms.scale_up : terms.network) = std::max(on_links, on_wire);
+  terms.beneath = std::min(on_links, on_wire);
+  return finish(terms, Algorithm::ring, std::nullopt);
+}
+
+}  // namespace orrery::models::collectives

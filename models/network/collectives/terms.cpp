@@ -1,0 +1,100 @@
+#include "models/network/collectives/terms.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/errors.hpp"
+
+namespace orrery::models::collectives {
+namespace {
+
+double nics_share(const Call& call) {
+  const auto& cluster = call.cluster;
+  const double node = cluster.node_bandwidth().count();
+  ensure(node > 0, "a group spans nodes but the cluster has no network");
+  const double rank = std::max(cluster.nic_bandwidth().count(), node / cluster.node.gpus);
+  return std::min(node / call.group.groups_per_node,
+                  std::min(node, call.group.ranks_per_node * rank));
+}
+
+/// The group's nodes under one leaf switch, or nothing if no group of its axis crosses a leaf's
+/// border: one leaf has all nodes, or whole groups. A message is one pair of a longer chain.
+std::optional<double> nodes_under_leaf(const Call& call) {
+  const auto& group = call.group;
+  const int leaf = call.cluster.fabric.nodes_per_leaf;
+  const int span = (group.nodes - 1) * group.node_stride + 1;
+  const bool whole_groups =
+      call.collective != Collective::send_receive && leaf % (group.nodes * group.node_stride) == 0;
+  if (std::max(call.cluster.nodes, span) <= leaf || whole_groups) return std::nullopt;
+  return std::max(1.0, static_cast<double>(leaf) / group.node_stride);
+}
+
+}  // namespace
+
+CollectiveTime finish(const Terms& terms, Algorithm algorithm, std::optional<Protocol> protocol) {
+  const double total = terms.latency + terms.ramp + terms.scale_up + terms.network;
+  CollectiveTime result{.algorithm = algorithm, .protocol = protocol, .limited_by = "latency"};
+  result.time = nearest_count<Time>(std::ceil(total * 1e12));
+  const bool on_wire = terms.network > terms.scale_up;
+  result.links = {.nic = from_seconds(on_wire ? terms.network : terms.beneath),
+                  .nvlink = from_seconds(on_wire ? terms.beneath : terms.scale_up)};
+  double largest = terms.latency;
+  const auto consider = [&](double term, std::string_view reason) {
+    if (term <= largest) return;
+    largest = term;
+    result.limited_by = reason;
+  };
+  consider(terms.ramp, "ramp");
+  consider(terms.scale_up, "scale-up");
+  consider(terms.network, "network");
+  return result;
+}
+
+double link_rate(const hardware::Cluster& cluster) {
+  const double scale_up = cluster.node.scale_up_bandwidth.count();
+  const double rate = scale_up > 0 ? scale_up : cluster.gpu().host_link.count();
+  ensure(rate > 0, "a group has several ranks on a node whose GPUs have no link");
+  return rate;
+}
+
+double reach(const hardware::Cluster& cluster, int ranks) {
+  using hardware::ScaleUp;
+  const auto& node = cluster.node;
+  const bool mesh = node.scale_up == ScaleUp::mesh || node.scale_up == ScaleUp::xgmi;
+  return mesh && node.gpus > 1 ? (ranks - 1.0) / (node.gpus - 1.0) : 1.0;
+}
+
+double ring_rate(const hardware::Cluster& cluster, int ranks) {
+  for (const auto& rate : cluster.collectives.group_rates) {
+    if (rate.ranks >= ranks) return rate.ring.count();
+  }
+  if (!cluster.collectives.group_rates.empty()) {
+    return cluster.collectives.group_rates.back().ring.count();
+  }
+  const double given = cluster.collectives.ring_rate.count();
+  return reach(cluster, ranks) * (given > 0 ? given : 0.8 * link_rate(cluster));
+}
+
+double network_share(const Call& call) {
+  const auto nodes = nodes_under_leaf(call);
+  const double leaf = nodes ? std::min(1.0, *nodes / call.cluster.fabric.oversubscription) : 1.0;
+  return nics_share(call) * leaf;
+}
+
+double network_share_all_pairs(const Call& call) {
+  const auto nodes = nodes_under_leaf(call);
+  if (!nodes || *nodes >= call.group.nodes) return nics_share(call);
+  const double leaving = (call.group.nodes - *nodes) / (call.group.nodes - 1);
+  return nics_share(call) * std::min(1.0, 1.0 / (call.cluster.fabric.oversubscription * leaving));
+}
+
+double ramp_across_nodes(const Call& call, double bus_bytes, double rate) {
+  const auto& constants = call.cluster.collectives;
+  const double doublings = std::log2(static_cast<double>(call.group.nodes)) - 1;
+  const double full =
+      seconds(constants.half_size) + seconds(constants.half_size_growth) * doublings;
+  const double empty = bus_bytes / (constants.growth * rate);
+  return full > 0 && constants.growth > 0 ? 1 / (1 / empty + 1 / full) : 0;
+}
+
+}  // namespace orrery::models::collectives

@@ -1,0 +1,56 @@
+// Double tree across nodes, a chain inside each: how NCCL all-reduces over a network.
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/network/collectives/terms.hpp"
+
+namespace orrery::models::collectives {
+namespace {
+
+/// What of its rate alone the part inside a node keeps while it feeds the network: 467-487 of 514
+/// GB/s on 2 x 8 H100, 811 of 953 on two racks of GB200, 194 of 240 on 2 x 8 A100.
+/// Source  public two-node logs (nccl-tests issue 309 and others)
+constexpr double feeding_efficiency = 0.9;
+
+/// Bus bandwidth inside a node: the switch's where it reduces and the group has enough ranks,
+/// else the ring's. V / size turns the switch's rate, counted on size, into one on bus bytes.
+double rate_inside(const Call& call) {
+  const int inside = call.ranks_inside();
+  const double ring = ring_rate(call.cluster, inside);
+  if (!nvls_runs(call.cluster, inside)) return ring;
+  const double per_size = bus_factor(call.collective, call.group.ranks);
+  return std::max(ring, per_size * call.cluster.collectives.switch_rate.count());
+}
+
+}  // namespace
+
+/// All-reduce of n ranks on N nodes, p = n/N on each (NVLSTree where the switch reduces):
+///   t = a + 2 h (p-1) + net log2(N) + ramp(V) + max(V, or size if N = 2) / (efficiency * share)
+/// and the last term not below V / (0.9 rate inside the node). On two nodes the data crosses once
+/// each way, not twice as on a ring or a deeper tree: 1.3 to 1.8 times the NICs' bus bandwidth.
+/// share   network_share: what the siblings leave of the NICs; a, h, net: the cluster's constants
+/// Source  Sanders, Speck, Traeff 2009, "Two-tree algorithms for full bandwidth broadcast,
+///         reduction and scan"; latency as NCCL's tuner composes it; public logs of 8 x H100, B200
+///         on 2 to 1,024 nodes: 0.92 (0.80-0.98) of the NICs from three nodes on
+CollectiveTime tree_across_nodes(const Call& call) {
+  const auto& constants = call.cluster.collectives;
+  const int nodes = call.group.nodes;
+  const int inside = call.ranks_inside();
+  const double v = call.bus_bytes();
+  const double nics = network_share(call);
+  const double crossing = nodes == 2 ? call.bytes() : v;
+  const double on_wire = crossing / (call.cluster.fabric.efficiency * nics);
+  const double on_links = inside > 1 ? v / (feeding_efficiency * rate_inside(call)) : 0;
+
+  Terms terms;
+  terms.latency = seconds(constants.base) + 2 * seconds(constants.step) * (inside - 1) +
+                  seconds(constants.network) * std::log2(static_cast<double>(nodes));
+  terms.ramp = ramp_across_nodes(call, v, nics);
+  (on_links > on_wire ? terms.scale_up : terms.network) = std::max(on_links, on_wire);
+  terms.beneath = std::min(on_links, on_wire);
+  return finish(terms, nvls_runs(call.cluster, inside) ? Algorithm::nvls_tree : Algorithm::tree,
+                std::nullopt);
+}
+
+}  // namespace orrery::models::collectives

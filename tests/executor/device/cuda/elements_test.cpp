@@ -1,0 +1,299 @@
+// Kernels in which every thread has some elements of its own: activations, sums, rotary positions,
+// tables, the optimizer, what gradients go through on their way to other ranks.
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "executor/device/cuda/kernels/kernels.hpp"
+#include "sim/errors.hpp"
+#include "tests/executor/device/cuda/device_array.hpp"
+#include "tests/executor/device/cuda/trial.hpp"
+
+namespace orrery::executor::cuda {
+namespace {
+
+using models::Activation;
+
+TEST_CASE("Activations and their gradients are the CPU's") {
+  for_each_format([](DType dtype) {
+    for (const Activation each : {Activation::gelu, Activation::silu, Activation::relu}) {
+      for (const std::int64_t n : {1, 24, 301}) {
+        for (const std::int64_t gates : {1, 2}) {
+          const Shape in{1, 5, gates * n}, out{1, 5, n};
+          const Fill of = normal(1);
+          const auto spread = [&](std::int64_t i) { return 4 * of(i); };
+          Trial forward{OpKind::activation}, backward{OpKind::activation_backward};
+          forward.operation.activation = backward.operation.activation = each;
+          forward.read(dtype, in, spread).write(dtype, out).check();
+          backward.read(dtype, out, normal(2)).read(dtype, in, spread).write(dtype, in).check();
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("Activations far from zero neither overflow nor vanish") {
+  // gelu and silu: x for large x, 0 for large -x; gate and up of 1 between them keep it so.
+  for (const Activation each : {Activation::gelu, Activation::silu}) {
+    Trial trial{OpKind::activation};
+    trial.operation.activation = each;
+    const auto ends = [](std::int64_t i) { return i % 2 == 0 ? 1e4 : -1e4; };
+    trial.read(DType::fp32, {1, 1, 4}, ends).write(DType::fp32, {1, 1, 4});
+    CHECK(trial.by_gpu().front() == Numbers{1e4, 0, 1e4, 0});
+  }
+}
+
+TEST_CASE("Sums of two, with a bias or without, are the CPU's") {
+  for_each_format([](DType dtype) {
+    for (const std::int64_t n : {3, 40, 257}) {
+      const Shape x{1, 6, n};
+      Trial plain{OpKind::add}, biased{OpKind::add};
+      plain.read(dtype, x, normal(1)).read(dtype, x, normal(2)).write(dtype, x).check();
+      biased.read(dtype, x, normal(1)).read(dtype, x, normal(2)).read(dtype, {1, 1, n}, normal(3));
+      biased.write(dtype, x).check();
+    }
+  });
+}
+
+TEST_CASE("Rows of positions are added, and their gradients, from any first row on") {
+  for_each_pair([](DType dtype, DType gradient) {
+    for (const std::int64_t n : {3, 40}) {
+      for (const std::int64_t rows : {4, 23}) {  // less than a sequence, and three of them
+        const Shape x{1, rows, n}, table{1, 12, n};
+        Trial forward{OpKind::add, "positions"};
+        Trial backward{OpKind::add_backward, "positions.backward"};
+        forward.place.sequence = backward.place.sequence = 7;
+        forward.place.first_row = backward.place.first_row = 5;
+        forward.read(dtype, x, normal(1)).read(dtype, table, normal(2)).write(dtype, x).check();
+        backward.read(dtype, x, normal(3)).write(gradient, table, normal(4)).check();
+      }
+    }
+  });
+}
+
+TEST_CASE("A row is added to all rows") {
+  DeviceArray<double> to{{1, 2, 3, 4, 5, 6}}, row{{10, 20, 30}};
+  const View of_to{reinterpret_cast<std::byte*>(to.data()), DType::fp64, {1, 2, 3}};
+  const View of_row{reinterpret_cast<std::byte*>(row.data()), DType::fp64, {1, 1, 3}};
+  add_row(of_row, of_to, nullptr);
+  finish_device();
+  CHECK(to.values() == std::vector<double>{11, 22, 33, 14, 25, 36});
+}
+
+Trial rotary_trial(OpKind kind, DType dtype, std::int64_t dim, const Fill& fill) {
+  Trial trial{kind};
+  trial.model.heads = 9;
+  trial.model.kv_heads = 3;
+  trial.model.head_dim = dim;
+  trial.place.sequence = 6;
+  trial.read(dtype, {1, 14, 15 * dim}, fill).write_over(0);
+  return trial;
+}
+
+TEST_CASE("Queries and keys are turned as on the CPU, there and back") {
+  for_each_format([](DType dtype) {
+    for (const std::int64_t dim : {2, 10, 32}) {
+      rotary_trial(OpKind::rotary, dtype, dim, normal(1)).check();
+      rotary_trial(OpKind::rotary_backward, dtype, dim, normal(1)).check();
+    }
+  });
+}
+
+TEST_CASE("Turned there and back, queries and keys are what they were") {
+  const Numbers turned = rotary_trial(OpKind::rotary, DType::fp64, 16, normal(1)).by_gpu().front();
+  const auto of = [&](std::int64_t i) { return turned[static_cast<std::size_t>(i)]; };
+  const Numbers back = rotary_trial(OpKind::rotary_backward, DType::fp64, 16, of).by_gpu().front();
+  for (std::size_t i = 0; i < back.size(); ++i) {
+    REQUIRE(back[i] == Approx(normal(1)(static_cast<std::int64_t>(i))).margin(1e-14));
+  }
+}
+
+TEST_CASE("Angles of far positions keep their digits in fp32") {
+  // Position 100,000 of a pair (1, 0) with frequency 1: (cos, sin) of 100,000 radians.
+  Trial trial{OpKind::rotary};
+  trial.model.heads = trial.model.kv_heads = 1;
+  trial.model.head_dim = 2;
+  trial.place.sequence = 100001;
+  const std::int64_t last = 100000;
+  trial.read(DType::fp32, {1, last + 1, 6}, [](std::int64_t i) { return i % 2 == 0 ? 1 : 0; });
+  const Numbers turned = trial.write_over(0).by_gpu().front();
+  CHECK(turned[last * 6] == Approx(std::cos(1e5)).margin(3e-7));
+  CHECK(turned[last * 6 + 1] == Approx(std::sin(1e5)).margin(3e-7));
+}
+
+TEST_CASE("Rows of tokens are looked up, and their gradients added, over a shard") {
+  for_each_pair([](DType dtype, DType gradient) {
+    for (const std::int64_t n : {3, 40, 1032}) {
+      const std::int64_t tokens = 45, held = 9;
+      const Shape x{1, tokens, n}, table{1, held, n};
+      Trial forward{OpKind::embedding}, backward{OpKind::embedding_backward};
+      forward.place.first_vocabulary = backward.place.first_vocabulary = 4;
+      forward.read(DType::int64, {1, 1, tokens}, integers(17)).read(dtype, table, normal(1));
+      forward.write(dtype, x).check();
+      backward.read(DType::int64, {1, 1, tokens}, integers(17)).read(dtype, x, normal(2));
+      backward.write(gradient, table, normal(3)).check();
+    }
+  });
+}
+
+TEST_CASE("A token that is everywhere gets every row's gradient") {
+  // 70 rows of i in 3 columns: 70 * 69 / 2 on top of 1.
+  Trial trial{OpKind::embedding_backward};
+  trial.read(DType::int64, {1, 1, 70}, constant(2));
+  trial.read(DType::fp32, {1, 70, 3}, [](std::int64_t i) { return i / 3; });
+  trial.write(DType::fp32, {1, 4, 3}, constant(1));
+  CHECK(trial.by_gpu().front() == Numbers{1, 1, 1, 1, 1, 1, 2416, 2416, 2416, 1, 1, 1});
+}
+
+TEST_CASE("Squares are added to a sum") {
+  for_each_format([](DType dtype) {
+    for (const std::int64_t n : {1, 1000, 20011}) {
+      for (const std::int64_t askew : {0, 1}) {
+        Trial trial{OpKind::squared_norm};
+        trial.read(dtype, {1, 1, n}, normal(1)).askew(askew);
+        trial.write(state_beside(dtype), {1, 1, 1}, constant(3)).check();
+      }
+    }
+  });
+}
+
+/// Masters and moments beside gradients, with a working copy where parameters are narrower.
+void check_adam(DType storage, DType gradient, std::int64_t askew) {
+  const Shape line{1, 1, 1003};
+  const DType state = state_beside(storage);
+  const Fill of = normal(4);
+  Trial trial{OpKind::adam};
+  trial.adam.step = 3;
+  trial.adam.gradient_scale = 0.5;
+  trial.read(gradient, line, normal(1)).read(state, line, normal(2)).read(state, line, normal(3));
+  trial.read(state, line, [&](std::int64_t i) { return of(i) * of(i); });
+  trial.write_over(1).write_over(2).write_over(3).write_over(0);
+  if (storage != state) trial.write(storage, line);
+  trial.askew(askew).check();
+}
+
+TEST_CASE("A step of AdamW is the CPU's, wherever its ranges begin") {
+  for_each_pair([](DType storage, DType gradient) {
+    check_adam(storage, gradient, 0);
+    check_adam(storage, gradient, 1);
+  });
+}
+
+TEST_CASE("The first step of AdamW moves every weight by the rate, against its gradient") {
+  // Corrected moments of one step are g and g g, so m / sqrt(v) is the sign of g; epsilon 0.
+  Trial trial{OpKind::adam};
+  trial.adam = {.learning_rate = 0.125, .epsilon = 0, .weight_decay = 0};
+  const auto either = [](std::int64_t i) { return i % 2 == 0 ? 3 : -0.5; };
+  trial.read(DType::fp64, {1, 1, 5}, either).read(DType::fp64, {1, 1, 5}, constant(1));
+  trial.read(DType::fp64, {1, 1, 5}, constant(0)).read(DType::fp64, {1, 1, 5}, constant(0));
+  trial.write_over(1).write_over(2).write_over(3).write_over(0);
+  const std::vector<Numbers> after = trial.by_gpu();
+  for (std::size_t i = 0; i < 5; ++i) {
+    CHECK(after[0][i] == Approx(i % 2 == 0 ? 0.875 : 1.125).epsilon(1e-12));
+    CHECK(after[3][i] == 0);
+  }
+}
+
+TEST_CASE("Gradients accumulate as on the CPU") {
+  for_each_pair([](DType fresh, DType gradient) {
+    for (const std::int64_t askew : {0, 3}) {
+      Trial trial{OpKind::accumulate};
+      trial.read(fresh, {1, 7, 43}, normal(1)).read(gradient, {1, 7, 43}, normal(2));
+      trial.write_over(1).askew(askew).check();
+    }
+  });
+}
+
+TEST_CASE("Numbers change their format as on the CPU") {
+  for_each_format([](DType from) {
+    for_each_format([&](DType to) {
+      for (const std::int64_t askew : {0, 1}) {
+        Trial trial{OpKind::cast};
+        trial.read(from, {1, 1, 77}, normal(1)).write(to, {1, 1, 77}).askew(askew).check();
+      }
+    });
+  });
+}
+
+TEST_CASE("The largest gradients are the CPU's, of equals the earliest") {
+  for_each_pair([](DType storage, DType gradient) {
+    const DType state = state_beside(storage);
+    for (const std::int64_t n : {1, 300, 5000}) {
+      for (const std::int64_t k : {std::int64_t{1}, (n + 9) / 10, n}) {
+        // Integers of both signs have many equals.
+        const Fill of = integers(41);
+        const auto signs = [&](std::int64_t i) { return of(i) - 20; };
+        Trial trial{OpKind::top_k};
+        trial.read(gradient, {1, 1, n}, signs).read(state, {1, 1, n}, constant(0.25));
+        trial.write(gradient, {1, 1, k}).write(DType::int32, {1, 1, k}).write_over(1).check();
+      }
+    }
+  });
+}
+
+TEST_CASE("What is taken and what is left are the gradient and what was left before") {
+  const std::int64_t n = 3000, k = 200;
+  Trial trial{OpKind::top_k};
+  trial.read(DType::fp32, {1, 1, n}, normal(1)).read(DType::fp32, {1, 1, n}, constant(0));
+  trial.write(DType::fp32, {1, 1, k}).write(DType::int32, {1, 1, k}).write_over(1);
+  const std::vector<Numbers> found = trial.by_gpu();
+  Numbers sum = found[2];
+  double smallest = 100, largest_left = 0;
+  for (std::size_t i = 0; i < k; ++i) {
+    sum[static_cast<std::size_t>(found[1][i])] += found[0][i];
+    smallest = std::min(smallest, std::abs(found[0][i]));
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    largest_left = std::max(largest_left, std::abs(found[2][i]));
+    REQUIRE(sum[i] == static_cast<float>(normal(1)(static_cast<std::int64_t>(i))));
+  }
+  CHECK(largest_left <= smallest);
+}
+
+TEST_CASE("Values of all ranks are added at their places, rank by rank") {
+  for_each_format([](DType dtype) {
+    // Places of one rank are distinct; those of the next begin further on and meet them.
+    Trial trial{OpKind::scatter_add};
+    trial.read(dtype, {1, 3, 50}, normal(1));
+    trial.read(DType::int32, {1, 3, 50}, [](std::int64_t i) { return i % 50 * 3 + i / 50 * 6; });
+    // 16 bits are rounded behind each rank, the CPU's once.
+    trial.write(dtype, {1, 1, 200}).check(bits(dtype) == 16 ? 0x1p-6 : 0);
+  });
+}
+
+TEST_CASE("What the kernels cannot do they say") {
+  models::Operation op;
+  op.kind = OpKind::norm;
+  CHECK(kernel_refusal(op).empty());
+  op.dtype = DType::fp8;
+  CHECK(kernel_refusal(op) == "the GPU's kernels have 8 bits for products alone, and no 4");
+  op.kind = OpKind::quantise;
+  CHECK(kernel_refusal(op).empty());
+  op.dtype = DType::bf16;
+  op.kind = OpKind::add;
+  op.reads = {0, 1};
+  op.writes = {2, 3};  // a mask
+  CHECK(kernel_refusal(op) == "the GPU's kernels have no dropout");
+  op.kind = OpKind::add_backward;
+  CHECK(kernel_refusal(op) == "the GPU's kernels have no dropout");
+}
+
+TEST_CASE("What is no kernel of the GPU's own is our mistake") {
+  Trial product{OpKind::gemm};
+  CHECK_THROWS_WITH(product.by_gpu(), "an operation that is not one of the GPU's kernels");
+  Trial bytes{OpKind::activation};
+  bytes.read(DType::int32, {1, 1, 4}, constant(1)).write(DType::int32, {1, 1, 4});
+  CHECK_THROWS_WITH(bytes.by_gpu(), "a GPU kernel was given a format that it refuses");
+  Trial wide{OpKind::accumulate};
+  wide.read(DType::fp32, {1, 1, 4}, constant(1)).read(DType::fp64, {1, 1, 4}, constant(1));
+  CHECK_THROWS_WITH(wide.write_over(1).by_gpu(),
+                    "a GPU kernel was given two formats that do not go together");
+  Trial head{OpKind::rotary};
+  head.model.heads = head.model.kv_heads = 1;
+  head.model.head_dim = 258;
+  head.read(DType::fp32, {1, 1, 3 * 258}, constant(1)).write_over(0);
+  CHECK_THROWS_WITH(head.by_gpu(), "rotary positions of heads wider than 256");
+}
+
+}  // namespace
+}  // namespace orrery::executor::cuda

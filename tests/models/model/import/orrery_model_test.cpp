@@ -1,0 +1,69 @@
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "models/model/model.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::models {
+namespace {
+
+Model read(const std::string& text) {
+  const auto document = Document::parse(text, "model.json");
+  return read_model(document.root());
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    read(text);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("Orrery's own JSON and config.json describe the same model") {
+  const Model own = read(R"({"format": "orrery-model", "family": "llama", "layers": 32,
+    "hidden": 4096, "heads": 32, "kv_heads": 8, "ffn_hidden": 14336, "vocab": 128256,
+    "max_positions": 8192})");
+  const Model imported = read(R"({"model_type": "llama", "num_hidden_layers": 32,
+    "hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8,
+    "intermediate_size": 14336, "vocab_size": 128256, "max_position_embeddings": 8192})");
+  CHECK(own.parameters == 8'030'261'248);
+  CHECK(own.parameters == imported.parameters);
+  CHECK(own.parameter_formula == imported.parameter_formula);
+  CHECK(own.activation == imported.activation);
+  CHECK(own.positions == imported.positions);
+  CHECK(forward_flops_per_token(own, 8192) == forward_flops_per_token(imported, 8192));
+}
+
+TEST_CASE("A GPT needs no more than its sizes") {
+  const Model model = read(R"({"format": "orrery-model", "name": "small", "layers": 2,
+    "hidden": 64, "heads": 4, "vocab": 100, "max_positions": 32})");
+  CHECK(model.name == "small");
+  CHECK(model.family == Family::gpt);
+  CHECK(model.ffn_hidden == 256);
+  CHECK(model.kv_heads == 4);
+  CHECK(model.positions == Positions::learned);
+  // (100 + 32) 64 + 2 (12 * 64^2 + 13 * 64) + 128
+  CHECK(model.parameters == 108'544);
+}
+
+TEST_CASE("A mistake in Orrery's own JSON is told with its place") {
+  CHECK(refusal(R"({"format": "json"})") ==
+        "model.json:/format: expected one of \"orrery-model\", found \"json\"");
+  CHECK(refusal(R"({"format": "orrery-model"})") == "model.json:/layers: missing");
+  CHECK(refusal(R"({"format": "orrery-model", "layers": 2, "hidden": 64, "heads": 4,
+    "vocab": 100})") == "model.json:/max_positions: missing");
+  CHECK(refusal(R"({"format": "orrery-model", "layers": 2, "hidden": 64, "heads": 3,
+    "vocab": 100, "max_positions": 32})") ==
+        "model.json:/hidden: 64 is not a multiple of the 3 attention heads");
+  CHECK(refusal(R"({"format": "orrery-model", "layers": 2, "hidden": 64, "heads": 4,
+    "kv_heads": 3, "vocab": 100, "max_positions": 32})") ==
+        "model.json:/kv_heads: 3 key-value heads do not divide the 4 attention heads");
+  CHECK(refusal(R"({"format": "orrery-model", "layer": 2})")
+            .starts_with("model.json:/layer: unknown key; did you mean 'layers'?"));
+}
+
+}  // namespace orrery::models
