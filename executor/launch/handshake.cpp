@@ -112,11 +112,11 @@ bool HandshakeServer::read_claims(std::string_view bytes) {
   const std::string job = reader.text();
   claims_.will.key = reader.text();
   claims_.will.value = reader.text();
-  if (!reader.at_end() || role > static_cast<std::uint64_t>(Role::watchdog)) return false;
+  if (!reader.at_end() || role > static_cast<std::uint64_t>(PeerRole::watchdog)) return false;
   const auto world = static_cast<std::uint64_t>(identity_.ranks);
   if (job != identity_.job || ranks != world || rank >= world) return false;
   claims_.rank = static_cast<int>(rank);
-  claims_.role = static_cast<Role>(role);
+  claims_.role = static_cast<PeerRole>(role);
   return true;
 }
 

@@ -34,11 +34,11 @@ struct LastWill {
 };
 
 /// Who speaks for a rank. Each has at most one connection to the store.
-enum class Role : std::uint8_t { rank, watchdog };
+enum class PeerRole : std::uint8_t { rank, watchdog };
 
 struct Claims {
   int rank = 0;
-  Role role = Role::rank;
+  PeerRole role = PeerRole::rank;
   LastWill will{};
 };
 

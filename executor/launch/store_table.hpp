@@ -21,7 +21,7 @@ inline constexpr std::size_t store_key_limit = 256;                      // byte
 /// Who asks: a rank, or its watchdog.
 struct ClientId {
   int rank = 0;
-  Role role = Role::rank;
+  PeerRole role = PeerRole::rank;
   friend auto operator<=>(const ClientId&, const ClientId&) = default;
 };
 

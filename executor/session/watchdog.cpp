@@ -36,7 +36,7 @@ Watchdog::Watchdog(const Address& store, const StoreIdentity& identity, int rank
     : settings_{std::move(settings)},
       rank_{rank},
       ranks_{identity.ranks},
-      store_{store, identity, {rank, Role::watchdog, will_of(rank)}, to_join},
+      store_{store, identity, {rank, PeerRole::watchdog, will_of(rank)}, to_join},
       roll_call_{rank_ == 0 ? ranks_ : 0, settings_.beat, settings_.silence, Clock::now()} {
   thread_ = std::thread{[this] { watch(); }};
 }

@@ -59,9 +59,9 @@ void ask(std::string_view bytes) {
     require(table.join(id, {"abort", "rank vanished"}));
     answers[id] = 0;
   };
-  for (const int rank : {0, 1}) join({rank, Role::rank});
+  for (const int rank : {0, 1}) join({rank, PeerRole::rank});
   while (bytes.size() >= 2) {
-    const ClientId id{bytes[0] & 1, Role::rank};
+    const ClientId id{bytes[0] & 1, PeerRole::rank};
     const std::size_t size =
         std::min<std::size_t>(static_cast<unsigned char>(bytes[1]), bytes.size() - 2);
     const int before = answers[id];

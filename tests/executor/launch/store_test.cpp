@@ -17,7 +17,7 @@ const Address any_port{.host = "127.0.0.1", .port = 0};
 
 Store join(const StoreServer& server, int rank, int ranks, const LastWill& will = {}) {
   return Store{
-      server.address(), {.job = "test", .ranks = ranks}, Claims{rank, Role::rank, will}, 5s};
+      server.address(), {.job = "test", .ranks = ranks}, Claims{rank, PeerRole::rank, will}, 5s};
 }
 
 }  // namespace

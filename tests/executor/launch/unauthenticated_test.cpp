@@ -233,7 +233,7 @@ TEST_CASE("Without descriptors nobody is accepted for a while, without spinning"
 TEST_CASE("A role of a rank has one connection; who leaves may come again") {
   const StoreServer server{any_port, secretly(2)};
   Store one{server.address(), secretly(2), 1, 2s};
-  const Store watchdog{server.address(), secretly(2), Claims{1, Role::watchdog, {}}, 2s};
+  const Store watchdog{server.address(), secretly(2), Claims{1, PeerRole::watchdog, {}}, 2s};
   CHECK(failure([&] { Store(server.address(), secretly(2), 1, 1s); }).find("only one rank 1") !=
         std::string::npos);
   one.leave();
@@ -254,7 +254,7 @@ TEST_CASE("A rank that asks what cannot be read is lost, and nobody else") {
       FrameWriter{}.number(0, 1).number(0, 4).text(std::string(257, 'k')).text("").framed(),
       FrameWriter{}.number(0, 1).number(0, 4).text("k").text("v").number(1, 1).framed());
   const Socket one = connect_to(server.address(), Clock::now() + 1s);
-  const Claims claims{.rank = 1, .role = Role::rank, .will = {"gone", "yes"}};
+  const Claims claims{.rank = 1, .role = PeerRole::rank, .will = {"gone", "yes"}};
   REQUIRE(handshake(one, Service::store, secretly(2), claims, Clock::now() + 2s).empty());
   send_all(one, asked.data(), asked.size(), Clock::now() + 1s, "the store");
   CHECK(answer_of(one).empty());
