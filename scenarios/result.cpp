@@ -50,7 +50,8 @@ Json waterfall_json(const std::vector<models::WaterfallPart>& parts) {
 Json wall_time_json(const models::Prediction& prediction, double load_seconds) {
   return {{"load", load_seconds},
           {"lower", prediction.lower_seconds},
-          {"check", nullptr},  // no prediction checks its Program
+          {"check", prediction.check_seconds},
+          {"network", nullptr},  // no prediction simulates the network's flows
           {"simulate", prediction.simulate_seconds}};
 }
 

@@ -26,6 +26,7 @@ const Program& accepted(const Program& program, const models::Software& software
   }
   const std::string why = refusal(program, software, device);
   if (!why.empty()) throw RunFailure{Exit::invalid_program, "cannot execute " + why};
+  models::check(program);
   return program;
 }
 

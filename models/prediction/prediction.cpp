@@ -158,6 +158,9 @@ Prediction predict(const Question& question) {
   result.program = std::make_shared<const Program>(lower(question));
   result.lower_seconds = seconds_since(begin);
   const Clock::time_point lowered = Clock::now();
+  check(*result.program);
+  result.check_seconds = seconds_since(lowered);
+  const Clock::time_point checked = Clock::now();
   add_times(question, result);
   result.slowest = slowest_of(result);
   if (result.times.scheduled() < result.step) result.assumptions.push_back(bound_note(result));
@@ -169,7 +172,7 @@ Prediction predict(const Question& question) {
   result.waterfall = waterfall_of(question, result);
   result.ranks = question.plan.gpus();
   result.ranks_simulated = static_cast<std::int64_t>(result.program->classes.size());
-  result.simulate_seconds = seconds_since(lowered);
+  result.simulate_seconds = seconds_since(checked);
   return result;
 }
 

@@ -77,7 +77,8 @@ struct Prediction {
   std::optional<Money> cost;  // of the step, where the cluster has a price
   std::vector<std::string> assumptions;
   std::int64_t ranks = 0, ranks_simulated = 0;
-  double lower_seconds = 0, simulate_seconds = 0;  // wall time; everything else is repeatable
+  /// Wall time; everything else is repeatable.
+  double lower_seconds = 0, check_seconds = 0, simulate_seconds = 0;
 
   double bubble_fraction() const;
   /// The largest part of the breakdown.
@@ -90,6 +91,7 @@ std::vector<Conflict> conflicts(const Question& question);
 
 /// Predicts one step. A plan that does not fit is predicted all the same and says so.
 /// Errors  any conflict: InputError `POINTER: PROBLEM`
+///         a Program that `check` refuses: ContractError
 Prediction predict(const Question& question);
 
 /// What a search wants of thousands of plans: no more than decides between them.
@@ -106,7 +108,7 @@ struct Estimate {
 };
 
 /// The same numbers as `predict`, without its breakdown, waterfall and assumptions; a plan that
-/// does not fit is not timed.
+/// does not fit is not timed. The Program is not checked: a search lowers thousands of them.
 /// Errors  any conflict: InputError `POINTER: PROBLEM`
 Estimate estimate(const Question& question);
 

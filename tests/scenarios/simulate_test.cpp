@@ -117,9 +117,10 @@ TEST_CASE("Two runs print the same bytes, and how long they took only when asked
   const std::string answer = orrery(question).out;
   CHECK(orrery(question).out == answer);
   Json timed = parsed(orrery(question + " --timing").out);
-  for (const char* part : {"load", "lower", "simulate"}) {
+  for (const char* part : {"load", "lower", "check", "simulate"}) {
     CHECK(timed["wall_time_s"].at(part).get<double>() > 0);
   }
+  CHECK(timed["wall_time_s"].at("network").is_null());
   timed.erase("wall_time_s");
   CHECK(timed.dump(2) + "\n" == answer);
 
