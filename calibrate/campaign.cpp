@@ -89,7 +89,7 @@ class Campaign {
     std::vector<Time> rounds;
     for (int round = 0; round < 5; ++round) {
       const Time begin = clock_.now();
-      for (int i = 0; i < marks; ++i) device.mark(models::Queue::compute);
+      for (int i = 0; i < marks; ++i) device.mark(models::Lane::compute);
       rounds.push_back(Time{2 * (clock_.now() - begin).count() / marks});
       device.forget_marks();
     }

@@ -3,7 +3,6 @@
 #include <map>
 
 #include "models/evaluation/replay.hpp"
-#include "models/lowering/lower.hpp"
 #include "scenarios/result.hpp"
 #include "sim/output/durable_file.hpp"
 #include "sim/trace/chrome.hpp"
@@ -14,10 +13,10 @@ namespace {
 
 using models::Instruction;
 using models::InstructionRecord;
+using models::Lane;
 using models::Opcode;
 using models::Operation;
 using models::OperationRecord;
-using models::Queue;
 
 /// Records the first rank of one class. A transfer is as long as its queue is busy with it, also
 /// where the stack hides a part of that from others.
@@ -30,7 +29,7 @@ class ClassTrace {
         detail_{detail},
         trace_{trace},
         rank_class_{rank_class},
-        rank_{program_.mesh.rank(0, 0, program_.classes[rank_class].stage)},
+        rank_{program_.mesh.first_rank(program_.classes[rank_class].stage)},
         process_{fmt::format("rank {} (stage {})", rank_, program_.classes[rank_class].stage)} {
     // In the order that a reader expects, whichever works first.
     for (const char* queue :

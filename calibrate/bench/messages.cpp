@@ -188,7 +188,7 @@ bool CopySubject::run(std::vector<Time>& times) {
     executor::Device& device = *ranks_.devices[at];
     ranks_.gate.pass();
     const Time begin = ranks_.clock.now();
-    device.copy(from_[at], to_[at], size_, models::Queue::compute);
+    device.copy(from_[at], to_[at], size_, models::Lane::compute);
     if (!device.synchronous()) device.finish();
     of[at] = ranks_.clock.now() - begin;
   });

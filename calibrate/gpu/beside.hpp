@@ -10,7 +10,7 @@ namespace orrery::calibrate {
 
 /// Work that can be enqueued again and again.
 struct Piece {
-  models::Queue queue = models::Queue::compute;
+  models::Lane queue = models::Lane::compute;
   std::function<void()> enqueue;
 };
 

@@ -16,7 +16,7 @@ namespace {
 using executor::Mark;
 using models::Collective;
 
-constexpr models::Queue on_data = models::Queue::data;
+constexpr models::Lane on_data = models::Lane::data;
 constexpr Bytes short_call{1 << 20};
 constexpr int repeats_of_short = 8;
 

@@ -45,11 +45,11 @@ void GraphLaunch::prepare() {
 bool GraphLaunch::run(std::vector<Time>& times) {
   executor::Device& device = bench_.device();
   bench_.run_up(20_us * graphs_in_a_run);
-  const Mark before = device.mark(models::Queue::compute);
+  const Mark before = device.mark(models::Lane::compute);
   const Time begin = bench_.clock().now();
   for (int i = 0; i < graphs_in_a_run; ++i) graphs_.launch(*graph_);
   const Time host = bench_.clock().now() - begin;
-  const Mark behind = device.mark(models::Queue::compute);
+  const Mark behind = device.mark(models::Lane::compute);
   device.finish();
   const std::int64_t launched = graphs_in_a_run * std::max<std::int64_t>(1, nodes_);
   times = {std::max(Time{1}, Time{host.count() / graphs_in_a_run}),

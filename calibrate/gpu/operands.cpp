@@ -44,7 +44,7 @@ void fill(executor::Device& device, std::byte* memory, Bytes size, const Pattern
   device.write(pattern.bytes().data(), memory, Bytes{done});
   while (done < size.count()) {
     const std::int64_t next = std::min(done, size.count() - done);
-    device.copy(memory, memory + done, Bytes{next}, models::Queue::compute);
+    device.copy(memory, memory + done, Bytes{next}, models::Lane::compute);
     done += next;
   }
 }
@@ -81,7 +81,7 @@ Operands::Operands(executor::Device& device, const models::Block& block, int cop
     for (int copy = 0; copy < copies; ++copy) place(block, copy, arena_ + each.count() * copy);
     fill_first(block, tokens);
     for (int copy = 1; copy < copies; ++copy) {
-      device.copy(arena_, arena_ + each.count() * copy, each, models::Queue::compute);
+      device.copy(arena_, arena_ + each.count() * copy, each, models::Lane::compute);
     }
   } catch (...) {
     device.release(arena_);

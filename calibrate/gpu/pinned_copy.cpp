@@ -11,7 +11,7 @@ namespace orrery::calibrate {
 
 namespace {
 
-using models::Queue;
+using models::Lane;
 
 constexpr Bytes pinned_beside = 64_MiB;
 
@@ -35,11 +35,11 @@ PinnedPair::~PinnedPair() {
   device_.release_host(host_);
 }
 
-Piece PinnedPair::piece_to_device(Queue queue) const {
+Piece PinnedPair::piece_to_device(Lane queue) const {
   return {.queue = queue, .enqueue = [this, queue] { to_device(queue); }};
 }
 
-Piece PinnedPair::piece_from_device(Queue queue) const {
+Piece PinnedPair::piece_from_device(Lane queue) const {
   return {.queue = queue, .enqueue = [this, queue] { from_device(queue); }};
 }
 
@@ -47,10 +47,10 @@ Piece PinnedPair::piece_from_device(Queue queue) const {
 void PinnedPair::check() const {
   const auto last = static_cast<std::size_t>(size_.count() - 1);
   host_[0] = host_[last] = std::byte{3};
-  to_device(Queue::copy);
+  to_device(Lane::copy);
   device_.finish();
   host_[0] = host_[last] = std::byte{0};
-  from_device(Queue::copy);
+  from_device(Lane::copy);
   device_.finish();
   if (host_[0] == std::byte{3} && host_[last] == std::byte{3}) return;
   throw executor::RunFailure{executor::Exit::local_failure,
@@ -78,13 +78,13 @@ bool PinnedCopy::run(std::vector<Time>& times) {
   executor::Device& device = bench_.device();
   const bool before = bench_.overseer().throttled();
   bench_.run_up(host_time_);
-  device.wait(Queue::copy, device.mark(Queue::compute));
+  device.wait(Lane::copy, device.mark(Lane::compute));
   const Time start = bench_.clock().now();
-  const executor::Mark begin = device.mark(Queue::copy);
-  for (int i = 0; i < repeats_; ++i) pair_->to_device(Queue::copy);
-  const executor::Mark there = device.mark(Queue::copy);
-  for (int i = 0; i < repeats_; ++i) pair_->from_device(Queue::copy);
-  const executor::Mark back = device.mark(Queue::copy);
+  const executor::Mark begin = device.mark(Lane::copy);
+  for (int i = 0; i < repeats_; ++i) pair_->to_device(Lane::copy);
+  const executor::Mark there = device.mark(Lane::copy);
+  for (int i = 0; i < repeats_; ++i) pair_->from_device(Lane::copy);
+  const executor::Mark back = device.mark(Lane::copy);
   host_time_ = bench_.clock().now() - start;
   device.finish();
   const auto each = [&](executor::Mark from, executor::Mark to) {
@@ -102,7 +102,7 @@ std::vector<NamedBeside> beside_pinned_copies(const TimedBlock& product, QueueBe
   const std::string to = fmt::format("copy from page-locked memory {} B", size.count());
   const std::string from = fmt::format("copy to page-locked memory {} B", size.count());
   // Of two queues, as one would put the second copy behind the first.
-  const Piece in = one.piece_to_device(Queue::copy), out = other.piece_from_device(Queue::data);
+  const Piece in = one.piece_to_device(Lane::copy), out = other.piece_from_device(Lane::data);
   const BesideCounts counts = counts_for(device, in, out, span_beside);
   return {{to, from, measure_beside(device, in, out, counts)},
           beside_product(product, device, to, in),

@@ -16,11 +16,11 @@ class PinnedPair {
   PinnedPair(const PinnedPair&) = delete;
   PinnedPair& operator=(const PinnedPair&) = delete;
 
-  void to_device(models::Queue queue) const { device_.copy(host_, own_, size_, queue); }
-  void from_device(models::Queue queue) const { device_.copy(own_, host_, size_, queue); }
+  void to_device(models::Lane queue) const { device_.copy(host_, own_, size_, queue); }
+  void from_device(models::Lane queue) const { device_.copy(own_, host_, size_, queue); }
   /// As work that can be enqueued again and again. The pair outlives it.
-  Piece piece_to_device(models::Queue queue) const;
-  Piece piece_from_device(models::Queue queue) const;
+  Piece piece_to_device(models::Lane queue) const;
+  Piece piece_from_device(models::Lane queue) const;
   /// There and back once, and compared. Errors  another number comes back: RunFailure
   void check() const;
 

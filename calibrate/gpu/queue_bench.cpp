@@ -10,7 +10,7 @@ namespace orrery::calibrate {
 
 namespace {
 
-constexpr models::Queue compute = models::Queue::compute;
+constexpr models::Lane compute = models::Lane::compute;
 constexpr double ahead = 1.5;             // of the host's last time: it varies
 constexpr std::int64_t small_add = 1024;  // elements: a kernel that is hardly there
 

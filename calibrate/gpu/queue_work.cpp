@@ -14,7 +14,7 @@ using executor::Mark;
 using models::Operation;
 using models::OpKind;
 
-constexpr models::Queue on_compute = models::Queue::compute;
+constexpr models::Lane on_compute = models::Lane::compute;
 constexpr int most_layers = 4;  // that take turns
 constexpr int launches = 200;   // at least, for the time of one
 
@@ -30,7 +30,7 @@ std::vector<const Operation*> runnable(const models::Block& block, const executo
   std::vector<const Operation*> found;
   for (const Operation& op : block.operations) {
     const bool elsewhere = op.kind == OpKind::collective || op.kind == OpKind::copy ||
-                           op.queue != models::Queue::compute;
+                           op.queue != models::Lane::compute;
     if (!elsewhere && device.refusal(op).empty()) found.push_back(&op);
   }
   return found;

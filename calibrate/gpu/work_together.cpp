@@ -22,7 +22,7 @@ class ProductPiece {
     operands_.run(of_.block->operations.front(), turn_++ % operands_.copies(), *of_.model);
   }
   Piece piece() {
-    return {.queue = models::Queue::compute, .enqueue = [this] { enqueue(); }};
+    return {.queue = models::Lane::compute, .enqueue = [this] { enqueue(); }};
   }
 
  private:
@@ -51,9 +51,9 @@ Time time_under_load(const TimedBlock& product, QueueBench& bench, Time span) {
   bench.overseer().forget();
   const Time end = bench.clock().now() + span;
   do {
-    const executor::Mark begin = device.mark(models::Queue::compute);
+    const executor::Mark begin = device.mark(models::Lane::compute);
     for (int i = 0; i < products_in_a_round; ++i) work.enqueue();
-    const executor::Mark last = device.mark(models::Queue::compute);
+    const executor::Mark last = device.mark(models::Lane::compute);
     device.finish();
     rounds.push_back(Time{bench.between(begin, last).count() / products_in_a_round});
     device.forget_marks();
@@ -74,9 +74,9 @@ NamedBeside beside_copy(const TimedBlock& product, QueueBench& bench) {
   const Bytes size = std::min(copy_beside, bench.sizes().run_up);
   const Operands copied{device, two_blocks_of(size), 1, 1};
   device.finish();
-  const Piece copy{.queue = models::Queue::copy, .enqueue = [&] {
+  const Piece copy{.queue = models::Lane::copy, .enqueue = [&] {
                      device.copy(copied.view(0, 0).data, copied.view(0, 1).data, size,
-                                 models::Queue::copy);
+                                 models::Lane::copy);
                    }};
   return beside_product(product, device, fmt::format("copy on the device {} B", size.count()),
                         copy);
@@ -91,7 +91,7 @@ NamedBeside beside_all_reduce(const TimedBlock& product, GpuCrew& crew, Bytes as
     crew.team.all([&](int rank) {
       executor::Device& device = *crew.members[static_cast<std::size_t>(rank)].device;
       ProductPiece own{product, device, 2};
-      work(rank, device, own.piece(), Piece{.queue = models::Queue::data, .enqueue = [&, rank] {
+      work(rank, device, own.piece(), Piece{.queue = models::Lane::data, .enqueue = [&, rank] {
                                               collective.call(rank, size);
                                             }});
       device.finish();

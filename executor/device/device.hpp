@@ -91,11 +91,11 @@ class Device {
   /// Launches several kernels as one (graphs.hpp); null: this device cannot.
   virtual Graphs* graphs() const { return nullptr; }
   /// Device memory to device memory, on a queue; either may be of `allocate_host`.
-  virtual void copy(const std::byte* from, std::byte* to, Bytes size, models::Queue queue) = 0;
+  virtual void copy(const std::byte* from, std::byte* to, Bytes size, models::Lane queue) = 0;
 
-  virtual Mark mark(models::Queue queue) = 0;
-  virtual void wait(models::Queue queue, Mark until) = 0;  // the queue waits, not the host
-  virtual void finish() = 0;                               // the host waits for every queue
+  virtual Mark mark(models::Lane queue) = 0;
+  virtual void wait(models::Lane queue, Mark until) = 0;  // the queue waits, not the host
+  virtual void finish() = 0;                              // the host waits for every queue
   /// Time from the device's start to the mark, once `finish` has returned.
   virtual Time time_of(Mark mark) = 0;
   /// Marks made so far may be used again. Called between steps.

@@ -20,7 +20,6 @@
 #include <span>
 #include <string_view>
 
-#include "models/network/collectives/collective.hpp"
 #include "models/program/block.hpp"
 #include "sim/quantity.hpp"
 
@@ -51,8 +50,8 @@ struct CollectiveCall {
   std::byte* receive = nullptr;
   std::int64_t count = 0;
   Element element = Element::fp32;
-  int root = 0;                               // index in the group, of a broadcast
-  models::Queue queue = models::Queue::data;  // where a device has several
+  int root = 0;                             // index in the group, of a broadcast
+  models::Lane queue = models::Lane::data;  // where a device has several
 };
 
 /// One direction of a transfer between two ranks of a group.
@@ -61,7 +60,7 @@ struct TransferCall {
   int peer = 0;  // index in the group
   std::byte* buffer = nullptr;
   std::int64_t bytes = 0;
-  models::Queue queue = models::Queue::data;
+  models::Lane queue = models::Lane::data;
 };
 
 /// Something started and not yet known to be done. Waited for exactly once.

@@ -27,7 +27,7 @@ struct Life {
 std::size_t joined(const Block& block, std::size_t i) {
   for (std::size_t j = i + 1; j < block.operations.size(); ++j) {
     const Operation& op = block.operations[j];
-    if (op.queue != models::Queue::compute) continue;
+    if (op.queue != models::Lane::compute) continue;
     for (const models::OpId awaited : op.after) {
       const bool behind = awaited != models::block_input && awaited >= i &&
                           block.operations[awaited].queue == block.operations[i].queue;
@@ -42,7 +42,7 @@ std::vector<Life> lives_of(const Block& block) {
   std::vector<Life> lives(block.operands.size(), {n, 0});
   for (std::size_t i = 0; i < n; ++i) {
     const Operation& op = block.operations[i];
-    const std::size_t end = op.queue == models::Queue::compute ? i : joined(block, i);
+    const std::size_t end = op.queue == models::Lane::compute ? i : joined(block, i);
     for (const auto* ids : {&op.reads, &op.writes}) {
       for (const OperandId id : *ids) {
         lives[id].first = std::min(lives[id].first, i);

@@ -52,8 +52,8 @@ bool marked_addend(const models::Block& backward, const std::string& operand) {
 Layout::Layout(const Program& program, std::int64_t rank)
     : program_{program},
       stage_{program.mesh.stage_of(rank)},
-      data_{program.mesh.data_of(rank)},
-      tensor_{program.mesh.tensor_of(rank)},
+      data_{program.mesh.coordinate(rank, models::MeshAxis::data)},
+      tensor_{program.mesh.coordinate(rank, models::MeshAxis::tensor)},
       shards_{program.plan.zero == models::Zero::none ? 1 : program.plan.data} {
   name_tensors();
   for (std::int64_t v = 0; v < program.plan.virtual_stages; ++v) {

@@ -103,7 +103,7 @@ class LoadedCuda final : public CudaModule {
   std::unique_ptr<Fabric> make_nccl_fabric(Device& device, Store& store, int rank, int ranks,
                                            std::chrono::milliseconds patience) const override {
     auto& gpu = static_cast<cuda::CudaDevice&>(device);
-    const auto stream = [&gpu](models::Queue queue) { return gpu.stream(queue); };
+    const auto stream = [&gpu](models::Lane queue) { return gpu.stream(queue); };
     return cuda::make_nccl_fabric({gpu, gpu.ordinal(), stream}, store, rank, ranks, patience);
   }
 #else

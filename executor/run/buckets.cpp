@@ -11,7 +11,7 @@ namespace orrery::executor {
 namespace {
 
 using models::Collective;
-using models::Queue;
+using models::Lane;
 
 }  // namespace
 

@@ -4,54 +4,24 @@
 
 #include <algorithm>
 
-#include "models/lowering/lower.hpp"
-
 namespace orrery::executor {
 
 namespace {
 
 using models::Communicator;
-using models::Mesh;
-using models::MeshAxis;
 
-/// Where one axis of a group begins and ends.
-std::vector<std::int64_t> along(const Communicator& communicator, MeshAxis axis,
-                                std::int64_t extent, std::int64_t own) {
-  const bool spans = std::find(communicator.spans.begin(), communicator.spans.end(), axis) !=
-                     communicator.spans.end();
-  if (!spans) return {own};
-  if (axis == MeshAxis::pipeline && !communicator.stages.empty()) {
-    std::vector<std::int64_t> stages = communicator.stages;
-    stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
-    return stages;
-  }
-  std::vector<std::int64_t> all;
-  for (std::int64_t i = 0; i < extent; ++i) all.push_back(i);
-  return all;
+std::vector<int> members_of(const models::Mesh& mesh, const Communicator& communicator,
+                            std::int64_t rank) {
+  const auto ranks = mesh.members(rank, communicator.axes, communicator.stages);
+  return {ranks.begin(), ranks.end()};
 }
 
-/// The group of a communicator that the rank at these coordinates belongs to, or would.
-std::vector<int> members_of(const Communicator& communicator, const Mesh& mesh, std::int64_t rank) {
-  std::vector<int> members;
-  for (const std::int64_t p :
-       along(communicator, MeshAxis::pipeline, mesh.pipeline, mesh.stage_of(rank))) {
-    for (const std::int64_t d :
-         along(communicator, MeshAxis::data, mesh.data, mesh.data_of(rank))) {
-      for (const std::int64_t t :
-           along(communicator, MeshAxis::tensor, mesh.tensor, mesh.tensor_of(rank))) {
-        members.push_back(static_cast<int>(mesh.rank(t, d, p)));
-      }
-    }
-  }
-  return members;
-}
-
-/// The ways that something is sent on in a group that may be a pipe.
+/// Connects the neighbours that send to each other in a group that may be a pipe.
 void connect_channels(const models::Program& program, std::size_t communicator, GroupId group,
                       Fabric& fabric) {
   for (std::size_t c = 0; c < program.channels.size(); ++c) {
     const models::Channel& channel = program.channels[c];
-    if (communicator != (channel.forward ? models::forward_pipe : models::backward_pipe)) continue;
+    if (communicator != channel.communicator) continue;
     const std::vector<models::Instruction>& list = program.classes[channel.from].instructions;
     const bool used = std::any_of(list.begin(), list.end(), [&](const models::Instruction& each) {
       return each.op == models::Opcode::send && each.target == c;
@@ -68,7 +38,7 @@ std::vector<Group> make_groups(const models::Program& program, Fabric& fabric) {
     Group own;
     std::vector<std::vector<int>> made;
     for (std::int64_t rank = 0; rank < program.mesh.ranks(); ++rank) {
-      const std::vector<int> members = members_of(communicator, program.mesh, rank);
+      const std::vector<int> members = members_of(program.mesh, communicator, rank);
       if (std::find(made.begin(), made.end(), members) != made.end()) continue;
       made.push_back(members);
       const GroupId id = members.size() < 2 ? 0 : fabric.make_group(members);

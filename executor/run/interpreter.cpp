@@ -12,8 +12,8 @@ namespace orrery::executor {
 namespace {
 
 using models::BufferKind;
+using models::Lane;
 using models::Opcode;
-using models::Queue;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ StepOutcome Runner::Interpreter::step(std::int64_t index) {
   StepOutcome outcome;
   outcome.loss_scale = scale_.value();
   load_batch(index);
-  const Mark begin = device_.mark(Queue::compute);
+  const Mark begin = device_.mark(Lane::compute);
   for (std::uint32_t i = 0; i < ranks_.instructions.size(); ++i) {
     at_.instruction.store(i, std::memory_order_relaxed);
     hold(i, false);
@@ -40,7 +40,7 @@ StepOutcome Runner::Interpreter::step(std::int64_t index) {
     hold(i, true);
   }
   wait_for_data();
-  const Mark end = device_.mark(Queue::compute);
+  const Mark end = device_.mark(Lane::compute);
   device_.finish();
   at_.instruction.store(ranks_.instructions.size(), std::memory_order_relaxed);
   recording_.resolve(device_, begin);
@@ -183,7 +183,7 @@ void Runner::Interpreter::run_phase(std::uint32_t i) {
   if (backward && each.target == models::backward_phase(each.chunk)) flowing_ = nullptr;
   std::size_t entry = 0;
   if (recording_.instructions() && !recording_.operations()) {
-    entry = recording_.add(i, device_.mark(Queue::compute));
+    entry = recording_.add(i, device_.mark(Lane::compute));
   }
   for (const models::Invocation& run : program_.phases[each.target].invocations) {
     for (std::int64_t n = 0; n < run.count; ++n) {
@@ -206,7 +206,7 @@ void Runner::Interpreter::run_phase(std::uint32_t i) {
     }
   }
   if (recording_.instructions() && !recording_.operations()) {
-    recording_.end(entry, device_.mark(Queue::compute));
+    recording_.end(entry, device_.mark(Lane::compute));
   }
 }
 

@@ -85,7 +85,7 @@ class Runner::Interpreter {
     std::uint32_t instruction = 0;
     int peer = -1;                   // of a transfer; -1: a collective of
     std::uint16_t communicator = 0;  // this one
-    models::Queue queue = models::Queue::data;
+    models::Lane queue = models::Lane::data;
     Mark done;                                  // behind a collective, on its queue
     std::size_t operation = 0;                  // of the block
     std::uint32_t target = models::no_binding;  // of a joint collective
@@ -165,7 +165,7 @@ class Runner::Interpreter {
   void wait_for_sends();
   void wait_for_arrivals();
   void poll();
-  void before_call(models::Queue queue);
+  void before_call(models::Lane queue);
   void begun(Pending& pending);
   Element element(models::DType type) const;
   void read_norm();

@@ -13,7 +13,7 @@ namespace {
 
 using models::Collective;
 using models::DType;
-using models::Queue;
+using models::Lane;
 
 }  // namespace
 
@@ -35,8 +35,8 @@ Element Runner::Interpreter::element(DType type) const {
 }
 
 /// What the other ranks are given has been computed, and what is overwritten has been read.
-void Runner::Interpreter::before_call(Queue queue) {
-  if (!device_.synchronous()) device_.wait(queue, device_.mark(Queue::compute));
+void Runner::Interpreter::before_call(Lane queue) {
+  if (!device_.synchronous()) device_.wait(queue, device_.mark(Lane::compute));
 }
 
 /// A collective has been started: its end is a place on its queue, whatever comes behind it there.
@@ -55,7 +55,7 @@ void Runner::Interpreter::wait(Pending& pending) {
   at_.communicator.store(-1, std::memory_order_relaxed);
   const bool transfer = pending.peer >= 0;
   if (!device_.synchronous() && !transfer) {
-    device_.wait(Queue::compute, pending.done);
+    device_.wait(Lane::compute, pending.done);
   } else if (pending.entry != not_recorded && recording_.instructions()) {
     recording_.end(pending.entry, device_.mark(pending.queue));
   }
@@ -95,8 +95,8 @@ void Runner::Interpreter::poll() {
 /// Its entry in the recording begins where all that it needs is there.
 std::size_t Runner::Interpreter::begin_joint(std::uint32_t i) {
   if (!recording_.instructions()) return not_recorded;
-  before_call(Queue::data);
-  return recording_.add(i, device_.mark(Queue::data));
+  before_call(Lane::data);
+  return recording_.add(i, device_.mark(Lane::data));
 }
 
 void Runner::Interpreter::collective(std::uint32_t i, std::uint16_t communicator,
@@ -106,13 +106,13 @@ void Runner::Interpreter::collective(std::uint32_t i, std::uint16_t communicator
   if (group.alone()) {
     if (call.send != call.receive) {
       device_.copy(call.send, call.receive, Bytes{call.count * size_of(call.element)},
-                   Queue::compute);
+                   Lane::compute);
     }
     return;
   }
   call.group = group.id;
-  call.queue = Queue::data;
-  before_call(Queue::data);
+  call.queue = Lane::data;
+  before_call(Lane::data);
   Pending pending;
   pending.entry = entry;
   pending.instruction = i;
@@ -130,11 +130,11 @@ void Runner::Interpreter::collective(std::uint32_t i, std::uint16_t communicator
 
 void Runner::Interpreter::send(std::uint32_t i) {
   const models::Channel& channel = program_.channels[ranks_.instructions[i].target];
-  const Group& pipe = groups_[channel.forward ? models::forward_pipe : models::backward_pipe];
+  const Group& pipe = groups_[channel.communicator];
   Pending pending;
   pending.instruction = i;
   pending.peer = pipe.members[channel.to];
-  pending.queue = Queue::compute;  // no other has what is sent, or what is received
+  pending.queue = Lane::compute;  // no other has what is sent, or what is received
   const Mark start = recording_.instructions() ? device_.mark(pending.queue) : Mark{};
   pending.request = fabric_.send({.group = pipe.id,
                                   .peer = static_cast<int>(channel.to),
@@ -151,14 +151,14 @@ void Runner::Interpreter::send(std::uint32_t i) {
 void Runner::Interpreter::receive(std::uint32_t i) {
   const Instruction& each = ranks_.instructions[i];
   const models::Channel& channel = program_.channels[each.target];
-  const Group& pipe = groups_[channel.forward ? models::forward_pipe : models::backward_pipe];
+  const Group& pipe = groups_[channel.communicator];
   const Bound& bound = plan_.bound(i);
   const std::int64_t at =
       channel.forward ? bound.saved + plan_.chunk(each.chunk).arrival : bound.in;
   Pending pending;
   pending.instruction = i;
   pending.peer = pipe.members[channel.from];
-  pending.queue = Queue::compute;  // who had the memory before has left it
+  pending.queue = Lane::compute;  // who had the memory before has left it
   if (recording_.instructions()) pending.entry = recording_.add(i, device_.mark(pending.queue));
   pending.request = fabric_.receive({.group = pipe.id,
                                      .peer = static_cast<int>(channel.from),
@@ -189,7 +189,7 @@ void Runner::Interpreter::sum_addends(std::uint32_t i, std::uint16_t communicato
   std::int64_t total = 0;
   for (const Span& span : layout_.addends()) {
     device_.copy(owned_gradient_at(span.first), arena_.data() + total * width,
-                 Bytes{span.count * width}, Queue::compute);
+                 Bytes{span.count * width}, Lane::compute);
     total += span.count;
   }
   CollectiveCall call;
@@ -201,7 +201,7 @@ void Runner::Interpreter::sum_addends(std::uint32_t i, std::uint16_t communicato
   total = 0;
   for (const Span& span : layout_.addends()) {
     device_.copy(arena_.data() + total * width, owned_gradient_at(span.first),
-                 Bytes{span.count * width}, Queue::compute);
+                 Bytes{span.count * width}, Lane::compute);
     total += span.count;
   }
 }

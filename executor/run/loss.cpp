@@ -16,7 +16,7 @@ void Runner::Interpreter::keep_statistics(std::uint32_t micro_batch) {
   const View& view = views_[static_cast<std::size_t>(statistics_operand_)];
   const std::int64_t bytes = view.elements() * bits(view.dtype) / 8;
   device_.copy(view.data, statistics_.data() + micro_batch * bytes, Bytes{bytes},
-               models::Queue::compute);
+               models::Lane::compute);
 }
 
 namespace {

@@ -10,8 +10,8 @@ namespace orrery::executor {
 
 namespace {
 
+using models::Lane;
 using models::Operation;
-using models::Queue;
 
 }  // namespace
 
@@ -85,7 +85,7 @@ void Runner::Interpreter::run_operation(std::uint32_t i, std::uint32_t block, st
 void Runner::Interpreter::wait_for_block(const Operation& op) {
   const bool awaited =
       std::any_of(tensor_pending_.begin(), tensor_pending_.end(), [&](const Pending& each) {
-        return op.queue == Queue::tensor ||
+        return op.queue == Lane::tensor ||
                std::find(op.after.begin(), op.after.end(), each.operation) != op.after.end();
       });
   if (!awaited) return;

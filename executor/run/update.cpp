@@ -17,7 +17,7 @@ namespace {
 
 using models::Collective;
 using models::DType;
-using models::Queue;
+using models::Lane;
 
 }  // namespace
 

@@ -12,7 +12,7 @@
 namespace orrery::models {
 
 /// What a block turns: when each queue is free and when the input is ready; the latter becomes
-/// the output. The first five stand in the order of `Queue`.
+/// the output. The first five stand in the order of `Lane`.
 inline constexpr int chain_states = 6;
 enum ChainState : std::uint8_t {
   state_host,

@@ -42,7 +42,7 @@ struct Step {
   Time launch{}, duration{}, lead{}, trail{};
   const std::vector<OpId>* after = nullptr;
   std::uint32_t index = 0;  // in its block
-  Queue queue = Queue::compute;
+  Lane queue = Lane::compute;
   bool host_waits = false;
   bool writes_output = false;
   bool with_tensor_group = false;
@@ -56,7 +56,7 @@ struct Task {
 };
 
 /// An in-order queue of one rank.
-class Lane {
+class LaneQueue {
  public:
   void push(const Task& task) {
     tasks_.push_back(task);

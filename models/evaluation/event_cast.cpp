@@ -39,7 +39,7 @@ void Cast::add_steps(const PricedProgram& priced) {
       step.trail = prices[i].trail;
       step.after = &op.after;
       step.queue = op.queue;
-      step.host_waits = op.queue == Queue::host || priced.waits_for(op);
+      step.host_waits = op.queue == Lane::host || priced.waits_for(op);
       step.writes_output = std::any_of(op.writes.begin(), op.writes.end(), is_output);
       step.with_tensor_group = op.kind == OpKind::collective && op.communicator == tensor_group;
     }
@@ -54,16 +54,16 @@ void Cast::add_joints(const PricedProgram& priced) {
     joints[j].duration = priced.collectives[j].duration;
     joints[j].lead = priced.collectives[j].lead;
     joints[j].after = &input_alone_;
-    joints[j].queue = Queue::data;
+    joints[j].queue = Lane::data;
     joints[j].host_waits = priced.waits_for(program_.collectives[j]);
   }
   wait.after = &input_alone_;
-  wait.queue = Queue::compute;
+  wait.queue = Lane::compute;
   for (std::uint32_t c = 0; c < program_.classes.size(); ++c) {
     Step& step = carried.emplace_back();
     step.duration = priced.carried_by(c);
     step.after = &nothing_;
-    step.queue = Queue::data;
+    step.queue = Lane::data;
   }
 }
 
@@ -99,16 +99,16 @@ void Cast::add_meetings() {
     for (const std::uint32_t c : program_.collectives[j].classes) {
       for (std::uint32_t replica = 0; replica < replicas_; ++replica) {
         meetings[meeting_of(j, replica)].lanes.push_back(
-            lane_of(c * replicas_ + replica, Queue::data));
+            lane_of(c * replicas_ + replica, Lane::data));
       }
     }
   }
   first_tensor_meeting_ = static_cast<std::uint32_t>(meetings.size());
   if (tensor_ == 1) return;
-  meetings.resize(meetings.size() + ranks.size() / tensor_ * queue_count);
+  meetings.resize(meetings.size() + ranks.size() / tensor_ * lane_count);
   for (std::uint32_t r = 0; r < ranks.size(); ++r) {
-    for (int q = 0; q < queue_count; ++q) {
-      const auto queue = static_cast<Queue>(q);
+    for (int q = 0; q < lane_count; ++q) {
+      const auto queue = static_cast<Lane>(q);
       meetings[tensor_meeting(r, queue)].lanes.push_back(lane_of(r, queue));
     }
   }
@@ -116,8 +116,7 @@ void Cast::add_meetings() {
 
 bool Cast::spans(std::uint32_t joint, MeshAxis axis) const {
   const std::uint16_t id = program_.collectives[joint].communicator;
-  const std::vector<MeshAxis>& axes = program_.communicators.at(id).spans;
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+  return program_.communicators.at(id).axes.has(axis);
 }
 
 std::uint32_t Cast::meeting_of(std::uint32_t joint, std::uint32_t replica) const {
@@ -127,7 +126,7 @@ std::uint32_t Cast::meeting_of(std::uint32_t joint, std::uint32_t replica) const
   return joint * replicas_ + t + tensor_ * d;
 }
 
-std::uint32_t Cast::tensor_meeting(std::uint32_t rank, Queue queue) const {
+std::uint32_t Cast::tensor_meeting(std::uint32_t rank, Lane queue) const {
   return first_tensor_meeting_ + lane_of(rank / tensor_, queue);
 }
 
@@ -156,11 +155,11 @@ std::string Cast::waiting_at(const Rank& rank) const {
 StepTimes Cast::times(Time bound) const {
   StepTimes times;
   for (const Rank& rank : ranks) {
-    const auto free = [&](Queue queue) {
+    const auto free = [&](Lane queue) {
       return rank.lanes[static_cast<std::size_t>(queue)].free();
     };
-    times.ranks.push_back({rank.host_end, free(Queue::compute), free(Queue::tensor),
-                           free(Queue::data), free(Queue::copy)});
+    times.ranks.push_back({rank.host_end, free(Lane::compute), free(Lane::tensor), free(Lane::data),
+                           free(Lane::copy)});
   }
   for (const Wire& wire : wires) times.transfers.push_back(wire.ends);
   times.step = std::max(times.scheduled(), bound);

@@ -38,10 +38,10 @@ class Cast {
     const bool meets = step.with_tensor_group && tensor_ > 1;
     return meets ? tensor_meeting(rank, step.queue) : no_meeting;
   }
-  static std::uint32_t lane_of(std::uint32_t rank, Queue queue) {
-    return rank * queue_count + static_cast<std::uint32_t>(queue);
+  static std::uint32_t lane_of(std::uint32_t rank, Lane queue) {
+    return rank * lane_count + static_cast<std::uint32_t>(queue);
   }
-  Lane& lane(std::uint32_t id) { return ranks[id / queue_count].lanes[id % queue_count]; }
+  LaneQueue& lane(std::uint32_t id) { return ranks[id / lane_count].lanes[id % lane_count]; }
 
   /// Once nothing happens any more. Errors  something has not ended: ContractError naming, of each
   /// class that waits, the first instruction that has not ended on its first such rank
@@ -56,7 +56,7 @@ class Cast {
   void add_wires(const PricedProgram& priced);
   void add_meetings();
   bool spans(std::uint32_t joint, MeshAxis axis) const;
-  std::uint32_t tensor_meeting(std::uint32_t rank, Queue queue) const;
+  std::uint32_t tensor_meeting(std::uint32_t rank, Lane queue) const;
   std::string waiting_at(const Rank& rank) const;
 
   const Program& program_;

@@ -60,7 +60,7 @@ struct Rank {
   const RankClass* list = nullptr;
   std::uint32_t rank_class = 0, replica = 0;
   Progress progress;
-  std::array<Lane, queue_count> lanes;
+  std::array<LaneQueue, lane_count> lanes;
   std::vector<std::uint32_t> outgoing;  // wires
   // The host.
   std::size_t at = 0;               // instruction
@@ -73,7 +73,7 @@ struct Rank {
   TaskId awaited = no_task;   // what the host waits for
   Time host_end{};
 
-  Lane& lane(Queue queue) { return lanes[static_cast<std::size_t>(queue)]; }
+  LaneQueue& lane(Lane queue) { return lanes[static_cast<std::size_t>(queue)]; }
   bool host_done() const { return at == list->instructions.size(); }
   bool done() const { return host_done() && progress.first_pending() == progress.next(); }
 };

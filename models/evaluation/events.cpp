@@ -54,7 +54,7 @@ class EventRun {
     }
     const bool step = each.op == Opcode::optimizer;
     rank.walk.begin(program_.phases[each.target],
-                    step ? rank.lane(Queue::data).last() : rank.received);
+                    step ? rank.lane(Lane::data).last() : rank.received);
     rank.received = no_task;
   }
 
@@ -130,7 +130,7 @@ class EventRun {
 
   void launch_joint(std::uint32_t r, std::uint32_t joint) {
     Rank& rank = cast_.ranks[r];
-    const Task task{&cast_.joints[joint], rank.progress.add(), rank.lane(Queue::compute).last(),
+    const Task task{&cast_.joints[joint], rank.progress.add(), rank.lane(Lane::compute).last(),
                     cast_.meeting_of(joint, rank.replica)};
     rank.joints[joint] = task.id;
     enqueue(r, task);
@@ -155,7 +155,7 @@ class EventRun {
 
   void enqueue(std::uint32_t r, const Task& task) {
     Rank& rank = cast_.ranks[r];
-    const Queue queue = task.step->queue;
+    const Lane queue = task.step->queue;
     if (task.step->host_waits) rank.awaited = task.id;
     rank.lane(queue).push(task);
     look(r, queue);
@@ -164,8 +164,8 @@ class EventRun {
   // --- queues, wires and meetings ----------------------------------------------------------
 
   /// A queue looks whether its head may begin.
-  void look(std::uint32_t r, Queue queue) {
-    Lane& lane = cast_.ranks[r].lane(queue);
+  void look(std::uint32_t r, Lane queue) {
+    LaneQueue& lane = cast_.ranks[r].lane(queue);
     if (!lane.ready(cast_.ranks[r].progress)) return;
     lane.engage();
     const std::uint32_t id = Cast::lane_of(r, queue);
@@ -204,8 +204,8 @@ class EventRun {
 
   /// Event: the head of a queue has ended.
   void ended(Engine::Word word) {
-    const auto r = static_cast<std::uint32_t>(word / queue_count);
-    Lane& lane = cast_.ranks[r].lanes[word % queue_count];
+    const auto r = static_cast<std::uint32_t>(word / lane_count);
+    LaneQueue& lane = cast_.ranks[r].lanes[word % lane_count];
     const TaskId id = lane.head().id;
     lane.head_ended(engine_.now());
     conclude(r, id);
@@ -228,7 +228,7 @@ class EventRun {
   void conclude(std::uint32_t r, TaskId id) {
     Rank& rank = cast_.ranks[r];
     rank.progress.end(id);
-    for (int q = 0; q < queue_count; ++q) look(r, static_cast<Queue>(q));
+    for (int q = 0; q < lane_count; ++q) look(r, static_cast<Lane>(q));
     for (const std::uint32_t wire : rank.outgoing) look(wire);
     if (rank.awaited != id) return;
     rank.awaited = no_task;
@@ -251,7 +251,7 @@ StepTimes evaluate_events(const PricedProgram& priced) {
 
 StepTimes evaluate_all_ranks(const PricedProgram& priced) {
   const Mesh& mesh = priced.program->mesh;
-  return events::EventRun{priced, mesh.tensor, mesh.data}.run();
+  return events::EventRun{priced, mesh.degree(MeshAxis::tensor), mesh.degree(MeshAxis::data)}.run();
 }
 
 }  // namespace orrery::models

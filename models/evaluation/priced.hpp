@@ -27,6 +27,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "models/network/collectives/collective.hpp"
 #include "models/program/program.hpp"
 #include "sim/quantity.hpp"
 
@@ -74,12 +75,12 @@ struct PricedProgram {
     return joint.host_waits || blocking_communication;
   }
   bool waits_for(const Operation& op) const {
-    return op.host_waits || (synchronous && op.queue == Queue::compute) ||
+    return op.host_waits || (synchronous && op.queue == Lane::compute) ||
            (blocking_communication && op.kind == OpKind::collective);
   }
 };
 
-/// Queue times of one rank: when each becomes free.
+/// Lane times of one rank: when each becomes free.
 struct QueueTimes {
   Time host{}, compute{}, tensor{}, data{}, copy{};
 

@@ -44,11 +44,11 @@ constexpr std::uint32_t backward_channel(std::int64_t from) {
   return static_cast<std::uint32_t>(2 * from + 1);
 }
 
-/// Parameters (elements) that a rank holds for one run of a forward block. A tied head on the
-/// embedding's stage holds none of its own vocabulary weight.
-std::int64_t owned_parameters(const Program& program, std::uint32_t forward_block);
-/// ... and for all that a phase runs.
-std::int64_t owned_parameters(const Program& program, const Phase& forward);
+/// The groups of ranks that every Program has, one for each role.
+std::vector<Communicator> communicators_of(const Mesh& mesh);
+
+/// Parameters (elements) that a rank holds for all that a phase runs.
+std::int64_t owned_parameters(const Program& program, const Phase& phase);
 
 /// All passes in order. The plan has no conflicts.
 Program lower(const BlockInputs& inputs);

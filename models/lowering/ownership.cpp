@@ -2,21 +2,11 @@
 
 namespace orrery::models {
 
-std::int64_t owned_parameters(const Program& program, std::uint32_t forward_block) {
-  const Block& block = program.blocks[forward_block];
-  std::int64_t owned = parameters_of(block);
-  const bool shares =
-      forward_block == head_forward && program.model.tied_embeddings && program.plan.pipeline == 1;
-  if (shares) {
-    if (const auto weight = block.find("head.weight")) owned -= block.operands[*weight].elements();
-  }
-  return owned;
-}
-
-std::int64_t owned_parameters(const Program& program, const Phase& forward) {
+std::int64_t owned_parameters(const Program& program, const Phase& phase) {
   std::int64_t sum = 0;
-  for (const Invocation& run : forward.invocations) {
-    sum += run.count * owned_parameters(program, run.block);
+  for (const Invocation& run : phase.invocations) {
+    const BlockUse use = program.use_of(run.block);
+    if (use.kind != nullptr) sum += run.count * use.kind->parameters;
   }
   return sum;
 }

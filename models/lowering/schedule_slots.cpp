@@ -1,78 +1,165 @@
+#include <algorithm>
 #include <string>
 
 #include "models/lowering/lower.hpp"
 #include "models/schedules/schedule.hpp"
+#include "sim/errors.hpp"
 
 namespace orrery::models {
 
 namespace {
 
-std::vector<Communicator> communicators_of(const Plan& plan) {
-  const std::vector<MeshAxis> pipe{MeshAxis::pipeline};
-  return {{"tp", {MeshAxis::tensor}, {}},
-          {"dp", {MeshAxis::data}, {}},
-          {"pp_f", pipe, {}},
-          {"pp_b", pipe, {}},
-          {"model", {MeshAxis::tensor, MeshAxis::pipeline}, {}},
-          {"world", {MeshAxis::tensor, MeshAxis::data, MeshAxis::pipeline}, {}},
-          {"tie", pipe, {0, plan.pipeline - 1}}};
+/// What a layer hands to the next.
+Bytes boundary_of(const Block& layer) {
+  const auto left = std::find_if(layer.operands.begin(), layer.operands.end(),
+                                 [](const Operand& each) { return each.role == Role::output; });
+  ensure(left != layer.operands.end(), "a layer writes no output");
+  return left->bytes();
+}
+
+std::uint32_t add_kind(Program& program, std::string name, ModelPart part, BlockPair pair) {
+  const auto block = static_cast<std::uint32_t>(program.blocks.size());
+  program.kinds.push_back({.name = std::move(name),
+                           .part = part,
+                           .forward = block,
+                           .backward = block + 1,
+                           .parameters = parameters_of(pair.forward)});
+  program.blocks.push_back(std::move(pair.forward));
+  program.blocks.push_back(std::move(pair.backward));
+  return static_cast<std::uint32_t>(program.kinds.size() - 1);
+}
+
+void add_kinds(Program& program, const BlockInputs& inputs) {
+  const std::uint32_t layer = add_kind(program, "layer", ModelPart::layer, layer_blocks(inputs));
+  add_kind(program, "embedding", ModelPart::embedding, embedding_blocks(inputs));
+  const std::uint32_t head = add_kind(program, "head", ModelPart::head, head_blocks(inputs));
+  program.kind_of_layer.assign(static_cast<std::size_t>(inputs.model.layers), layer);
+  program.boundary = boundary_of(program.blocks[program.kinds[layer].forward]);
+  const bool shares_table = inputs.model.tied_embeddings && inputs.plan.pipeline == 1;
+  if (!shares_table) return;
+  const Block& block = program.blocks[program.kinds[head].forward];
+  if (const auto table = block.find("head.weight")) {
+    program.kinds[head].parameters -= block.operands[*table].elements();
+  }
+}
+
+/// Consecutive layers of one kind are one invocation.
+void add_layers(const Program& program, const Chunk& chunk, bool up, Phase& phase) {
+  for (std::int64_t i = 0; i < chunk.layers; ++i) {
+    const std::int64_t layer = chunk.first_layer + (up ? i : chunk.layers - 1 - i);
+    const LayerKind& kind = program.kinds[program.kind_of_layer[static_cast<std::size_t>(layer)]];
+    const std::uint32_t block = up ? kind.forward : kind.backward;
+    const bool goes_on = i > 0 && phase.invocations.back().block == block;
+    if (goes_on) {
+      ++phase.invocations.back().count;
+    } else {
+      phase.invocations.push_back({block, layer, 1});
+    }
+  }
 }
 
 /// Forward runs embedding, layers up, head; backward the same backwards.
-void add_phases(Program& program, std::int64_t chunk, std::int64_t first, std::int64_t layers) {
-  const bool begins = chunk == 0;
-  const bool ends = chunk == program.plan.chunks() - 1;
-  const std::string suffix = ".c" + std::to_string(chunk);
+void add_phases(Program& program, Chunk& chunk) {
+  const std::string suffix = ".c" + std::to_string(program.chunks.size());
+  const LayerKind& embedding = program.kind(ModelPart::embedding);
+  const LayerKind& head = program.kind(ModelPart::head);
   Phase forward{"forward" + suffix, {}}, backward{"backward" + suffix, {}};
-  if (begins) forward.invocations.push_back({embedding_forward, -1, 1});
-  if (layers > 0) forward.invocations.push_back({layer_forward, first, layers});
-  if (ends) {
-    forward.invocations.push_back({head_forward, -1, 1});
-    backward.invocations.push_back({head_backward, -1, 1});
-  }
-  if (layers > 0) backward.invocations.push_back({layer_backward, first + layers - 1, layers});
-  if (begins) backward.invocations.push_back({embedding_backward, -1, 1});
+  if (chunk.embeds) forward.invocations.push_back({embedding.forward, -1, 1});
+  add_layers(program, chunk, true, forward);
+  if (chunk.predicts) forward.invocations.push_back({head.forward, -1, 1});
+  if (chunk.predicts) backward.invocations.push_back({head.backward, -1, 1});
+  add_layers(program, chunk, false, backward);
+  if (chunk.embeds) backward.invocations.push_back({embedding.backward, -1, 1});
+  chunk.forward = static_cast<std::uint32_t>(program.phases.size());
+  chunk.backward = chunk.forward + 1;
   program.phases.push_back(std::move(forward));
   program.phases.push_back(std::move(backward));
 }
 
-void add_classes(Program& program) {
-  const Plan& plan = program.plan;
+void add_chunks(Program& program, const BlockInputs& inputs) {
+  const std::vector<std::int64_t> layers = layers_per_chunk(inputs.plan, inputs.model);
+  const std::int64_t stages = inputs.plan.pipeline;
+  std::int64_t first = 0;
+  for (std::size_t c = 0; c < layers.size(); ++c) {
+    const auto at = static_cast<std::int64_t>(c);
+    Chunk chunk{.stage = at % stages,
+                .place = static_cast<std::uint32_t>(at / stages),
+                .first_layer = first,
+                .layers = layers[c],
+                .embeds = c == 0,
+                .predicts = c + 1 == layers.size()};
+    add_phases(program, chunk);
+    program.chunks.push_back(chunk);
+    first += layers[c];
+  }
+}
+
+void add_classes(Program& program, const Plan& plan) {
   const Schedule schedule = builtin_schedules().at(plan.schedule);
   const PipelineShape shape{plan.pipeline, plan.virtual_stages, plan.micro_batches()};
   const auto slots = static_cast<std::size_t>(2 * shape.virtual_stages * shape.micro_batches);
   program.classes.resize(static_cast<std::size_t>(plan.pipeline));
+  for (std::uint32_t c = 0; c < program.chunks.size(); ++c) {
+    program.classes[static_cast<std::size_t>(program.chunks[c].stage)].chunks.push_back(c);
+  }
   for (std::int64_t stage = 0; stage < plan.pipeline; ++stage) {
     RankClass& ranks = program.classes[static_cast<std::size_t>(stage)];
     ranks.stage = stage;
     ranks.instructions.reserve(slots);
     schedule(shape, stage, ranks.instructions);
     for (Instruction& slot : ranks.instructions) {
-      slot.target =
-          slot.op == Opcode::forward ? forward_phase(slot.chunk) : backward_phase(slot.chunk);
+      const Chunk& chunk = program.chunks[slot.chunk];
+      slot.target = slot.op == Opcode::forward ? chunk.forward : chunk.backward;
     }
   }
 }
 
+/// ZeRO's stages as what is sharded.
+StateSharding sharding_of(const Plan& plan) {
+  const bool several = plan.data > 1;
+  const bool three = plan.zero == Zero::three;
+  return {.optimizer = plan.zero != Zero::none,
+          .gradients = several && (plan.zero == Zero::two || three),
+          .parameters = several && three,
+          .over = MeshAxis::data};
+}
+
+void state_facts(Program& program, const BlockInputs& inputs) {
+  const Plan& plan = inputs.plan;
+  program.step = {plan.micro_batches(), plan.micro_batch, plan.seq_len};
+  program.formats = {.compute = compute_dtype(plan.precision),
+                     .storage = storage_dtype(plan.precision),
+                     .gradient = gradient_dtype(plan, inputs.software),
+                     .state = state_dtype(plan.precision)};
+  program.sharding = sharding_of(plan);
+  program.graphs = plan.cuda_graphs;
+}
+
 }  // namespace
+
+std::vector<Communicator> communicators_of(const Mesh& mesh) {
+  using Role = CommunicatorRole;
+  const AxisSet tensor = MeshAxis::tensor, data = MeshAxis::data, pipe = MeshAxis::pipeline;
+  const std::int64_t last = mesh.degree(MeshAxis::pipeline) - 1;
+  return {{"tp", Role::tensor, tensor, {}, Lane::tensor, TimeClass::tp},
+          {"dp", Role::data, data, {}, Lane::data, TimeClass::dp},
+          {"pp_f", Role::pipe_forward, pipe, {}, Lane::data, TimeClass::pp},
+          {"pp_b", Role::pipe_backward, pipe, {}, Lane::data, TimeClass::pp},
+          {"model", Role::model, {MeshAxis::tensor, MeshAxis::pipeline}},
+          {"world", Role::world, {MeshAxis::tensor, MeshAxis::data, MeshAxis::pipeline}},
+          {"tie", Role::tie, pipe, {0, last}}};
+}
 
 Program schedule_slots(const BlockInputs& inputs) {
   Program program;
   program.model = inputs.model;
   program.plan = inputs.plan;
   program.mesh = {inputs.plan.tensor, inputs.plan.data, inputs.plan.pipeline};
-  program.communicators = communicators_of(inputs.plan);
-  for (BlockPair pair : {layer_blocks(inputs), embedding_blocks(inputs), head_blocks(inputs)}) {
-    program.blocks.push_back(std::move(pair.forward));
-    program.blocks.push_back(std::move(pair.backward));
-  }
-  const std::vector<std::int64_t> layers = layers_per_chunk(inputs.plan, inputs.model);
-  std::int64_t first = 0;
-  for (std::size_t chunk = 0; chunk < layers.size(); ++chunk) {
-    add_phases(program, static_cast<std::int64_t>(chunk), first, layers[chunk]);
-    first += layers[chunk];
-  }
-  add_classes(program);
+  program.communicators = communicators_of(program.mesh);
+  state_facts(program, inputs);
+  add_kinds(program, inputs);
+  add_chunks(program, inputs);
+  add_classes(program, inputs.plan);
   return program;
 }
 

@@ -36,8 +36,7 @@ void append(Segment& segment, const Invocation& run, std::int64_t i, std::int64_
 std::vector<Segment> segments_of(const Program& program, const Phase& phase, std::int64_t full) {
   std::vector<Segment> segments(1);
   for (const Invocation& run : phase.invocations) {
-    const std::uint32_t forward = run.block - run.block % 2;
-    const std::int64_t each = owned_parameters(program, forward);
+    const std::int64_t each = program.use_of(run.block).kind->parameters;
     for (std::int64_t i = 0; i < run.count; ++i) {
       const Segment& last = segments.back();
       if (!last.phase.invocations.empty() && last.parameters >= full) segments.emplace_back();

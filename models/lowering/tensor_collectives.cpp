@@ -43,7 +43,7 @@ class TensorCutter {
                               Pass pass, Bytes bytes) {
     Operation op;
     op.kind = OpKind::collective;
-    op.queue = Queue::tensor;
+    op.queue = Lane::tensor;
     op.time_class = TimeClass::tp;
     op.pass = pass;
     op.name = std::move(name);

@@ -1,7 +1,6 @@
 #include <utility>
 
 #include "models/lowering/lower.hpp"
-#include "sim/errors.hpp"
 
 namespace orrery::models {
 
@@ -16,7 +15,7 @@ Instruction transfer(Opcode op, const Instruction& slot, std::uint32_t channel) 
   return each;
 }
 
-/// Receives before a slot what it reads and sends behind it what it wrote.
+/// Receives before a slot what it reads and sends after it what it wrote.
 void surround(const Instruction& slot, std::int64_t stages, std::int64_t chunks,
               std::vector<Instruction>& out) {
   const std::int64_t stage = slot.chunk % stages;
@@ -35,17 +34,16 @@ void surround(const Instruction& slot, std::int64_t stages, std::int64_t chunks,
 }  // namespace
 
 Program insert_transfers(Program program) {
-  const std::int64_t stages = program.plan.pipeline;
-  const std::int64_t chunks = program.plan.chunks();
+  const std::int64_t stages = program.mesh.degree(MeshAxis::pipeline);
+  const auto chunks = static_cast<std::int64_t>(program.chunks.size());
   if (stages == 1) return program;
-  const Block& layer = program.blocks[layer_forward];
-  const auto boundary = layer.find("y");
-  ensure(boundary.has_value(), "a layer writes no output");
-  const Bytes bytes = layer.operands[*boundary].bytes();
+  const std::uint16_t forth = program.communicator(CommunicatorRole::pipe_forward);
+  const std::uint16_t back = program.communicator(CommunicatorRole::pipe_backward);
   for (std::int64_t from = 0; from < stages; ++from) {
     const auto of = [&](std::int64_t stage) { return static_cast<std::uint32_t>(stage); };
-    program.channels.push_back({of(from), of((from + 1) % stages), true, bytes});
-    program.channels.push_back({of(from), of((from + stages - 1) % stages), false, bytes});
+    program.channels.push_back({of(from), of((from + 1) % stages), true, program.boundary, forth});
+    program.channels.push_back(
+        {of(from), of((from + stages - 1) % stages), false, program.boundary, back});
   }
   for (RankClass& ranks : program.classes) {
     std::vector<Instruction> lowered;

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "models/evaluation/replay.hpp"
-#include "models/lowering/lower.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::models {
@@ -53,9 +52,7 @@ class BreakdownWalk {
         break;
     }
     const JointCollective& joint = program_.collectives[record.instruction->target];
-    const TimeClass part = joint.communicator == data_group     ? TimeClass::dp
-                           : joint.communicator == tensor_group ? TimeClass::tp
-                                                                : TimeClass::other_comm;
+    const TimeClass part = program_.communicators[joint.communicator].time_class;
     outside_.push_back({on_wire(record), record.end, part, priced_.waits_for(joint)});
   }
 
@@ -87,7 +84,7 @@ class BreakdownWalk {
 
   void take(const OperationRecord& record) {
     const Operation& op = program_.blocks[record.block].operations[record.operation];
-    if (op.queue != Queue::compute) return;
+    if (op.queue != Lane::compute) return;
     if (record.start > cursor_) {
       switch (record.cause) {
         case Cause::dependency:

@@ -37,7 +37,7 @@ void add_memory(const Question& question, Prediction& prediction) {
     const Bytes available = question.cluster.gpu().memory;
     if (stage.total > available && !prediction.out_of_memory) {
       prediction.out_of_memory =
-          OutOfMemory{program.mesh.rank(0, 0, stage.stage), stage.total, available};
+          OutOfMemory{program.mesh.first_rank(stage.stage), stage.total, available};
     }
   }
   const Bytes needed = prediction.memory.at(prediction.fullest).total;

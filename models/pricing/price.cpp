@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/lowering/lower.hpp"
 #include "models/network/collectives/measured.hpp"
 #include "models/pricing/calibrated.hpp"
 #include "models/pricing/grouped.hpp"

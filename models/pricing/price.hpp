@@ -11,10 +11,6 @@
 
 namespace orrery::models {
 
-/// Where the members of a communicator sit, and with whom they share NICs. The worst group of
-/// those that run at once.
-GroupShape shape_of(const Mesh& mesh, const Communicator& communicator, int gpus_per_node);
-
 /// Time of one kernel in a long step of this stack on this GPU: as measured there, else by its
 /// curves.
 /// at_once  ranks of its machine that compute at the same time, where they slow each other down

@@ -4,8 +4,6 @@
 #include <initializer_list>
 #include <utility>
 
-#include "models/lowering/lower.hpp"
-
 namespace orrery::models {
 
 namespace {
@@ -15,9 +13,9 @@ void add_links(LinkTimes& sum, LinkTimes links, std::int64_t count = 1) {
   sum.nvlink += links.nvlink * count;
 }
 
-LinkTimes& of_group(RankLoad& load, std::uint16_t communicator) {
-  if (communicator == data_group) return load.data;
-  return communicator == tensor_group ? load.tensor : load.other;
+LinkTimes& of_class(RankLoad& load, TimeClass part) {
+  if (part == TimeClass::dp) return load.data;
+  return part == TimeClass::tp ? load.tensor : load.other;
 }
 
 /// What the operations of a phase ask for: they are collectives of groups, or kernels.
@@ -28,9 +26,10 @@ RankLoad load_of_phase(const PricedProgram& priced, const Phase& phase) {
     for (std::size_t i = 0; i < block.operations.size(); ++i) {
       const Operation& op = block.operations[i];
       const PricedOperation& price = priced.blocks[run.block][i];
-      if (op.queue == Queue::compute) load.sm += price.duration * run.count;
+      if (op.queue == Lane::compute) load.sm += price.duration * run.count;
       if (op.kind == OpKind::collective) {
-        add_links(of_group(load, op.communicator), price.links, run.count);
+        const TimeClass part = priced.program->communicators[op.communicator].time_class;
+        add_links(of_class(load, part), price.links, run.count);
       }
     }
   }
@@ -74,7 +73,8 @@ std::vector<RankLoad> loads_of(const PricedProgram& priced) {
       if (runs_phase(each.op)) {
         add_load(loads[c], phases[each.target]);
       } else if (is_joint(each.op)) {
-        add_links(of_group(loads[c], program.collectives[each.target].communicator),
+        const JointCollective& joint = program.collectives[each.target];
+        add_links(of_class(loads[c], program.communicators[joint.communicator].time_class),
                   priced.collectives[each.target].links);
       } else if (!priced.channel_links.empty()) {
         add_links(each.op == Opcode::send ? loads[c].sent : loads[c].received,

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <set>
 
-#include "models/lowering/lower.hpp"
 #include "models/network/collectives/measured.hpp"
+#include "models/network/placement.hpp"
 #include "models/pricing/notes.hpp"
 #include "models/pricing/price.hpp"
 #include "sim/input/units.hpp"
@@ -40,7 +40,7 @@ std::vector<Message> messages_of(const Program& program, int gpus_per_node) {
     add(joint.kind, joint.bytes, joint.communicator);
   }
   for (const Channel& channel : program.channels) {
-    add(Collective::send_receive, channel.bytes, channel.forward ? forward_pipe : backward_pipe);
+    add(Collective::send_receive, channel.bytes, channel.communicator);
   }
   return transfers;
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "models/lowering/lower.hpp"
+#include "models/network/placement.hpp"
 #include "models/pricing/price.hpp"
 
 namespace orrery::models {
@@ -47,9 +47,11 @@ PricedOperation WirePricer::tensor(const Operation& op) const {
 PricedOperation WirePricer::joint(const JointCollective& joint) const {
   const Overlap& overlap = software_.overlap;
   const CollectiveTime whole = law(joint.kind, joint.bytes, joint.communicator);
-  if (joint.communicator != data_group) return {.duration = whole.time, .links = whole.links};
+  if (program_.role_of(joint.communicator) != CommunicatorRole::data) {
+    return {.duration = whole.time, .links = whole.links};
+  }
   if (joint.kind == Collective::broadcast && overlap.broadcast_per_rank > Time{}) {
-    const std::int64_t ranks = groups_[data_group].ranks;
+    const std::int64_t ranks = groups_[joint.communicator].ranks;
     const std::int64_t most = overlap.broadcast_group;
     const Time in_turn = overlap.broadcast_per_rank * (most > 0 ? std::min(ranks, most) : ranks);
     return {.duration = in_turn, .links = within(whole.links, in_turn)};
@@ -71,10 +73,9 @@ Time WirePricer::sums_time(const JointCollective& joint) const {
 }
 
 CollectiveTime WirePricer::channel(const Channel& channel) const {
-  const std::uint16_t pipe = channel.forward ? forward_pipe : backward_pipe;
-  CollectiveTime priced = law(Collective::send_receive, channel.bytes, pipe);
-  if (groups_[pipe].nodes == 1 || crosses_nodes(channel)) return priced;
-  GroupShape inside = groups_[pipe];
+  CollectiveTime priced = law(Collective::send_receive, channel.bytes, channel.communicator);
+  if (groups_[channel.communicator].nodes == 1 || crosses_nodes(channel)) return priced;
+  GroupShape inside = groups_[channel.communicator];
   inside.nodes = 1;
   inside.ranks_per_node = inside.ranks;
   const CollectiveTime own = price(Collective::send_receive, channel.bytes, inside, cluster_);
@@ -85,10 +86,10 @@ CollectiveTime WirePricer::channel(const Channel& channel) const {
 /// Does any pair of its two stages' ranks? They fill nodes in order.
 bool WirePricer::crosses_nodes(const Channel& channel) const {
   const Mesh& mesh = program_.mesh;
-  const std::int64_t stage = mesh.tensor * mesh.data, node = cluster_.node.gpus;
+  const std::int64_t stage = mesh.stage_ranks(), node = cluster_.node.gpus;
   if (stage >= node) return true;
-  const std::int64_t from = mesh.rank(0, 0, program_.classes[channel.from].stage);
-  const std::int64_t to = mesh.rank(0, 0, program_.classes[channel.to].stage);
+  const std::int64_t from = mesh.first_rank(program_.classes[channel.from].stage);
+  const std::int64_t to = mesh.first_rank(program_.classes[channel.to].stage);
   for (std::int64_t i = 0; i < stage; ++i) {
     if ((from + i) / node != (to + i) / node) return true;
   }

@@ -4,11 +4,6 @@
 
 namespace orrery::models {
 
-std::string_view name(Queue queue) {
-  constexpr std::string_view of[] = {"host", "compute", "comm:tp", "comm:dp", "copy"};
-  return of[static_cast<int>(queue)];
-}
-
 std::string_view name(OpKind kind) {
   constexpr std::string_view of[] = {"gemm",          "batched_gemm",
                                      "attention",     "attention_backward",
@@ -32,13 +27,6 @@ std::string_view name(Product product) {
       "none",           "scores",         "context",     "weights_gradient",
       "value_gradient", "query_gradient", "key_gradient"};
   return of[static_cast<int>(product)];
-}
-
-std::string_view name(TimeClass part) {
-  constexpr std::string_view of[] = {"gemm",      "attention", "memory_bound", "tp",
-                                     "dp",        "pp",        "other_comm",   "bubble",
-                                     "optimizer", "host",      "other"};
-  return of[static_cast<int>(part)];
 }
 
 std::optional<OperandId> Block::find(std::string_view operand) const {

@@ -11,17 +11,12 @@
 
 #include "hardware/dtype.hpp"
 #include "models/model/activation.hpp"
-#include "models/network/collectives/collective.hpp"
+#include "models/program/ids.hpp"
 #include "sim/quantity.hpp"
 
 namespace orrery::models {
 
 using hardware::DType;
-
-/// In-order queues of one rank. The host launches; the others run what was launched.
-enum class Queue : std::uint8_t { host, compute, tensor, data, copy };
-inline constexpr int queue_count = 5;
-std::string_view name(Queue queue);  // "host", "compute", "comm:tp", "comm:dp", "copy"
 
 /// What an operation computes. Its attributes are in `Operation`; an executor needs no more.
 enum class OpKind : std::uint8_t {
@@ -60,23 +55,6 @@ std::string_view name(OpKind kind);
 constexpr bool is_product(OpKind kind) {
   return kind == OpKind::gemm || kind == OpKind::batched_gemm || kind == OpKind::grouped_gemm;
 }
-
-/// What a step's time is spent on: the parts of a report.
-enum class TimeClass : std::uint8_t {
-  gemm,
-  attention,
-  memory_bound,
-  tp,
-  dp,
-  pp,
-  other_comm,
-  bubble,
-  optimizer,
-  host,
-  other
-};
-inline constexpr int time_class_count = 11;
-std::string_view name(TimeClass part);
 
 /// Who owns an operand and how long it lives.
 enum class Role : std::uint8_t {
@@ -146,7 +124,7 @@ enum class Pass : std::uint8_t { forward, backward, recompute, step };
 /// One kernel, collective or copy on one queue.
 struct Operation {
   OpKind kind = OpKind::gemm;
-  Queue queue = Queue::compute;
+  Lane queue = Lane::compute;
   Pass pass = Pass::forward;
   TimeClass time_class = TimeClass::memory_bound;
   std::string name;  // unique in its block: "qkv", "qkv.dgrad"

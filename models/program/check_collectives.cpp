@@ -140,7 +140,7 @@ class ReductionCheck {
   void reduce(std::size_t i) {
     if (program_.plan.data == 1) refuse(i, "there is one replica");
     const Communicator& group = program_.communicators[joint(i).communicator];
-    if (group.spans != std::vector<MeshAxis>{MeshAxis::data}) {
+    if (group.role != CommunicatorRole::data) {
       refuse(i, fmt::format("communicator {} is not the replicas'", group.name));
     }
     reductions_.push_back(i);

@@ -2,6 +2,24 @@
 
 namespace orrery::models {
 
+std::string_view name(Lane lane) {
+  constexpr std::string_view of[] = {"host", "compute", "comm:tp", "comm:dp", "copy"};
+  return of[static_cast<int>(lane)];
+}
+
+std::string_view name(Collective collective) {
+  constexpr std::string_view of[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast",
+                                     "reduce",     "all_to_all", "send_receive"};
+  return of[static_cast<int>(collective)];
+}
+
+std::string_view name(TimeClass part) {
+  constexpr std::string_view of[] = {"gemm",      "attention", "memory_bound", "tp",
+                                     "dp",        "pp",        "other_comm",   "bubble",
+                                     "optimizer", "host",      "other"};
+  return of[static_cast<int>(part)];
+}
+
 std::string_view name(BufferKind kind) {
   constexpr std::string_view of[] = {"parameter",  "gradient", "optimizer",
                                      "activation", "staging",  "workspace"};

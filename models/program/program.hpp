@@ -4,38 +4,17 @@
 // block; buffers are bound where a schedule instruction uses a block.
 
 #include <cstdint>
-#include <span>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "models/model/model.hpp"
 #include "models/plan/plan.hpp"
 #include "models/program/block.hpp"
+#include "models/program/mesh.hpp"
 #include "sim/quantity.hpp"
 
 namespace orrery::models {
-
-enum class MeshAxis : std::uint8_t { tensor, data, pipeline };
-
-/// Ranks as coordinates. Tensor varies fastest, then data, then pipeline.
-struct Mesh {
-  std::int64_t tensor = 1, data = 1, pipeline = 1;
-
-  std::int64_t ranks() const { return tensor * data * pipeline; }
-  std::int64_t rank(std::int64_t t, std::int64_t d, std::int64_t p) const {
-    return t + tensor * (d + data * p);
-  }
-  std::int64_t tensor_of(std::int64_t rank) const { return rank % tensor; }
-  std::int64_t data_of(std::int64_t rank) const { return rank / tensor % data; }
-  std::int64_t stage_of(std::int64_t rank) const { return rank / (tensor * data); }
-};
-
-/// A group of ranks named by the axes that it spans; members follow from a rank's coordinates.
-struct Communicator {
-  std::string name;  // "tp", "dp", "world", "tie", "pp_f"
-  std::vector<MeshAxis> spans;
-  std::vector<std::int64_t> stages;  // of the pipeline axis; empty: all of them
-};
 
 /// Where bytes live, for the memory report.
 enum class BufferKind : std::uint8_t {
@@ -89,7 +68,7 @@ inline constexpr Slot slot_filled = slot_saved;  // of an `unshard`
 struct Instruction {
   Opcode op = Opcode::forward;
   std::uint8_t frees = 0;    // bit per Slot: freed when the instruction has ended
-  std::uint16_t chunk = 0;   // virtual-stage-major: stage of chunk c is c mod pipeline
+  std::uint16_t chunk = 0;   // in model order
   std::uint32_t target = 0;  // phase, channel or joint collective, by opcode
   std::uint32_t micro_batch = 0;
   std::uint32_t bindings[3] = {no_binding, no_binding, no_binding};  // index within buffer type
@@ -112,11 +91,74 @@ struct Phase {
   std::vector<Invocation> invocations;
 };
 
+/// Where in the model a kind of layer stands, and so what it reads and leaves: tokens and
+/// activations; activations both; activations and the loss.
+enum class ModelPart : std::uint8_t { embedding, layer, head };
+
+/// Layers that run the same blocks, which differ in their weights alone. Embedding and head are
+/// kinds, too.
+struct LayerKind {
+  std::string name;  // "layer"
+  ModelPart part = ModelPart::layer;
+  std::uint32_t forward = 0, backward = 0;  // blocks
+  std::optional<std::uint32_t> weight_gradient =
+      std::nullopt;  // where backward leaves it to a block of its own
+  /// Elements that a rank holds for one run; without the table of a tied head on the embedding's
+  /// stage, which is the embedding's.
+  std::int64_t parameters = 0;
+};
+
+/// What a block does: for the model, or for the step as a whole.
+enum class Direction : std::uint8_t { forward, backward, weight_gradient, step };
+
+/// Of a block: which kind it runs, and in which direction; a block of the step is of no kind.
+struct BlockUse {
+  const LayerKind* kind = nullptr;
+  Direction direction = Direction::step;
+
+  bool of(ModelPart part) const { return kind != nullptr && kind->part == part; }
+};
+
+/// A run of consecutive layers on one stage: what a slot of the schedule computes.
+struct Chunk {
+  std::int64_t stage = 0;
+  std::uint32_t place = 0;                  // among its stage's chunks, in model order
+  std::uint32_t forward = 0, backward = 0;  // phases
+  std::int64_t first_layer = 0, layers = 0;
+  bool embeds = false, predicts = false;  // holds the embedding, the head
+};
+
+/// What one step of one replica computes.
+struct StepShape {
+  std::int64_t micro_batches = 1;
+  std::int64_t sequences = 1;  // of a micro-batch
+  std::int64_t seq_len = 1;
+
+  std::int64_t tokens() const { return sequences * seq_len; }  // of a micro-batch
+};
+
+/// What numbers are kept in.
+struct Formats {
+  DType compute = DType::bf16;
+  DType storage = DType::bf16;   // activations and working weights
+  DType gradient = DType::fp32;  // sums of gradients
+  DType state = DType::fp32;     // master weights, moments, the loss
+};
+
+/// What the ranks along `over` hold a share of each, instead of a copy.
+/// Source  Rajbhandari et al. 2020, "ZeRO", arXiv 1910.02054: its stages 1, 2 and 3 are the first,
+///         the first two and all three
+struct StateSharding {
+  bool optimizer = false, gradients = false, parameters = false;
+  AxisSet over = MeshAxis::data;
+};
+
 /// An ordered stream of transfers from one stage to another.
 struct Channel {
   std::uint32_t from = 0, to = 0;  // rank classes
   bool forward = true;             // activations down, or gradients up
   Bytes bytes{};                   // of each transfer
+  std::uint16_t communicator = 0;  // whose neighbours the two ends are
 };
 
 /// Which ends of the model a bucket or a gather holds, beside layers.
@@ -167,7 +209,8 @@ struct RankClass {
   std::vector<Instruction> instructions;
   std::vector<PersistentBuffer> persistent;
   std::vector<BufferType> types;
-  std::vector<ChunkBuffers> chunk_buffers;  // by virtual stage
+  std::vector<std::uint32_t> chunks;        // in model order
+  std::vector<ChunkBuffers> chunk_buffers;  // of each
   std::int64_t parameters = 0;              // elements of its stage, sharded or not
   std::int64_t owned = 0;                   // of them, those that one rank updates: all, or a shard
 };
@@ -182,6 +225,27 @@ struct Program {
   std::vector<Channel> channels;
   std::vector<JointCollective> collectives;
   std::vector<RankClass> classes;
+
+  // What lowering decided and consumers must know.
+  std::vector<LayerKind> kinds;
+  std::vector<std::uint32_t> kind_of_layer;  // of the model's layers, in order
+  std::vector<Chunk> chunks;                 // in model order
+  StepShape step;
+  Formats formats;
+  StateSharding sharding;
+  Bytes boundary{};     // what a layer hands to the next, of one micro-batch on one rank
+  bool graphs = false;  // kernels of the model's blocks are launched as CUDA graphs
+
+  /// Index of the communicator with this role. Errors  there is none: ContractError
+  std::uint16_t communicator(CommunicatorRole role) const;
+  CommunicatorRole role_of(std::uint16_t communicator) const {
+    return communicators[communicator].role;
+  }
+  BlockUse use_of(std::uint32_t block) const;
+  /// The kind that stands there; the first of several.
+  const LayerKind& kind(ModelPart part) const;
+  /// Ranks over which state is sharded.
+  std::int64_t shards() const { return mesh.degree(sharding.over); }
 };
 
 /// One rank's list as text, one instruction per line, made for a person's diff.

@@ -17,7 +17,7 @@ class Cutter {
   std::vector<Stretch> cut() {
     for (std::size_t i = 0; i < block_.operations.size(); ++i) {
       const Operation& op = block_.operations[i];
-      if (op.queue != Queue::compute) {
+      if (op.queue != Lane::compute) {
         open_ = false;
         continue;
       }
@@ -36,7 +36,7 @@ class Cutter {
   bool waits(const Operation& op) {
     bool fresh = false;
     for (const OpId id : op.after) {
-      if (id == block_input || block_.operations[id].queue == Queue::compute) continue;
+      if (id == block_input || block_.operations[id].queue == Lane::compute) continue;
       std::size_t& known = known_[static_cast<std::size_t>(block_.operations[id].queue)];
       fresh = fresh || id >= known;
       known = std::max<std::size_t>(known, id + std::size_t{1});
@@ -45,7 +45,7 @@ class Cutter {
   }
 
   const Block& block_;
-  std::array<std::size_t, queue_count> known_{};  // operations before these have ended, by queue
+  std::array<std::size_t, lane_count> known_{};  // operations before these have ended, by queue
   std::vector<Stretch> found_;
   bool open_ = false;  // does the last stretch go on?
 };

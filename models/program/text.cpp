@@ -17,9 +17,10 @@ std::string_view mnemonic(Opcode op) {
   return of[static_cast<int>(op)];
 }
 
-std::string_view word(MeshAxis axis) {
-  constexpr std::string_view of[] = {"tensor", "data", "pipeline"};
-  return of[static_cast<int>(axis)];
+/// Axes of the dense view and the pipeline, without a context axis that is not used.
+bool shown(const AxisRow& row, const Mesh& mesh) {
+  if (row.view == MeshView::experts) return false;
+  return row.axis != MeshAxis::context || mesh.degree(row.axis) > 1;
 }
 
 /// Writes one class's list, with peers as ranks where it is one rank's.
@@ -104,7 +105,7 @@ class ListWriter {
     const std::int64_t stage = program_.classes[sends ? channel.to : channel.from].stage;
     if (rank_) {
       const Mesh& mesh = program_.mesh;
-      put(text_, "rank {}", mesh.rank(mesh.tensor_of(*rank_), mesh.data_of(*rank_), stage));
+      put(text_, "rank {}", mesh.moved(*rank_, MeshAxis::pipeline, stage));
     } else {
       put(text_, "stage {}", stage);
     }
@@ -190,23 +191,24 @@ class ListWriter {
 void put_mesh(TextBuffer& text, const Program& program) {
   put_model(text, program.model);
   put(text, "plan {}\n", to_json(program.plan).dump());
-  put(text, "mesh tensor={} data={} pipeline={}\n", program.mesh.tensor, program.mesh.data,
-      program.mesh.pipeline);
+  put(text, "mesh");
+  for (const AxisRow& each : axes) {
+    if (shown(each, program.mesh)) put(text, " {}={}", each.key, program.mesh.degree(each.axis));
+  }
+  text.push_back('\n');
 }
 
 /// "tensor=0 data=* pipeline=1": the ranks that agree with `rank` on the axes not spanned.
 void put_members(TextBuffer& text, const Communicator& communicator, const Mesh& mesh,
                  std::int64_t rank) {
-  const std::int64_t at[] = {mesh.tensor_of(rank), mesh.data_of(rank), mesh.stage_of(rank)};
-  for (const MeshAxis axis : {MeshAxis::tensor, MeshAxis::data, MeshAxis::pipeline}) {
-    bool spanned = false;
-    for (const MeshAxis each : communicator.spans) spanned = spanned || each == axis;
-    if (!spanned) {
-      put(text, " {}={}", word(axis), at[static_cast<int>(axis)]);
-    } else if (axis == MeshAxis::pipeline && !communicator.stages.empty()) {
-      put(text, " {}={}", word(axis), fmt::join(communicator.stages, ","));
+  for (const AxisRow& each : axes) {
+    if (!shown(each, mesh)) continue;
+    if (!communicator.axes.has(each.axis)) {
+      put(text, " {}={}", each.key, mesh.coordinate(rank, each.axis));
+    } else if (each.axis == MeshAxis::pipeline && !communicator.stages.empty()) {
+      put(text, " {}={}", each.key, fmt::join(communicator.stages, ","));
     } else {
-      put(text, " {}=*", word(axis));
+      put(text, " {}=*", each.key);
     }
   }
 }
@@ -217,8 +219,13 @@ std::string text_of_rank(const Program& program, std::int64_t rank) {
   const Mesh& mesh = program.mesh;
   const std::int64_t stage = mesh.stage_of(rank);
   TextBuffer text;
-  put(text, "rank {} tensor={} data={} stage={}\n", rank, mesh.tensor_of(rank), mesh.data_of(rank),
-      stage);
+  put(text, "rank {}", rank);
+  for (const AxisRow& each : axes) {
+    const bool pipeline = each.axis == MeshAxis::pipeline;
+    if (!shown(each, mesh)) continue;
+    put(text, " {}={}", pipeline ? "stage" : each.key, mesh.coordinate(rank, each.axis));
+  }
+  text.push_back('\n');
   for (const Communicator& each : program.communicators) {
     put(text, "communicator {}", each.name);
     put_members(text, each, mesh, rank);
@@ -233,8 +240,11 @@ std::string text_of(const Program& program) {
   put_mesh(text, program);
   for (const Communicator& each : program.communicators) {
     put(text, "communicator {} spans=", each.name);
-    for (std::size_t i = 0; i < each.spans.size(); ++i) {
-      put(text, "{}{}", i > 0 ? "," : "", word(each.spans[i]));
+    std::string_view separator;
+    for (const AxisRow& axis : axes) {
+      if (!each.axes.has(axis.axis)) continue;
+      put(text, "{}{}", separator, axis.key);
+      separator = ",";
     }
     if (!each.stages.empty()) put(text, " stages={}", fmt::join(each.stages, ","));
     text.push_back('\n');

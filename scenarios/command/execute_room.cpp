@@ -49,7 +49,7 @@ std::optional<NoRoom> no_room_on_gpus(const models::Prediction& prediction) {
   if (fullest.total <= gpu.memory) return std::nullopt;
   const models::Mesh& mesh = prediction.program->mesh;
   return NoRoom{
-      {.rank = mesh.rank(0, 0, fullest.stage), .needed = fullest.total, .available = gpu.memory},
+      {.rank = mesh.first_rank(fullest.stage), .needed = fullest.total, .available = gpu.memory},
       gpu.name};
 }
 

@@ -3,7 +3,7 @@
 #include <map>
 #include <tuple>
 
-#include "models/lowering/lower.hpp"
+#include "models/network/placement.hpp"
 #include "models/pricing/price.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
@@ -63,8 +63,7 @@ class Counter {
         return phase(program_.phases[each.target]);
       case Opcode::receive: {
         const models::Channel& channel = program_.channels[each.target];
-        const std::uint16_t pipe = channel.forward ? models::forward_pipe : models::backward_pipe;
-        return add({pipe, Collective::send_receive, channel.bytes},
+        return add({channel.communicator, Collective::send_receive, channel.bytes},
                    {.duration = prediction_.priced.channels[each.target]}, 1);
       }
       case Opcode::send:

@@ -32,9 +32,9 @@ class NullDevice final : public Device {
   void write(const void*, std::byte*, Bytes) override {}
   void zero(std::byte*, Bytes) override {}
   void run(const Kernel& kernel) override { benchmark::DoNotOptimize(kernel.reads.data()); }
-  void copy(const std::byte*, std::byte*, Bytes, models::Queue) override {}
-  Mark mark(models::Queue) override { return {++marks_}; }
-  void wait(models::Queue, Mark) override {}
+  void copy(const std::byte*, std::byte*, Bytes, models::Lane) override {}
+  Mark mark(models::Lane) override { return {++marks_}; }
+  void wait(models::Lane, Mark) override {}
   void finish() override {}
   Time time_of(Mark mark) override { return Time{mark.id}; }
   void forget_marks() override { marks_ = 0; }

@@ -247,7 +247,7 @@ TEST_CASE("A page-locked copy whose bytes are lost is not timed") {
   /// Copies nothing.
   class Forgetful final : public executor::CpuDevice {
    public:
-    void copy(const std::byte*, std::byte*, Bytes, models::Queue) override {}
+    void copy(const std::byte*, std::byte*, Bytes, models::Lane) override {}
   };
   Forgetful device;
   const PinnedPair pair{device, 64_B};

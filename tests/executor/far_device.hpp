@@ -40,12 +40,12 @@ class FarDevice final : public Device {
     near.writes = writes;
     near_->run(near);
   }
-  void copy(const std::byte* from, std::byte* to, Bytes size, models::Queue queue) override {
+  void copy(const std::byte* from, std::byte* to, Bytes size, models::Lane queue) override {
     near_->copy(either(from), either(to), size, queue);
   }
 
-  Mark mark(models::Queue queue) override { return near_->mark(queue); }
-  void wait(models::Queue queue, Mark until) override { near_->wait(queue, until); }
+  Mark mark(models::Lane queue) override { return near_->mark(queue); }
+  void wait(models::Lane queue, Mark until) override { near_->wait(queue, until); }
   void finish() override { near_->finish(); }
   Time time_of(Mark mark) override { return near_->time_of(mark); }
   void forget_marks() override { near_->forget_marks(); }

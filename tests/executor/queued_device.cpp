@@ -11,7 +11,7 @@ namespace orrery::executor {
 
 namespace {
 
-constexpr std::size_t compute = static_cast<std::size_t>(models::Queue::compute);
+constexpr std::size_t compute = static_cast<std::size_t>(models::Lane::compute);
 
 std::int64_t size_of(const View& view) {
   return view.elements() * bits(view.dtype) / 8;
@@ -21,7 +21,7 @@ std::int64_t size_of(const View& view) {
 
 QueuedDevice::QueuedDevice(QueuedSettings settings)
     : settings_{std::move(settings)}, host_{settings_.arithmetic} {
-  for (int queue = 0; queue < models::queue_count; ++queue) add_lane();
+  for (int queue = 0; queue < models::lane_count; ++queue) add_lane();
 }
 
 QueuedDevice::~QueuedDevice() {
@@ -37,7 +37,7 @@ QueuedDevice::~QueuedDevice() {
 }
 
 std::size_t QueuedDevice::add_lane() {
-  auto lane = std::make_unique<Lane>();
+  auto lane = std::make_unique<Worker>();
   lane->unit = std::make_unique<CpuDevice>(settings_.arithmetic);
   lane->random.seed(static_cast<std::uint32_t>(settings_.seed * 1000 + lanes_.size() + 1));
   const std::lock_guard guard{lock_};
@@ -50,20 +50,20 @@ std::size_t QueuedDevice::add_lane() {
 void QueuedDevice::push(std::size_t lane, Task task) {
   refuse_while_recording("a queue is given something");
   const std::lock_guard guard{lock_};
-  Lane& to = *lanes_[lane];
+  Worker& to = *lanes_[lane];
   to.tasks.push_back(std::move(task));
   if (!to.thread.joinable()) to.thread = std::thread{[this, &to] { work(to); }};
   changed_.notify_all();
 }
 
 /// Now and then a task begins late.
-void QueuedDevice::dawdle(Lane& lane) {
+void QueuedDevice::dawdle(Worker& lane) {
   const auto drawn = static_cast<std::int64_t>(lane.random() % 1024);
   if (drawn < 32) std::this_thread::sleep_for(std::chrono::microseconds{drawn * 10});
   if (drawn > 512) std::this_thread::yield();
 }
 
-void QueuedDevice::work(Lane& lane) {
+void QueuedDevice::work(Worker& lane) {
   std::unique_lock guard{lock_};
   while (true) {
     changed_.wait(guard, [&] { return ends_ || !lane.tasks.empty(); });
@@ -111,7 +111,7 @@ void QueuedDevice::drain() noexcept {
 
 void QueuedDevice::finish() {
   refuse_while_recording("the host waits");
-  const auto queues = static_cast<std::ptrdiff_t>(models::queue_count);
+  const auto queues = static_cast<std::ptrdiff_t>(models::lane_count);
   {
     std::unique_lock guard{lock_};
     changed_.wait(guard, [&] {
@@ -120,7 +120,7 @@ void QueuedDevice::finish() {
     });
     if (error_) std::rethrow_exception(error_);
   }
-  for (std::size_t lane = 1; lane < models::queue_count; ++lane) {
+  for (std::size_t lane = 1; lane < models::lane_count; ++lane) {
     order_.join(HappensBefore::host, order_.now(lane));
   }
   order_.forget_ended();
@@ -149,7 +149,7 @@ void QueuedDevice::zero(std::byte* memory, Bytes size) {
           [this, memory, size] { host_.zero(memory, size); });
 }
 
-void QueuedDevice::copy(const std::byte* from, std::byte* to, Bytes size, models::Queue queue) {
+void QueuedDevice::copy(const std::byte* from, std::byte* to, Bytes size, models::Lane queue) {
   enqueue(lane_of(queue), "copy", {{from, size.count(), false}, {to, size.count(), true}},
           [from, to, size] { copy_bytes(to, from, size.count()); });
 }
@@ -248,8 +248,8 @@ void QueuedDevice::wait_lane(std::size_t lane, Mark until) {
               true});
 }
 
-void QueuedDevice::wait(models::Queue queue, Mark until) {
-  const auto marked = static_cast<models::Queue>(events_.at(until.id)->lane);
+void QueuedDevice::wait(models::Lane queue, Mark until) {
+  const auto marked = static_cast<models::Lane>(events_.at(until.id)->lane);
   if (settings_.forget && settings_.forget(queue, marked)) return;
   wait_lane(lane_of(queue), until);
 }
@@ -266,7 +266,7 @@ Time QueuedDevice::time_of(Mark mark) {
   return events_.at(mark.id)->time;
 }
 
-Mark QueuedDevice::mark(models::Queue queue) {
+Mark QueuedDevice::mark(models::Lane queue) {
   const Mark made = mark_lane(lane_of(queue));
   of_step_.push_back(made.id);
   return made;

@@ -31,7 +31,7 @@ struct QueuedSettings {
   std::uint64_t seed = 1;  // of the delays
   bool checks = true;      // of every touch
   /// Planted: is this wait of one queue for a mark on another left out?
-  std::function<bool(models::Queue waits, models::Queue marked)> forget = {};
+  std::function<bool(models::Lane waits, models::Lane marked)> forget = {};
   /// Planted: which graph is launched when one is asked for?
   std::function<std::uint32_t(std::uint32_t)> mistaken = {};
   /// Planted: what goes wrong when this operation is captured.
@@ -56,10 +56,10 @@ class QueuedDevice final : public Device {
   void zero(std::byte* memory, Bytes size) override;
   void run(const Kernel& kernel) override;
   Graphs* graphs() const override { return graphs_.get(); }
-  void copy(const std::byte* from, std::byte* to, Bytes size, models::Queue queue) override;
+  void copy(const std::byte* from, std::byte* to, Bytes size, models::Lane queue) override;
 
-  Mark mark(models::Queue queue) override;
-  void wait(models::Queue queue, Mark until) override;
+  Mark mark(models::Lane queue) override;
+  void wait(models::Lane queue, Mark until) override;
   void finish() override;
   Time time_of(Mark mark) override;
   void forget_marks() override;
@@ -70,7 +70,7 @@ class QueuedDevice final : public Device {
     std::int64_t bytes;
     bool writes;
   };
-  static std::size_t lane_of(models::Queue queue) { return static_cast<std::size_t>(queue); }
+  static std::size_t lane_of(models::Lane queue) { return static_cast<std::size_t>(queue); }
   std::size_t add_lane();
   void enqueue(std::size_t lane, std::string_view name, const std::vector<Touch>& touches,
                std::function<void()> work);
@@ -118,7 +118,7 @@ class QueuedDevice final : public Device {
     std::function<void()> work;
     bool always = false;  // marks and waits, also behind a failure
   };
-  struct Lane {
+  struct Worker {
     std::deque<Task> tasks;  // the first one is running
     std::unique_ptr<CpuDevice> unit;
     std::minstd_rand random;
@@ -126,8 +126,8 @@ class QueuedDevice final : public Device {
   };
 
   void push(std::size_t lane, Task task);
-  void work(Lane& lane);
-  static void dawdle(Lane& lane);
+  void work(Worker& lane);
+  static void dawdle(Worker& lane);
 
   void refuse_while_recording(const char* what) const;
 
@@ -137,7 +137,7 @@ class QueuedDevice final : public Device {
   HappensBefore order_;  // of the host's thread alone
   std::mutex lock_;
   std::condition_variable changed_;
-  std::vector<std::unique_ptr<Lane>> lanes_;  // models::Queue's first
+  std::vector<std::unique_ptr<Worker>> lanes_;  // models::Lane's first
   std::map<std::uint32_t, std::shared_ptr<Event>> events_;
   std::vector<std::uint32_t> of_step_;  // marks that `forget_marks` may forget
   std::uint32_t next_event_ = 0;

@@ -44,7 +44,7 @@ Request QueuedFabric::start(const CollectiveCall& call) {
   const bool scatters = call.kind == Collective::reduce_scatter;
   const bool gathers = call.kind == Collective::all_gather;
   CollectiveCall carried = call;
-  carried.group = 2 * call.group + (call.queue == models::Queue::data ? 1 : 0);
+  carried.group = 2 * call.group + (call.queue == models::Lane::data ? 1 : 0);
   Fabric& fabric = on_lane(lane);
   device_.enqueue(lane, models::name(call.kind),
                   {{call.send, size * (all || scatters ? members : 1), false},

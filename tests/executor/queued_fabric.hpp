@@ -32,7 +32,7 @@ class QueuedFabric final : public Fabric {
  private:
   struct Open {
     Mark done;
-    models::Queue queue;
+    models::Lane queue;
     bool transfer = false;
   };
   using Way = std::array<int, 3>;  // group, from, to

@@ -84,7 +84,7 @@ class Laws {
     const auto pipe = channel.forward ? models::forward_pipe : models::backward_pipe;
     const models::CollectiveTime& one = law(Collective::send_receive, channel.bytes, pipe);
     // A stage's ranks sit on nodes of their own, or the transfer may stay inside one.
-    const bool crosses = program_.mesh.tensor * program_.mesh.data >= asked_.cluster.node.gpus;
+    const bool crosses = program_.mesh.stage_ranks() >= asked_.cluster.node.gpus;
     (sends ? sum.sent : sum.received) += one.time;
     if (crosses) (sends ? sum.sent_nic : sum.received_nic) += one.links.nic;
   }

@@ -198,11 +198,11 @@ void CpuDevice::write(const void* from, std::byte* to, Bytes size) {
 void CpuDevice::zero(std::byte* memory, Bytes size) {
   if (size.count() > 0) std::memset(memory, 0, static_cast<std::size_t>(size.count()));
 }
-void CpuDevice::copy(const std::byte* from, std::byte* to, Bytes size, models::Queue) {
+void CpuDevice::copy(const std::byte* from, std::byte* to, Bytes size, models::Lane) {
   copy_bytes(to, from, size.count());
 }
 
-Mark CpuDevice::mark(models::Queue) {
+Mark CpuDevice::mark(models::Lane) {
   marks_.push_back(Clock::now());
   return {static_cast<std::uint32_t>(marks_.size() - 1)};
 }

@@ -29,10 +29,10 @@ class CpuDevice : public Device {
   void zero(std::byte* memory, Bytes size) override;
 
   void run(const Kernel& kernel) override;
-  void copy(const std::byte* from, std::byte* to, Bytes size, models::Queue queue) override;
+  void copy(const std::byte* from, std::byte* to, Bytes size, models::Lane queue) override;
 
-  Mark mark(models::Queue queue) override;
-  void wait(models::Queue, Mark) override {}
+  Mark mark(models::Lane queue) override;
+  void wait(models::Lane, Mark) override {}
   void finish() override {}
   Time time_of(Mark mark) override;
   void forget_marks() override { marks_.clear(); }

@@ -17,11 +17,11 @@ namespace orrery::executor::cuda {
 namespace {
 
 using models::DType;
+using models::Lane;
 using models::Operation;
 using models::OpKind;
-using models::Queue;
 
-std::size_t index_of(Queue queue) {
+std::size_t index_of(Lane queue) {
   return static_cast<std::size_t>(queue);
 }
 
@@ -49,15 +49,15 @@ CudaDevice::CudaDevice(int ordinal, AttentionOptions attention) : ordinal_{ordin
   check(cudaSetDevice(ordinal), "starting the GPU");
   int least = 0, greatest = 0;
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "making streams");
-  for (const Queue queue : {Queue::compute, Queue::tensor, Queue::data, Queue::copy}) {
-    const bool talks = queue == Queue::tensor || queue == Queue::data;
+  for (const Lane queue : {Lane::compute, Lane::tensor, Lane::data, Lane::copy}) {
+    const bool talks = queue == Lane::tensor || queue == Lane::data;
     check(cudaStreamCreateWithPriority(&streams_[index_of(queue)], cudaStreamNonBlocking,
                                        talks ? greatest : least),
           "making streams");
   }
   check(cudaEventCreate(&origin_), "making events");
   workspace_ = allocate(Products::workspace_size);
-  graphs_ = std::make_unique<CudaGraphs>(stream(Queue::compute));
+  graphs_ = std::make_unique<CudaGraphs>(stream(Lane::compute));
   products_ = std::make_unique<Products>(workspace_);
   attentions_ = std::make_unique<Attentions>(
       attention.wish, [&] { return open_attention(capability_, attention.sums); });
@@ -157,7 +157,7 @@ void CudaDevice::read(const std::byte* from, void* to, Bytes size) {
 /// way when cudaMemcpy comes back, and our streams do not wait for the one that it uses.
 void CudaDevice::write(const void* from, std::byte* to, Bytes size) {
   if (size.count() == 0) return;
-  const Stream stream = streams_[index_of(Queue::copy)];
+  const Stream stream = streams_[index_of(Lane::copy)];
   check(cudaMemcpyAsync(to, from, size_of(size), cudaMemcpyHostToDevice, stream),
         doing("writing memory"));
   check(cudaStreamSynchronize(stream), doing("writing memory"));
@@ -165,19 +165,19 @@ void CudaDevice::write(const void* from, std::byte* to, Bytes size) {
 
 void CudaDevice::zero(std::byte* memory, Bytes size) {
   if (size.count() == 0) return;
-  check(cudaMemsetAsync(memory, 0, size_of(size), streams_[index_of(Queue::compute)]),
+  check(cudaMemsetAsync(memory, 0, size_of(size), streams_[index_of(Lane::compute)]),
         doing("clearing memory"));
 }
 
 /// Addresses tell whose memory it is: the host's and the GPU's are one space on every system that
 /// these GPUs run on. Source  CUDA C++ Programming Guide, "Unified Virtual Address Space"
-void CudaDevice::copy(const std::byte* from, std::byte* to, Bytes size, Queue queue) {
+void CudaDevice::copy(const std::byte* from, std::byte* to, Bytes size, Lane queue) {
   if (size.count() == 0 || from == to) return;
   check(cudaMemcpyAsync(to, from, size_of(size), cudaMemcpyDefault, stream(queue)),
         doing("copying memory"));
 }
 
-Stream CudaDevice::stream(Queue queue) const {
+Stream CudaDevice::stream(Lane queue) const {
   const Stream stream = streams_[index_of(queue)];
   ensure(stream != nullptr, "the host is no queue of a device");
   return stream;
@@ -185,10 +185,10 @@ Stream CudaDevice::stream(Queue queue) const {
 
 void CudaDevice::run(const Kernel& kernel) {
   const Operation& op = *kernel.operation;
-  ensure(op.queue == Queue::compute, "kernels run on the compute queue");
+  ensure(op.queue == Lane::compute, "kernels run on the compute queue");
   last_ = op.name;
   try {
-    start(kernel, stream(Queue::compute));
+    start(kernel, stream(Lane::compute));
   } catch (const RunFailure& failure) {
     throw RunFailure{failure.code(), fmt::format("'{}': {}", op.name, failure.what())};
   }
@@ -243,7 +243,7 @@ void CudaDevice::own_kernel(const Kernel& kernel, Stream stream) {
 /// were captured with stays; a capture itself meets no growth, as all of it has run before.
 std::byte* CudaDevice::scratch(Bytes size) {
   if (size <= scratch_size_) return scratch_;
-  const Stream compute = stream(Queue::compute);
+  const Stream compute = stream(Lane::compute);
   ensure(!graphs_->capturing(), "scratch memory grows while a graph is captured");
   if (scratch_ != nullptr && graphs_->any()) {
     outgrown_.push_back(scratch_);
@@ -259,7 +259,7 @@ std::byte* CudaDevice::scratch(Bytes size) {
   return scratch_;
 }
 
-Mark CudaDevice::mark(Queue queue) {
+Mark CudaDevice::mark(Lane queue) {
   if (marks_ == events_.size()) {
     cudaEvent_t made = nullptr;
     check(cudaEventCreate(&made), "making events");
@@ -269,7 +269,7 @@ Mark CudaDevice::mark(Queue queue) {
   return {marks_++};
 }
 
-void CudaDevice::wait(Queue queue, Mark until) {
+void CudaDevice::wait(Lane queue, Mark until) {
   check(cudaStreamWaitEvent(stream(queue), events_.at(until.id), 0), doing("waiting for a queue"));
 }
 
@@ -287,7 +287,7 @@ Time CudaDevice::time_of(Mark mark) {
 
 void CudaDevice::forget_marks() {
   marks_ = 0;
-  check(cudaEventRecord(origin_, stream(Queue::compute)), doing("marking a queue"));
+  check(cudaEventRecord(origin_, stream(Lane::compute)), doing("marking a queue"));
   check(cudaEventSynchronize(origin_), doing("marking a queue"));
   const std::chrono::duration<std::int64_t, std::pico> since = Clock::now() - started_;
   origin_time_ = Time{since.count()};

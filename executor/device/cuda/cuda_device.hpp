@@ -51,17 +51,17 @@ class CudaDevice final : public Device {
 
   void run(const Kernel& kernel) override;
   Graphs* graphs() const override { return graphs_.get(); }
-  void copy(const std::byte* from, std::byte* to, Bytes size, models::Queue queue) override;
+  void copy(const std::byte* from, std::byte* to, Bytes size, models::Lane queue) override;
 
-  Mark mark(models::Queue queue) override;
-  void wait(models::Queue queue, Mark until) override;
+  Mark mark(models::Lane queue) override;
+  void wait(models::Lane queue, Mark until) override;
   void finish() override;
   Time time_of(Mark mark) override;
   void forget_marks() override;
 
   int ordinal() const { return ordinal_; }
   /// For fabrics that put their own work on a queue.
-  Stream stream(models::Queue queue) const;
+  Stream stream(models::Lane queue) const;
   const Products& products() const { return *products_; }
   const Attentions& attentions() const { return *attentions_; }
 
@@ -79,8 +79,8 @@ class CudaDevice final : public Device {
   int ordinal_;
   int capability_ = 0;  // 90 is 9.0
   std::string name_, description_;
-  std::array<Stream, models::queue_count> streams_{};  // the host has none
-  std::vector<cudaEvent_t> events_;                    // of marks, used again from `forget_marks`
+  std::array<Stream, models::lane_count> streams_{};  // the host has none
+  std::vector<cudaEvent_t> events_;                   // of marks, used again from `forget_marks`
   std::uint32_t marks_ = 0;
   cudaEvent_t origin_ = nullptr;  // marks are timed from here,
   Time origin_time_{};            // which is this long after the start

@@ -23,7 +23,7 @@ namespace orrery::executor::cuda {
 namespace {
 
 using models::Collective;
-using models::Queue;
+using models::Lane;
 
 constexpr int group_ctas = 32, way_ctas = 8;  // thread blocks of one call: see the header
 
@@ -50,21 +50,21 @@ class NcclFabric final : public Fabric {
   struct Group {
     int members = 0, index = -1;
     ncclComm_t communicator = nullptr;  // none of a lone member among other ranks
-    std::optional<Queue> last{};        // that a call was on,
+    std::optional<Lane> last{};         // that a call was on,
     cudaEvent_t ended = nullptr;        // which has ended here
   };
-  struct Lane {
+  struct WayStream {
     ncclComm_t communicator = nullptr;
     Stream stream = nullptr;
   };
   struct Open {
     cudaEvent_t done = nullptr;
     ncclComm_t communicator = nullptr;
-    Queue queue = Queue::data;
+    Lane queue = Lane::data;
     bool transfer = false;
   };
 
-  void keep_order(Group& group, Queue queue);
+  void keep_order(Group& group, Lane queue);
   void issue(const Group& group, const CollectiveCall& call, Stream stream);
   const std::byte* copied_aside(const CollectiveCall& call, std::int64_t bytes);
   Request transfer(const TransferCall& call, bool sends);
@@ -76,9 +76,9 @@ class NcclFabric final : public Fabric {
   Store& store_;
   int rank_, ranks_;
   std::vector<Group> groups_;
-  std::map<Way, Lane> ways_;
-  std::map<Queue, std::pair<std::byte*, std::int64_t>> aside_;  // memory, and its size
-  std::byte* word_ = nullptr;                                   // that new connections carry
+  std::map<Way, WayStream> ways_;
+  std::map<Lane, std::pair<std::byte*, std::int64_t>> aside_;  // memory, and its size
+  std::byte* word_ = nullptr;                                  // that new connections carry
   std::unordered_map<std::uint64_t, Open> open_;
   std::vector<cudaEvent_t> events_;  // not in use
   std::uint64_t last_ = 0;
@@ -133,7 +133,7 @@ GroupId NcclFabric::make_group(std::span<const int> members) {
   if (group.index >= 0 && (group.members > 1 || ranks_ == 1)) {
     group.communicator =
         communicators_.make(store_, key_of(id), group.index, group.members, group_ctas);
-    const Stream stream = device_.stream(Queue::data);
+    const Stream stream = device_.stream(Lane::data);
     communicators_.call(group.communicator, "the first call of a group", [&] {
       return ncclAllReduce(word_, word_, 1, ncclFloat32, ncclSum, group.communicator, stream);
     });
@@ -147,16 +147,16 @@ void NcclFabric::connect(GroupId group, int from, int to) {
   const int index = groups_.at(group).index;
   const Way way{group, from, to};
   if ((index != from && index != to) || ways_.count(way) > 0) return;
-  const int streams = models::queue_count - 1 + static_cast<int>(ways_.size()) + 1;
+  const int streams = models::lane_count - 1 + static_cast<int>(ways_.size()) + 1;
   const std::string why = shared_connections(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS"), streams);
   if (!why.empty()) throw RunFailure{Exit::invalid_program, why};
   const bool sends = index == from;
-  Lane lane;
+  WayStream lane;
   int least = 0, greatest = 0;
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "making streams");
   check(cudaStreamCreateWithPriority(&lane.stream, cudaStreamNonBlocking, greatest),
         "making streams");
-  Lane& kept = ways_.emplace(way, lane).first->second;
+  WayStream& kept = ways_.emplace(way, lane).first->second;
   kept.communicator = communicators_.make(store_, key_of(way), sends ? 0 : 1, 2, way_ctas);
   communicators_.call(kept.communicator, "the first transfer of a way", [&] {
     return sends ? ncclSend(word_, 4, ncclUint8, 1, kept.communicator, kept.stream)
@@ -166,7 +166,7 @@ void NcclFabric::connect(GroupId group, int from, int to) {
 }
 
 /// A communicator's calls stay in order when they move to another queue.
-void NcclFabric::keep_order(Group& group, Queue queue) {
+void NcclFabric::keep_order(Group& group, Lane queue) {
   if (group.last && *group.last != queue) {
     check(cudaStreamWaitEvent(device_.stream(queue), group.ended, 0), "keeping order");
   }
@@ -219,7 +219,7 @@ Request NcclFabric::transfer(const TransferCall& call, bool sends) {
   ensure(index >= 0, "a rank calls in a group that it is no member of");
   const auto found = ways_.find(way_of(call, index, sends));
   ensure(found != ways_.end(), "a transfer on a way that nobody connected");
-  const Lane& lane = found->second;
+  const WayStream& lane = found->second;
   const cudaEvent_t ready = event();
   check(cudaEventRecord(ready, device_.stream(call.queue)), "marking a queue");
   check(cudaStreamWaitEvent(lane.stream, ready, 0), "waiting for a queue");

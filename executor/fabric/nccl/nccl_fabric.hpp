@@ -36,7 +36,7 @@ namespace orrery::executor::cuda {
 struct NcclDevice {
   Device& memory;
   int ordinal = 0;  // as CUDA numbers it
-  std::function<Stream(models::Queue)> stream;
+  std::function<Stream(models::Lane)> stream;
 };
 
 /// Before the first use of CUDA in this process: enough connections, unless the user has chosen.

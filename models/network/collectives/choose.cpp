@@ -86,12 +86,6 @@ double bus_factor(Collective collective, int ranks) {
   throw ContractError{"a collective outside its enumeration"};
 }
 
-std::string_view name(Collective collective) {
-  constexpr std::string_view names[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast",
-                                        "reduce",     "all_to_all", "send_receive"};
-  return names[static_cast<int>(collective)];
-}
-
 std::string_view name(Algorithm algorithm) {
   constexpr std::string_view names[] = {"ring", "tree", "nvls", "nvls_tree", "direct"};
   return names[static_cast<int>(algorithm)];

@@ -12,24 +12,15 @@
 
 #include "hardware/cluster.hpp"
 #include "models/network/collectives/group.hpp"
+#include "models/program/ids.hpp"
 #include "sim/quantity.hpp"
 
 namespace orrery::models {
 
-enum class Collective : std::uint8_t {
-  all_reduce,
-  all_gather,
-  reduce_scatter,
-  broadcast,
-  reduce,
-  all_to_all,
-  send_receive
-};
 enum class Algorithm : std::uint8_t { ring, tree, nvls, nvls_tree, direct };
 enum class Protocol : std::uint8_t { ll, ll128, simple };
 
-/// "all_reduce", "nvls_tree", "ll128": as files and tables write them.
-std::string_view name(Collective collective);
+/// "nvls_tree", "ll128": as files and tables write them.
 std::string_view name(Algorithm algorithm);
 std::string_view name(Protocol protocol);
 

@@ -15,8 +15,8 @@ namespace {
 
 using Catch::Contains;
 using models::Compression;
+using models::Lane;
 using models::Plan;
-using models::Queue;
 using models::Zero;
 
 TEST_CASE("Work is in order where a queue, a wait or the host puts it there, and nowhere else") {
@@ -58,15 +58,15 @@ TEST_CASE("Queues do what they were given in their order, behind the marks that 
   std::uint64_t found = 0;
   device.write(&seven, from, Bytes{8});
   device.zero(to, Bytes{8});
-  device.wait(Queue::data, device.mark(Queue::compute));
-  device.copy(from, to, Bytes{8}, Queue::data);
+  device.wait(Lane::data, device.mark(Lane::compute));
+  device.copy(from, to, Bytes{8}, Lane::data);
   device.read(to, &found, Bytes{8});
   CHECK(found == 7);
 
   device.zero(from, Bytes{8});
   CHECK_THROWS_WITH(device.write(&seven, from, Bytes{8}),
                     "lane 0 'write' writes what lane 1 'zero' may still write");
-  CHECK_THROWS_WITH(device.copy(from, to, Bytes{8}, Queue::data),
+  CHECK_THROWS_WITH(device.copy(from, to, Bytes{8}, Lane::data),
                     "lane 3 'copy' reads what lane 1 'zero' may still write");
   device.finish();
   device.write(&seven, from, Bytes{8});
@@ -212,11 +212,11 @@ TEST_CASE("On queues nothing reads what was freed") {
 }
 
 TEST_CASE("A wait that is left out is caught, whichever queue it was for") {
-  const auto without = [](const Cut& of, Queue waits, Queue marked) {
+  const auto without = [](const Cut& of, Lane waits, Lane marked) {
     Job job{.model = of.model, .plan = of.plan};
     job.settings.trace = TraceDetail::none;
     QueuedSettings settings;
-    settings.forget = [=](Queue a, Queue b) { return a == waits && b == marked; };
+    settings.forget = [=](Lane a, Lane b) { return a == waits && b == marked; };
     job.rig = queued(settings);
     run(job);
   };
@@ -230,13 +230,13 @@ TEST_CASE("A wait that is left out is caught, whichever queue it was for") {
     p.zero = Zero::three;
   });
   const auto caught = Contains("may still");
-  CHECK_THROWS_WITH(without(data, Queue::data, Queue::compute), caught);
-  CHECK_THROWS_WITH(without(data, Queue::compute, Queue::data), caught);
-  CHECK_THROWS_WITH(without(shards, Queue::data, Queue::compute), caught);
-  CHECK_THROWS_WITH(without(shards, Queue::compute, Queue::data), caught);
-  CHECK_THROWS_WITH(without(tensor, Queue::tensor, Queue::compute), caught);
-  CHECK_THROWS_WITH(without(tensor, Queue::compute, Queue::tensor), caught);
-  CHECK_NOTHROW(without(tensor, Queue::tensor, Queue::data));
+  CHECK_THROWS_WITH(without(data, Lane::data, Lane::compute), caught);
+  CHECK_THROWS_WITH(without(data, Lane::compute, Lane::data), caught);
+  CHECK_THROWS_WITH(without(shards, Lane::data, Lane::compute), caught);
+  CHECK_THROWS_WITH(without(shards, Lane::compute, Lane::data), caught);
+  CHECK_THROWS_WITH(without(tensor, Lane::tensor, Lane::compute), caught);
+  CHECK_THROWS_WITH(without(tensor, Lane::compute, Lane::tensor), caught);
+  CHECK_NOTHROW(without(tensor, Lane::tensor, Lane::data));
 }
 
 }  // namespace

@@ -131,7 +131,7 @@ TEST_CASE("State written by one cut and read by another goes on as if nothing ha
 
 class CountsMarks final : public CpuDevice {
  public:
-  Mark mark(models::Queue queue) override {
+  Mark mark(models::Lane queue) override {
     ++marks;
     return CpuDevice::mark(queue);
   }

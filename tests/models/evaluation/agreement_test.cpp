@@ -28,7 +28,7 @@ void require_exact_folding(std::uint64_t first, std::uint64_t seeds) {
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
     const Case made = random_program(seed);
     const Mesh& mesh = made.program->mesh;
-    const StepTimes folded = unfolded(evaluate_operations(made.priced), mesh.tensor * mesh.data);
+    const StepTimes folded = unfolded(evaluate_operations(made.priced), mesh.stage_ranks());
     const std::string found = difference(evaluate_all_ranks(made.priced), folded);
     INFO("seed " << seed << ": " << found);
     REQUIRE(found.empty());

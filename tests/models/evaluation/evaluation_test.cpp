@@ -210,9 +210,9 @@ TEST_CASE("What is hidden after a collective delays the next one on its queue, a
   // needs the kernel: 0-1, 1-3, then not at 3 but when 6 + 3 us have passed on the wire: 10-11.
   Case made = simple_pipeline("gpipe", {1, 1, 1}, 0_us, 0_us);
   Block block = block_of("chain");
-  block.operations.push_back(operation_on(Queue::tensor, {block_input}, false));
-  block.operations.push_back(operation_on(Queue::compute, {0}, false));
-  block.operations.push_back(operation_on(Queue::tensor, {1}, true));
+  block.operations.push_back(operation_on(Lane::tensor, {block_input}, false));
+  block.operations.push_back(operation_on(Lane::compute, {0}, false));
+  block.operations.push_back(operation_on(Lane::tensor, {1}, true));
   made.program->blocks[0] = block;
   made.priced.blocks[0] = {{0_us, 1_us, 0_us, 6_us}, {0_us, 2_us}, {0_us, 1_us, 3_us}};
   const StepTimes times = evaluate(made.priced);
@@ -247,8 +247,8 @@ TEST_CASE("A layer's output is the next layer's input, however many there are") 
   // and is the output. Two queues, but a chain: 5 x 7 us.
   Case made = simple_pipeline("gpipe", {1, 1, 1}, 0_us, 0_us);
   Block block = block_of("chain");
-  block.operations.push_back(operation_on(Queue::compute, {block_input}, false));
-  block.operations.push_back(operation_on(Queue::copy, {0}, true));
+  block.operations.push_back(operation_on(Lane::compute, {block_input}, false));
+  block.operations.push_back(operation_on(Lane::copy, {0}, true));
   made.program->blocks[0] = block;
   made.program->phases[0].invocations[0].count = 5;
   made.priced.blocks[0] = {{0_us, 4_us}, {0_us, 3_us}};
@@ -312,8 +312,7 @@ TEST_CASE("The same program gives the same times again, and in two threads at on
 TEST_CASE("Each rank of a mesh answers in its own place") {
   // 3 tensor x 2 data x 2 stages. In rank order: six of stage 0, then six of stage 1.
   Case made = simple_pipeline("gpipe", {2, 1, 1}, 10_us, 20_us);
-  made.program->plan.tensor = made.program->mesh.tensor = 3;
-  made.program->plan.data = made.program->mesh.data = 2;
+  made.program->mesh = {3, 2, 2};
   append_joint(made, Opcode::reduce_gradient,
                {.name = "gradients", .communicator = data_group, .classes = {0}}, 0_us, 5_us);
   const StepTimes times = evaluate_all_ranks(made.priced);

@@ -13,7 +13,7 @@ Block block_of(std::string name) {
   return block;
 }
 
-Operation operation_on(Queue queue, std::vector<OpId> after, bool writes_output) {
+Operation operation_on(Lane queue, std::vector<OpId> after, bool writes_output) {
   Operation op;
   op.queue = queue;
   op.after = std::move(after);
@@ -28,18 +28,24 @@ void add_schedule(Program& program, const std::string& schedule, const PipelineS
   plan.virtual_stages = shape.virtual_stages;
   plan.global_batch = shape.micro_batches * plan.data;
   program.mesh = {plan.tensor, plan.data, plan.pipeline};
-  const std::vector<MeshAxis> pipe{MeshAxis::pipeline};
-  program.communicators = {{"tp", {MeshAxis::tensor}, {}},
-                           {"dp", {MeshAxis::data}, {}},
-                           {"pp_f", pipe, {}},
-                           {"pp_b", pipe, {}},
-                           {"model", {MeshAxis::tensor, MeshAxis::pipeline}, {}},
-                           {"world", {MeshAxis::tensor, MeshAxis::data, MeshAxis::pipeline}, {}},
-                           {"tie", pipe, {0, plan.pipeline - 1}}};
+  program.communicators = communicators_of(program.mesh);
+  for (std::int64_t c = 0; c < plan.chunks(); ++c) {
+    const std::int64_t stages = plan.pipeline;
+    program.chunks.push_back({.stage = c % stages,
+                              .place = static_cast<std::uint32_t>(c / stages),
+                              .forward = forward_phase(c),
+                              .backward = backward_phase(c),
+                              .embeds = c == 0,
+                              .predicts = c + 1 == plan.chunks()});
+  }
+  program.step.micro_batches = shape.micro_batches;
   program.classes.resize(static_cast<std::size_t>(shape.stages));
   for (std::size_t stage = 0; stage < program.classes.size(); ++stage) {
     RankClass& ranks = program.classes[stage];
     ranks.stage = static_cast<std::int64_t>(stage);
+    for (std::uint32_t c = 0; c < program.chunks.size(); ++c) {
+      if (program.chunks[c].stage == ranks.stage) ranks.chunks.push_back(c);
+    }
     builtin_schedules().at(schedule)(shape, ranks.stage, ranks.instructions);
     for (Instruction& slot : ranks.instructions) {
       slot.target =
@@ -54,7 +60,7 @@ Case simple_pipeline(const std::string& schedule, const PipelineShape& shape, Ti
   Program& program = *made.program;
   for (const char* each : {"forward", "backward"}) {
     Block block = block_of(each);
-    block.operations.push_back(operation_on(Queue::compute, {block_input}, true));
+    block.operations.push_back(operation_on(Lane::compute, {block_input}, true));
     program.blocks.push_back(std::move(block));
   }
   for (std::int64_t chunk = 0; chunk < shape.stages * shape.virtual_stages; ++chunk) {

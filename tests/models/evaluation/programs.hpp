@@ -26,7 +26,7 @@ enum FormalOperand : OperandId { formal_input, formal_output, formal_temporary }
 Block block_of(std::string name);
 
 /// An operation that writes the output or the temporary.
-Operation operation_on(Queue queue, std::vector<OpId> after, bool writes_output);
+Operation operation_on(Lane queue, std::vector<OpId> after, bool writes_output);
 
 /// Meshes, communicators and compute slots of a schedule; chunk c runs phases 2c and 2c + 1.
 void add_schedule(Program& program, const std::string& schedule, const PipelineShape& shape);

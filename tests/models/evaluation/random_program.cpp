@@ -94,13 +94,12 @@ class Maker {
     const std::int64_t operations = draw_.percent(5) ? 0 : draw_.from(1, 7);
     const std::int64_t output_percent = draw_.one_of({0, 20, 50, 100});
     for (std::int64_t i = 0; i < operations; ++i) {
-      const Queue queue =
-          draw_.one_of({Queue::compute, Queue::compute, Queue::compute, Queue::compute,
-                        Queue::tensor, Queue::tensor, Queue::data, Queue::copy});
+      const Lane queue = draw_.one_of({Lane::compute, Lane::compute, Lane::compute, Lane::compute,
+                                       Lane::tensor, Lane::tensor, Lane::data, Lane::copy});
       Operation op = operation_on(queue, dependencies(i), draw_.percent(output_percent));
-      if (draw_.percent(2)) op.queue = Queue::host;
+      if (draw_.percent(2)) op.queue = Lane::host;
       op.host_waits = draw_.percent(host_waits_percent_);
-      if (queue == Queue::tensor && draw_.percent(60)) {
+      if (queue == Lane::tensor && draw_.percent(60)) {
         op.kind = OpKind::collective;
         op.communicator = tensor_group;
       }
@@ -282,7 +281,7 @@ class Maker {
     PricedProgram& priced = made_.priced;
     for (std::size_t b = 0; b < program_.blocks.size(); ++b) {
       for (std::size_t i = 0; i < priced.blocks[b].size(); ++i) {
-        if (program_.blocks[b].operations[i].queue != Queue::tensor) continue;
+        if (program_.blocks[b].operations[i].queue != Lane::tensor) continue;
         (draw_.percent(50) ? priced.blocks[b][i].lead : priced.blocks[b][i].trail) = time();
       }
     }

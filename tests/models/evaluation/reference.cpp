@@ -74,9 +74,9 @@ class Equations {
 
  private:
   struct Rank {
-    Time host{}, free[queue_count]{}, input{}, output{};
+    Time host{}, free[lane_count]{}, input{}, output{};
 
-    Time& queue(Queue which) { return free[static_cast<int>(which)]; }
+    Time& queue(Lane which) { return free[static_cast<int>(which)]; }
   };
 
   bool keeps(Mutation rule) const { return mutation_ != rule; }
@@ -92,7 +92,7 @@ class Equations {
   void run_rank(std::uint32_t c) {
     Rank rank;
     if (keeps(Mutation::step_launch)) rank.host = priced_.step_launch;
-    if (keeps(Mutation::carried)) rank.queue(Queue::data) = priced_.carried_by(c);
+    if (keeps(Mutation::carried)) rank.queue(Lane::data) = priced_.carried_by(c);
     for (const Instruction& each : program_.classes[c].instructions) {
       switch (each.op) {
         case Opcode::forward:
@@ -103,7 +103,7 @@ class Equations {
         case Opcode::optimizer:
           await(rank, each);
           run_phase(rank, each.target,
-                    keeps(Mutation::optimizer_input) ? rank.queue(Queue::data) : Time{});
+                    keeps(Mutation::optimizer_input) ? rank.queue(Lane::data) : Time{});
           break;
         case Opcode::compress:
           run_aside(rank, each);
@@ -118,13 +118,13 @@ class Equations {
           join(rank, c, each.target);
       }
     }
-    times_.ranks.push_back({rank.host, rank.queue(Queue::compute), rank.queue(Queue::tensor),
-                            rank.queue(Queue::data), rank.queue(Queue::copy)});
+    times_.ranks.push_back({rank.host, rank.queue(Lane::compute), rank.queue(Lane::tensor),
+                            rank.queue(Lane::data), rank.queue(Lane::copy)});
   }
 
   void await(Rank& rank, const Instruction& each) const {
     if (each.awaits == no_binding || !keeps(Mutation::awaited)) return;
-    Time& compute = rank.queue(Queue::compute);
+    Time& compute = rank.queue(Lane::compute);
     if (keeps(Mutation::awaiting_host)) compute = std::max(compute, rank.host);
     compute = std::max(compute,
                        start_of(each.awaits, known_) + priced_.collectives[each.awaits].duration);
@@ -162,7 +162,7 @@ class Equations {
       const Time end = std::max(rank.host, waits(rank, op, lead, input, ends)) + price.duration;
       ends.push_back(end);
       const Time trail = keeps(Mutation::operation_trail) ? price.trail : Time{};
-      (op.queue == Queue::host ? rank.host : rank.queue(op.queue)) = end + trail;
+      (op.queue == Lane::host ? rank.host : rank.queue(op.queue)) = end + trail;
       if (host_waits(op)) rank.host = std::max(rank.host, end);
       if (!writes_output(block, op) || (written && !keeps(Mutation::first_output))) continue;
       output = end;
@@ -186,7 +186,7 @@ class Equations {
   }
 
   bool host_waits(const Operation& op) const {
-    const bool returns_late = priced_.synchronous && op.queue == Queue::compute;
+    const bool returns_late = priced_.synchronous && op.queue == Lane::compute;
     return (returns_late && keeps(Mutation::synchronous)) ||
            (blocks() && op.kind == OpKind::collective) ||
            (op.host_waits && keeps(Mutation::operation_host_waits));
@@ -241,11 +241,11 @@ class Equations {
     if (keeps(Mutation::collective_launch)) rank.host += price.launch;
     const Time lead = keeps(Mutation::joint_lead) ? price.lead : Time{};
     Time ready = rank.host;
-    if (keeps(Mutation::collective_compute)) ready = std::max(ready, rank.queue(Queue::compute));
-    if (keeps(Mutation::collective_order)) ready = std::max(ready, rank.queue(Queue::data) + lead);
+    if (keeps(Mutation::collective_compute)) ready = std::max(ready, rank.queue(Lane::compute));
+    if (keeps(Mutation::collective_order)) ready = std::max(ready, rank.queue(Lane::data) + lead);
     told_.ready[id][c] = ready;
     const Time end = start_of(id, known_) + price.duration;
-    rank.queue(Queue::data) = end;
+    rank.queue(Lane::data) = end;
     const bool waits =
         program_.collectives[id].host_waits && keeps(Mutation::collective_host_waits);
     if (waits || blocks()) rank.host = std::max(rank.host, end);

@@ -39,7 +39,7 @@ Launches launches_of(Question question_) {
   for (std::size_t b = 0; b < first_step_block; ++b) {
     const std::int64_t times = b == layer_forward || b == layer_backward ? 12 : 1;
     for (const Operation& op : program.blocks[b].operations) {
-      if (op.queue == Queue::compute) sum.operations += times;
+      if (op.queue == Lane::compute) sum.operations += times;
     }
     sum.stretches += times * static_cast<std::int64_t>(stretches(program, b).size());
   }

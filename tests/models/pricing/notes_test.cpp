@@ -61,7 +61,7 @@ TEST_CASE("Borrowed curves are counted and each is named once") {
 TEST_CASE("What ranks lose by computing and communicating at once is told where it was measured") {
   hardware::Gpu gpu = hardware::named_gpu("h100-sxm-80gb");
   Program program = program_of(1024, 4096, 4096, 2048);
-  program.mesh.data = 2;
+  program.mesh = {1, 2, 1};
   std::vector<std::string> notes;
   note_beside(gpu, program, notes);
   CHECK(notes.empty());
@@ -71,7 +71,7 @@ TEST_CASE("What ranks lose by computing and communicating at once is told where 
                      "compute beside communication and communication beside compute are priced as "
                      "if alone; measured on h100-sxm-80gb: 1.07 and 1.2 times as long"});
   notes.clear();
-  program.mesh.data = 1;  // it talks to nobody
+  program.mesh = {1, 1, 1};  // it talks to nobody
   note_beside(gpu, program, notes);
   CHECK(notes.empty());
 }

@@ -20,11 +20,11 @@ Stretches cut(std::vector<Operation> operations) {
 }
 
 Operation kernel(std::vector<OpId> after = {}) {
-  return operation_on(Queue::compute, std::move(after), false);
+  return operation_on(Lane::compute, std::move(after), false);
 }
 
 Operation collective(std::vector<OpId> after) {
-  return operation_on(Queue::tensor, std::move(after), false);
+  return operation_on(Lane::tensor, std::move(after), false);
 }
 
 TEST_CASE("Kernels in a row are one stretch, a collective between them makes two") {
@@ -55,10 +55,10 @@ TEST_CASE("A kernel on which the host waits is launched alone") {
 bool waits_inside(const Block& block, const Stretch& stretch) {
   for (std::size_t i = stretch.first + 1; i < stretch.end; ++i) {
     for (const OpId id : block.operations[i].after) {
-      if (id == block_input || block.operations[id].queue == Queue::compute) continue;
+      if (id == block_input || block.operations[id].queue == Lane::compute) continue;
       bool known = false;
       for (std::size_t j = 0; j < i; ++j) {
-        if (block.operations[j].queue != Queue::compute) continue;
+        if (block.operations[j].queue != Lane::compute) continue;
         for (const OpId other : block.operations[j].after) {
           known = known || (other != block_input && other >= id &&
                             block.operations[other].queue == block.operations[id].queue);
@@ -86,7 +86,7 @@ TEST_CASE("Every kernel of a block of the model is in one stretch, and no collec
           CHECK_FALSE(waits_inside(block, each));
         }
         for (std::size_t i = 0; i < held.size(); ++i) {
-          const bool kernel = block.operations[i].queue == Queue::compute && b < first_step_block;
+          const bool kernel = block.operations[i].queue == Lane::compute && b < first_step_block;
           CHECK(held[i] == (kernel ? 1 : 0));
         }
       }

@@ -42,7 +42,7 @@ class StandIn {
   StandIn& operator=(const StandIn&) = delete;
 
   cuda::NcclDevice gpu() {
-    const auto stream = [this](models::Queue queue) {
+    const auto stream = [this](models::Lane queue) {
       return &streams_[QueuedDevice::lane_of(queue)];
     };
     return {device_, ordinal_, stream};
@@ -51,7 +51,7 @@ class StandIn {
  private:
   QueuedDevice& device_;
   int ordinal_;
-  std::array<CUstream_st, models::queue_count> streams_;
+  std::array<CUstream_st, models::lane_count> streams_;
 };
 
 }  // namespace orrery::executor

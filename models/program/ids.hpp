@@ -1,0 +1,56 @@
+#pragma once
+// Words that a whole Program shares: lanes, collectives, parts of a step's time. Numbers only.
+
+#include <cstdint>
+#include <string_view>
+
+namespace orrery::models {
+
+/// In-order queues of one rank. The host launches; the others run what was launched: kernels,
+/// copies, and one lane for each kind of communicator that runs concurrently with them.
+enum class Lane : std::uint8_t { host, compute, tensor, data, copy };
+inline constexpr int lane_count = 5;
+static_assert(lane_count <= 8, "a block's map is a small fixed matrix");
+std::string_view name(Lane lane);  // "host", "compute", "comm:tp", "comm:dp", "copy"
+
+enum class Collective : std::uint8_t {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  broadcast,
+  reduce,
+  all_to_all,
+  send_receive
+};
+std::string_view name(Collective collective);  // "all_reduce": as files and tables write them
+
+/// What a step's time is spent on: the parts of a report.
+enum class TimeClass : std::uint8_t {
+  gemm,
+  attention,
+  memory_bound,
+  tp,
+  dp,
+  pp,
+  other_comm,
+  bubble,
+  optimizer,
+  host,
+  other
+};
+inline constexpr int time_class_count = 11;
+std::string_view name(TimeClass part);
+
+/// What a communicator is for. Consumers ask for a role, never for an index.
+enum class CommunicatorRole : std::uint8_t {
+  tensor,         // inside blocks
+  data,           // replicas: gradients and sharded state
+  pipe_forward,   // activations to the next stage
+  pipe_backward,  // gradients to the stage before
+  model,          // all ranks of one replica
+  world,
+  tie,  // the two stages that hold a tied table
+};
+inline constexpr int communicator_role_count = 7;
+
+}  // namespace orrery::models

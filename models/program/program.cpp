@@ -1,0 +1,32 @@
+#include "models/program/program.hpp"
+
+#include <algorithm>
+
+#include "sim/errors.hpp"
+
+namespace orrery::models {
+
+std::uint16_t Program::communicator(CommunicatorRole role) const {
+  const auto found = std::find_if(communicators.begin(), communicators.end(),
+                                  [&](const Communicator& each) { return each.role == role; });
+  ensure(found != communicators.end(), "a Program lacks a communicator");
+  return static_cast<std::uint16_t>(found - communicators.begin());
+}
+
+BlockUse Program::use_of(std::uint32_t block) const {
+  for (const LayerKind& each : kinds) {
+    if (block == each.forward) return {&each, Direction::forward};
+    if (block == each.backward) return {&each, Direction::backward};
+    if (each.weight_gradient == block) return {&each, Direction::weight_gradient};
+  }
+  return {};
+}
+
+const LayerKind& Program::kind(ModelPart part) const {
+  const auto found = std::find_if(kinds.begin(), kinds.end(),
+                                  [&](const LayerKind& each) { return each.part == part; });
+  ensure(found != kinds.end(), "a Program lacks a part of the model");
+  return *found;
+}
+
+}  // namespace orrery::models
