@@ -71,8 +71,10 @@ void recompute_block(Block& forward, Block& backward, Recompute recompute) {
 
 Program insert_recompute(Program program) {
   const Recompute recompute = program.plan.recompute;
-  if (recompute != Recompute::none) {
-    recompute_block(program.blocks[layer_forward], program.blocks[layer_backward], recompute);
+  if (recompute == Recompute::none) return program;
+  for (const LayerKind& kind : program.kinds) {
+    if (kind.part != ModelPart::layer) continue;
+    recompute_block(program.blocks[kind.forward], program.blocks[kind.backward], recompute);
   }
   return program;
 }

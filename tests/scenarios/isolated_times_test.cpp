@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "models/network/collectives/collective.hpp"
+#include "models/network/placement.hpp"
 #include "models/pricing/price.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/errors.hpp"
