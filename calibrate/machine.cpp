@@ -25,13 +25,6 @@ std::string processor_name() {
   return "unknown processor";
 }
 
-int usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
-}
-
 std::string system_name() {
   utsname names{};
   if (uname(&names) != 0) return "unknown system";
@@ -56,6 +49,13 @@ std::string today() {
 }
 
 }  // namespace
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
 
 Machine this_machine(const std::string& device_description) {
   Machine machine;

@@ -18,6 +18,9 @@ struct Machine {
   std::string date;       // "2026-11-21"
 };
 
+/// Cores that this process may use.
+int usable_cores();
+
 /// This machine. What cannot be found out is "unknown".
 Machine this_machine(const std::string& device_description);
 

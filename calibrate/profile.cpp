@@ -1,14 +1,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <tuple>
 
-#include "calibrate/findings.hpp"
 #include "calibrate/fit/minimise.hpp"
+#include "calibrate/gpu_entry.hpp"
 #include "calibrate/spelled.hpp"
 #include "hardware/catalogue.hpp"
+#include "hardware/recognise.hpp"
 #include "sim/errors.hpp"
+#include "sim/input/units.hpp"
 
 namespace orrery::calibrate {
 
@@ -17,39 +18,6 @@ namespace {
 using hardware::CollectiveTable;
 using hardware::SizeTable;
 
-/// The fastest product measured: what shares of peak are shares of.
-FlopRate best_rate(const Findings& findings) {
-  double best = 0;
-  for (const auto* points : {&findings.products, &findings.batched}) {
-    for (const ProductPoint& each : *points) {
-      best = std::max(best, static_cast<double>(each.work.count()) / seconds(each.time));
-    }
-  }
-  return FlopRate{best};
-}
-
-/// Copies of large blocks where they were measured, else the fastest kernel.
-Bandwidth best_bandwidth(const Findings& findings) {
-  if (findings.copy_rate) return *findings.copy_rate;
-  double best = 1e9;
-  for (const auto& kind : findings.kernels) {
-    for (const KernelPoint& each : kind.second) {
-      best = std::max(best, static_cast<double>(each.traffic.count()) / seconds(each.time));
-    }
-  }
-  return Bandwidth{best};
-}
-
-/// All kinds together, for those that were not measured: half of them are slower.
-KernelFit usual_kernel(const Findings& findings) {
-  std::vector<KernelPoint> all;
-  for (const auto& kind : findings.kernels) {
-    all.insert(all.end(), kind.second.begin(), kind.second.end());
-  }
-  if (all.empty()) all.push_back({Bytes{1 << 20}, Time{100'000'000}});
-  return fit_kernel(all);
-}
-
 const CollectiveTable* table_of(const Findings& findings, std::string_view operation) {
   for (const CollectiveTable& each : findings.collectives) {
     if (each.operation == operation) return &each;
@@ -57,8 +25,8 @@ const CollectiveTable* table_of(const Findings& findings, std::string_view opera
   return nullptr;
 }
 
-/// Constants for the operations and groups that no table covers.
-Json scale_up_json(const Findings& findings, Bandwidth memory) {
+/// Between the cores of a processor: constants for what no table covers.
+Json shared_memory(const Findings& findings, Bandwidth memory) {
   Json json{{"name", "shared-memory"}, {"kind", "shared_memory"}};
   Bandwidth rate = memory * 0.5;
   Time step = 2_us;
@@ -75,132 +43,114 @@ Json scale_up_json(const Findings& findings, Bandwidth memory) {
   return json;
 }
 
-Json concurrency_json(const Findings& findings) {
-  Json json = Json::array();
-  for (const hardware::Concurrency& each : findings.concurrency) {
-    json.push_back({{"ranks", each.ranks},
-                    {"gemm", digits(each.gemm)},
-                    {"memory_bound", digits(each.memory_bound)}});
-  }
-  return json;
+/// How the GPUs of this machine reach each other: as in the catalogue's node, else over PCIe.
+Json between_gpus(const Findings& findings) {
+  if (findings.gpu->count == 1) return {{"name", "none"}, {"kind", "none"}};
+  const auto known = catalogue_name(findings);
+  const auto node = known ? hardware::node_with(*known) : std::nullopt;
+  return hardware::Catalogue::node(node.value_or("l40s-8x")).at("scale_up");
 }
 
-std::string device_name(const Machine& machine) {
-  std::string name;
-  for (const char c : machine.processor) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0;
-    if (plain) name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    if (!plain && !name.empty() && name.back() != '-') name += '-';
+/// The stack's profile with this machine's launches, and the curve of the attention that ran.
+Json measured_stack(Json software, const Findings& findings, const std::string& source) {
+  software["source"] = source;
+  const LaunchCosts& costs = findings.launch;
+  const auto put = [&](const char* key, const std::optional<Time>& time) {
+    if (time) software["host"][key] = spelled(*time);
+  };
+  put("forward_launch", costs.forward);
+  put("backward_launch", costs.backward);
+  put("graph_launch", costs.graph);
+  put("communication_launch", costs.communication);
+  if (costs.communication_ranks == 1) {
+    software["source"] =
+        source + "; communication_launch of a communicator of one rank, the least that one costs";
   }
-  while (!name.empty() && name.back() == '-') name.pop_back();
-  return name.empty() ? "cpu" : name;
+  if (!findings.attention.empty()) {
+    software["kernels"]["attention"] = {{"default", attention_name(findings.fused)}};
+  }
+  return software;
 }
 
-/// The kinds of kernel, each with its better form.
-Json kernels_json(const Findings& findings, std::vector<CurveCard>& cards) {
+/// Ranks that the node has: its GPUs, or a processor's cores, or as many as were measured at once.
+int devices_of(const Findings& findings) {
+  if (findings.gpu) return findings.gpu->count;
+  int ranks = findings.machine.cores;
+  for (const auto& each : findings.concurrency) ranks = std::max(ranks, each.ranks);
+  for (const auto& each : findings.collectives) ranks = std::max(ranks, each.ranks);
+  return ranks;
+}
+
+Json storage_json(const hardware::Storage& storage) {
   Json json = Json::object();
-  for (const auto& [kind, points] : findings.kernels) {
-    const KernelFit fit = fit_kernel(points);
-    json[kind] = kernel_json(fit.curve);
-    cards.push_back({kind, fit.sizes, fit.leave_out_error_pct});
-  }
+  if (storage.read) json["read"] = spelled(*storage.read);
+  if (storage.write) json["write"] = spelled(*storage.write);
   return json;
-}
-
-/// Products of experts, against the curves that the file has by now.
-void put_grouped(Json& gpu, const Findings& findings, std::vector<CurveCard>& cards) {
-  if (findings.grouped.empty()) return;
-  const Document so_far = Document::from(gpu, "this machine's processor");
-  for (const auto& [format, fit] :
-       fit_grouped(findings.grouped, hardware::read_gpu(so_far.root()))) {
-    const std::string word{hardware::name(format)};
-    gpu["measured"]["grouped_gemm"][word] = ratios_json(fit.residuals);
-    cards.push_back({"grouped_gemm " + word, fit.residuals.size(), {}});
-  }
-}
-
-Json gpu_json(const Findings& findings, int ranks, std::vector<CurveCard>& cards) {
-  const Roof roof{.peak = best_rate(findings), .memory = best_bandwidth(findings)};
-  const ProductFit gemm = fit_products(findings.products, roof);
-  cards.push_back({"gemm fp32", findings.products.size(), gemm.leave_out_error_pct});
-  Json measured;
-  measured["gemm"] = {{"fp32", ratios_json(gemm.residuals)}};
-  if (!findings.batched.empty()) {
-    const ProductFit batched = fit_products(findings.batched, {roof.peak, roof.memory, 1});
-    cards.push_back({"batched_gemm fp32", findings.batched.size(), batched.leave_out_error_pct});
-    measured["batched"] = {{"fp32", curve_json(batched.curve)}};
-    measured["batched_gemm"] = {{"fp32", ratios_json(batched.residuals)}};
-  }
-  measured["kernels"] = kernels_json(findings, cards);
-  if (!findings.concurrency.empty()) measured["concurrency"] = concurrency_json(findings);
-
-  const KernelFit usual = usual_kernel(findings);
-  const Time small = usual.curve.at(Bytes{1});
-  const Time large = usual.curve.at(Bytes{1 << 20}) - small;
-  const double rate = (1 << 20) / std::max(1e-12, seconds(large));
-  Json gpu;
-  gpu["name"] = device_name(findings.machine);
-  gpu["generation"] = "cpu";
-  gpu["dense_peak"] = {{"fp32", spelled(roof.peak)},
-                       {"fp64", spelled(FlopRate{roof.peak.count() / 2})},
-                       {"bf16", spelled(roof.peak)},
-                       {"fp16", spelled(roof.peak)},
-                       {"fp8", spelled(roof.peak)}};
-  gpu["memory"] = fmt::format("{} B", findings.machine.memory.count() / ranks);
-  gpu["memory_bandwidth"] = spelled(roof.memory);
-  gpu["gemm"] = {{"fp32", curve_json(gemm.curve)}};
-  gpu["memory_bound"] = {
-      {"memory_share", digits(std::clamp(rate / roof.memory.count(), 1e-6, 1.0))},
-      {"overhead", spelled(small)}};
-  gpu["measured"] = std::move(measured);
-  gpu["sources"] = {{"", source_line(findings.machine)},
-                    {"/dense_peak/fp64", "half of fp32: vectors of half as many elements"},
-                    {"/dense_peak/bf16", "computed in fp32, rounded when stored"},
-                    {"/dense_peak/fp16", "computed in fp32, rounded when stored"},
-                    {"/dense_peak/fp8", "computed in fp32, rounded when stored"}};
-  put_grouped(gpu, findings, cards);
-  return gpu;
 }
 
 }  // namespace
 
-Profile make_profile(const Findings& findings, Json software) {
-  ensure(!findings.products.empty(), "a profile needs measured products");
-  Profile profile;
-  int ranks = findings.machine.cores;
-  for (const auto& each : findings.concurrency) ranks = std::max(ranks, each.ranks);
-  for (const auto& each : findings.collectives) ranks = std::max(ranks, each.ranks);
-  Json gpu = gpu_json(findings, ranks, profile.curves);
+std::string_view name(CopyPath path) {
+  constexpr std::string_view names[] = {"on the device", "to the device", "from the device",
+                                        "to the device, page-locked",
+                                        "from the device, page-locked"};
+  return names[static_cast<std::size_t>(path)];
+}
+
+double best_copy(const Findings& findings, CopyPath path) {
+  double best = 0;
+  for (const CopyPoint& each : findings.copies) {
+    if (each.path != path) continue;
+    best = std::max(best, static_cast<double>(each.size.count()) / seconds(each.time));
+  }
+  return best;
+}
+
+std::optional<Bandwidth> copy_rate(const Findings& findings) {
+  const double best = best_copy(findings, CopyPath::on_device);
+  return best > 0 ? std::optional{Bandwidth{2 * best}} : std::nullopt;
+}
+
+std::optional<double> sustained_share(const Findings& findings, SustainedLoad::Of of) {
+  std::vector<double> shares;
+  for (const SustainedLoad& each : findings.loads) {
+    if (each.of == of) shares.push_back(each.share());
+  }
+  if (shares.empty()) return std::nullopt;
+  return std::clamp(median_of(shares), 0.1, 1.0);
+}
+
+CalibratedProfile make_profile(const Findings& findings, Json software) {
+  ensure(findings.has_products(), "a profile needs measured products");
+  CalibratedProfile profile;
+  const int devices = devices_of(findings);
+  const std::string source = source_line(findings);
+  Json gpu = gpu_entry(findings, devices, profile.curves);
   for (const CollectiveTable& table : findings.collectives) {
     profile.curves.push_back({fmt::format("{} {} ranks", table.operation, table.ranks),
                               table.times.points().size(), interpolation_error_pct(table.times)});
   }
-  const std::string source = source_line(findings.machine);
-  Json scale_up = scale_up_json(findings, best_bandwidth(findings));
-  Json node{{"name", "this-machine"},
-            {"gpu", std::move(gpu)},
-            {"gpus", ranks},
-            {"scale_up", std::move(scale_up)},
-            {"nics", 0}};
+  const auto memory = parse_quantity<Bandwidth>(gpu.at("memory_bandwidth").get<std::string>());
   Json& cluster = profile.cluster;
-  cluster["name"] = "calibrated-" + device_name(findings.machine);
-  cluster["node"] = std::move(node);
+  cluster["name"] = "calibrated-" + gpu.at("name").get<std::string>();
+  cluster["node"] = {
+      {"name", "this-machine"},
+      {"gpu", std::move(gpu)},
+      {"gpus", devices},
+      {"scale_up", findings.gpu ? between_gpus(findings) : shared_memory(findings, *memory)},
+      {"nics", 0}};
   cluster["nodes"] = 1;
   cluster["fabric"] = "none";
   if (!findings.collectives.empty()) {
     cluster["measured_collectives"] = to_json(findings.collectives);
   }
-  if (findings.storage.read || findings.storage.write) {
-    Json& storage = cluster["storage"];
-    if (findings.storage.read) storage["read"] = spelled(*findings.storage.read);
-    if (findings.storage.write) storage["write"] = spelled(*findings.storage.write);
-  }
-  software["source"] = source;
-  software["host"]["forward_launch"] = spelled(findings.launch);
-  software["host"]["backward_launch"] = spelled(findings.launch);
-  software["host"]["communication_launch"] = spelled(findings.launch);
-  cluster["software"] = std::move(software);
+  const Json storage = storage_json(findings.storage);
+  if (!storage.empty()) cluster["storage"] = storage;
+  cluster["software"] = measured_stack(std::move(software), findings, source);
   cluster["sources"] = {{"", source}};
+  std::string notes = "not measured:";
+  for (const std::string& each : findings.missing) notes += " " + each + ".";
+  if (!findings.missing.empty()) cluster["notes"] = notes;
   return profile;
 }
 

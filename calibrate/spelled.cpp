@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "calibrate/harness/harness.hpp"
+
 namespace orrery::calibrate {
 
 std::string spelled(Time time) {
@@ -54,6 +56,12 @@ Json times_json(const std::vector<Time>& times) {
   Json json = Json::array();
   for (const Time each : times) json.push_back(static_cast<double>(each.count()) / 1e6);
   return json;
+}
+
+Time median_time(const Json& part) {
+  std::vector<Time> times;
+  for (const Json& each : part.at("us")) times.push_back(scaled(1_us, each.get<double>()));
+  return quantile(std::move(times), 0.5);
 }
 
 Json described(const models::Operation& op) {

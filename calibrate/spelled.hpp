@@ -22,9 +22,11 @@ Json curve_json(const hardware::GemmCurve& curve);
 Json ratios_json(const std::vector<hardware::ShapeResidual::Sample>& samples);
 Json kernel_json(const hardware::KernelCurve& curve);
 
-/// What an operation is, beside its times.
+/// What an operation is, without its times.
 Json described(const models::Operation& op);
 /// In microseconds.
 Json times_json(const std::vector<Time>& times);
+/// Of a part that `times_json` wrote under "us".
+Time median_time(const Json& part);
 
 }  // namespace orrery::calibrate

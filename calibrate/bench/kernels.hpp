@@ -1,57 +1,100 @@
 #pragma once
-// A block's operations, one after another on every rank of a team: each is timed in the company
-// that it keeps in a training step, with the operands that the operation before it left behind and
-// weights that were last touched some layers ago.
+// What is timed on a device's compute queue: a block's operations one after another, one operation
+// again and again, and what launching them costs.
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
-#include "calibrate/bench/team.hpp"
-#include "calibrate/harness/harness.hpp"
-#include "executor/device/device.hpp"
+#include "calibrate/bench/operands.hpp"
+#include "calibrate/bench/rank_set.hpp"
+#include "executor/device/graphs.hpp"
 
 namespace orrery::calibrate {
 
-/// What ranks share to be timed together. `devices` has one for each rank of the team.
-struct Ranks {
-  Team& team;
-  Gate& gate;
-  std::vector<executor::Device*> devices;
-  Clock& clock;
-  int cores = 1;  // of the machine: ranks beyond them take them from each other
+/// A block and the model that its kernels ask about, which outlive what times them.
+struct TimedBlock {
+  std::string name;  // "bf16 gpt 512 x 128 layer.forward"
+  const models::Block* block = nullptr;
+  const models::Model* model = nullptr;
+  /// What times are kept under, operation by operation; null: the block's own. The executor
+  /// multiplies by the vocabulary head's weight the other way around than a Program says.
+  const models::Block* priced = nullptr;
+  bool alone = false;        // a block of one operation, repeated until it fills an interval
+  bool compared = false;     // its products are checked before they are timed
+  bool first = false;        // of a plan that is run next: measured before the others
+  bool with_others = false;  // timed with several ranks at once, too
+
+  const models::Operation& priced_as(const models::Operation& of) const {
+    return priced == nullptr
+               ? of
+               : priced->operations[static_cast<std::size_t>(&of - block->operations.data())];
+  }
 };
 
-/// Parts are the block's operations but collectives and copies, which it leaves out. A part's time
-/// is the mean over the ranks, which all run the block at once. While there is a core for every
-/// rank, what others took of a part is left out: then its processor time is less than its time.
-class BlockSubject : public Subject {
- public:
-  /// Block and model outlive the subject.
-  BlockSubject(std::string name, const models::Block& block, const models::Model& model,
-               const Ranks& ranks);
-  ~BlockSubject() override;
+/// The operations that a device can run on its compute queue: neither collectives nor copies, nor
+/// what it refuses.
+std::vector<const models::Operation*> runnable(const models::Block& block,
+                                               const executor::Device& device);
 
-  std::string name() const override { return name_; }
+/// Every operation of a block once, on every rank, timed with its neighbours as in a training step:
+/// its operands are what the operation before it left, and layers take turns. An operation alone is
+/// repeated over operands that no cache holds. A part is an operation; its time is the mean over
+/// the ranks.
+class KernelSubject : public TimedSubject {
+ public:
+  KernelSubject(TimedBlock of, RankSet& ranks);
+  std::string name() const override { return of_.name; }
   std::size_t parts() const override { return operations_.size(); }
   const std::vector<const models::Operation*>& operations() const { return operations_; }
-  const models::Block& block() const { return block_; }
+  const TimedBlock& timed() const { return of_; }
 
+ private:
+  void set_up() override;
+  void set_up(int rank);
+  void compare();
+  void enqueue(int rank, Laps& laps) override;
+  void tear_down() noexcept override;
+  bool repeated() const override { return of_.alone; }
+
+  struct OnRank {
+    std::unique_ptr<Operands> operands;
+    std::vector<std::vector<BoundOperation>> bound;  // by copy, by operation
+    std::size_t turn = 0;
+  };
+  TimedBlock of_;
+  std::vector<const models::Operation*> operations_;
+  std::vector<OnRank> on_;
+};
+
+/// A block of small operations, many times over: launched one by one, or captured as one CUDA graph
+/// and launched as a whole. Parts are the host's time of one launch, and the queue's of one kernel
+/// when the host is ahead.
+class LaunchSubject : public Subject {
+ public:
+  enum class As : std::uint8_t { kernels, graph };
+
+  /// The block has operations that the bench's device runs; as a graph, the device has graphs.
+  LaunchSubject(TimedBlock of, Bench& bench, As as);
+  std::string name() const override;
+  std::size_t parts() const override { return 2; }
+  /// Kernels in one launch of all; of a graph once it is prepared.
+  std::int64_t kernels() const { return kernels_; }
   void prepare() override;
   bool run(std::vector<Time>& times) override;
   void finish() override;
 
  private:
-  struct Copy;  // the operands of one layer on one rank
-  void run_rank(int rank, std::vector<Time>& times);
-  void check_products(int rank);
+  void launch_all();
 
-  std::string name_;
-  const models::Block& block_;
-  const models::Model& model_;
-  Ranks ranks_;
+  TimedBlock of_;
+  Bench& bench_;
+  As as_;
   std::vector<const models::Operation*> operations_;
-  std::vector<std::vector<std::unique_ptr<Copy>>> copies_;  // by rank, by layer
-  std::size_t turn_ = 0;
+  std::unique_ptr<Operands> operands_;
+  std::optional<executor::Graph> graph_;
+  std::int64_t kernels_ = 0;
 };
 
 }  // namespace orrery::calibrate

@@ -6,7 +6,7 @@ namespace orrery::calibrate {
 
 Team::Team(int ranks) {
   ensure(ranks >= 1, "a team has a rank");
-  for (int rank = 0; rank < ranks; ++rank) threads_.emplace_back([this, rank] { serve(rank); });
+  for (int rank = 1; rank < ranks; ++rank) threads_.emplace_back([this, rank] { serve(rank); });
 }
 
 Team::~Team() {
@@ -29,25 +29,33 @@ void Team::serve(int rank) {
       seen = round_;
       work = work_;
     }
-    std::exception_ptr failed;
-    try {
-      (*work)(rank);
-    } catch (...) {
-      failed = std::current_exception();
-    }
-    const std::lock_guard held{lock_};
-    if (failed && !failure_) failure_ = failed;
-    if (--busy_ == 0) changed_.notify_all();
+    do_part(*work, rank);
   }
 }
 
+void Team::do_part(const std::function<void(int)>& work, int rank) {
+  std::exception_ptr failed;
+  try {
+    work(rank);
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  const std::lock_guard held{lock_};
+  if (failed && !failure_) failure_ = failed;
+  if (--busy_ == 0) changed_.notify_all();
+}
+
 void Team::all(const std::function<void(int)>& work) {
-  std::unique_lock held{lock_};
-  work_ = &work;
-  failure_ = nullptr;
-  busy_ = ranks();
-  ++round_;
+  {
+    const std::lock_guard held{lock_};
+    work_ = &work;
+    failure_ = nullptr;
+    busy_ = ranks();
+    ++round_;
+  }
   changed_.notify_all();
+  do_part(work, 0);
+  std::unique_lock held{lock_};
   changed_.wait(held, [&] { return busy_ == 0; });
   if (failure_) std::rethrow_exception(failure_);
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Ranks that work at the same time: one thread each, waiting between pieces of work. What all of
-// them do at once is what a plan with so many ranks on one machine does.
+// Ranks that work at the same time, one thread each: the caller's is rank 0. What all of them do at
+// once is what a plan with so many ranks on one machine does.
 
 #include <condition_variable>
 #include <exception>
@@ -11,6 +11,10 @@
 
 namespace orrery::calibrate {
 
+constexpr std::size_t rank_index(int rank) {
+  return static_cast<std::size_t>(rank);
+}
+
 class Team {
  public:
   explicit Team(int ranks);
@@ -18,13 +22,14 @@ class Team {
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
-  int ranks() const { return static_cast<int>(threads_.size()); }
-  /// Every rank does `work(rank)` on its own thread; returns when all have. A rank's exception
-  /// comes out here, the first one of several.
+  int ranks() const { return static_cast<int>(threads_.size()) + 1; }
+  /// Every rank runs `work(rank)` on its own thread; returns when all have. A rank's exception
+  /// is thrown here, the first one of several.
   void all(const std::function<void(int)>& work);
 
  private:
   void serve(int rank);
+  void do_part(const std::function<void(int)>& work, int rank);
 
   std::mutex lock_;
   std::condition_variable changed_;
@@ -36,8 +41,7 @@ class Team {
   std::vector<std::thread> threads_;
 };
 
-/// All ranks are here before any goes on; they give their core away while they wait, as there may
-/// be more ranks than cores.
+/// A barrier that yields the core while it waits, as there may be more ranks than cores.
 class Gate {
  public:
   explicit Gate(int ranks) : ranks_{ranks} {}

@@ -134,7 +134,9 @@ Measurement Harness::measure_one(Subject& subject, Time limit) {
   do {
     Batch batch = run_batch(subject, stop - clock_.now());
     found.discarded_runs += static_cast<int>(batch.preempted.size());
-    if (!batch.runs.empty() && ratio(batch.worst_reference, best_reference_) <= rules_.disturbed) {
+    const bool calm =
+        !rules_.watches_host || ratio(batch.worst_reference, best_reference_) <= rules_.disturbed;
+    if (!batch.runs.empty() && calm) {
       keep(batch.runs);
     } else {
       found.discarded_runs += static_cast<int>(batch.runs.size());

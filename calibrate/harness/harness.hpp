@@ -55,7 +55,8 @@ struct Rules {
   Time batch{10'000'000'000};       // 10 ms between two looks at the reference
   Time point{500'000'000'000};      // 0.5 s: the most that one point takes
   Time budget{60'000'000'000'000};  // 60 s for all of them
-  bool goes_on = false;             // behind a subject that fails; else its error comes out
+  bool watches_host = true;         // false: the reference's pace says nothing of the subjects
+  bool goes_on = false;             // after a subject that fails; else its error is thrown
 };
 
 /// What was measured of one subject.

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
-#include "calibrate/gpu/operands.hpp"
+#include "calibrate/bench/operands.hpp"
 #include "executor/device/cpu/cpu_device.hpp"
 #include "models/operations/grouped.hpp"
 #include "models/pricing/grouped.hpp"
@@ -77,15 +77,15 @@ TEST_CASE("The last expert with rows is compared before products of experts are 
   const models::Model model;
   executor::CpuDevice right;
   const Operands operands{right, block, 1, 1};
-  CHECK_NOTHROW(check_product(right, block, operands, model));
+  CHECK_NOTHROW(check_product(right, block.operations.front(), operands, model));
   for (const auto which : {ExpertsProduct::input_gradient, ExpertsProduct::weight_gradient}) {
     const models::Block other = experts_block(shape, which);
     const Operands others{right, other, 1, 1};
-    CHECK_NOTHROW(check_product(right, other, others, model));
+    CHECK_NOTHROW(check_product(right, other.operations.front(), others, model));
   }
   Wrong wrong;
   const Operands others{wrong, block, 1, 1};
-  CHECK_THROWS_WITH(check_product(wrong, block, others, model),
+  CHECK_THROWS_WITH(check_product(wrong, block.operations.front(), others, model),
                     Catch::Matchers::Contains("is right: not timed"));
 }
 

@@ -119,19 +119,19 @@ Findings some_findings() {
                       "OpenBLAS 0.3",      "2026-11-21"};
   const hardware::GemmCurve planted{
       .compute_share = 0.7, .memory_share = 0.5, .overhead = 3_us, .corner = 4, .origin = {}};
-  findings.products = planted_products(planted, 0);
+  findings.products[hardware::DType::fp32] = planted_products(planted, 0);
   findings.kernels["norm"] = {{1_KiB, 1_us}, {1_MiB, 500_us}};
   findings.concurrency = {{2, 1.25, 1.5}};
   findings.collectives = {
       {"all_reduce", 2, 1, hardware::SizeTable{{{256_B, 10_us}, {1_MiB, 1_ms}}}}};
-  findings.copy_rate = Bandwidth{10e9};
+  findings.copies = {{CopyPath::on_device, 1_GB, 200_ms}};  // read and written: 10 GB/s
   findings.storage = {Bandwidth{2e9}, Bandwidth{1e9}};
-  findings.launch = 2_us;
+  findings.launch.forward = 2_us;
   return findings;
 }
 
 TEST_CASE("A profile is a cluster that reads back with what was measured") {
-  const Profile profile = make_profile(some_findings(), Json{{"name", "orrery-cpu"}});
+  const CalibratedProfile profile = make_profile(some_findings(), Json{{"name", "orrery-cpu"}});
   const Document written = Document::from(profile.cluster, "profile.json");
   const Document expanded =
       Document::from(hardware::expand_cluster(written.root()), "profile.json");
@@ -158,9 +158,9 @@ TEST_CASE("A profile is a cluster that reads back with what was measured") {
 }
 
 TEST_CASE("Each curve of a profile says how far it is off on what it had not seen") {
-  const Profile profile = make_profile(some_findings(), Json{{"name", "orrery-cpu"}});
+  const CalibratedProfile profile = make_profile(some_findings(), Json{{"name", "orrery-cpu"}});
   std::vector<std::string> names;
-  for (const CurveCard& card : profile.curves) names.push_back(card.name);
+  for (const FittedCurve& card : profile.curves) names.push_back(card.name);
   CHECK(names == std::vector<std::string>{"gemm fp32", "norm", "all_reduce 2 ranks"});
   CHECK(profile.curves[0].points == 36);
   CHECK(profile.curves[0].leave_out_error_pct.value() < 1);

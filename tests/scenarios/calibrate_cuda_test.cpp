@@ -1,7 +1,6 @@
 // orrery calibrate --backend cuda, without a GPU: what is said where there is none, and a whole
 // trial on a stand-in for the CUDA module whose GPUs are threads (tests/stand_in).
 
-#include "scenarios/command/calibrate_gpu_blocks.hpp"
 #include "tests/scenarios/command.hpp"
 
 namespace orrery::scenarios {
@@ -104,35 +103,6 @@ TEST_CASE("A calibration that is asked to end keeps its profile, and a killed on
     CHECK(parsed(line).at("parts").size() > 0);
   }
   CHECK(points > 0);
-}
-
-TEST_CASE("The shapes of the shipped plans of one GPU are measured first, as they are executed") {
-  const Json profile = models::software_profile("orrery-cuda");
-  const Document stack = Document::from(profile, "orrery-cuda");
-  const GpuBlocks made =
-      gpu_blocks(models::read_software(stack.root()), hardware::Generation::hopper, 16384);
-  const auto named = [](const std::vector<calibrate::TimedBlock>& all, const std::string& name) {
-    const auto found =
-        std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.name == name; });
-    INFO(name);
-    REQUIRE(found != all.end());
-    return *found;
-  };
-  for (const char* block : {"layer.forward", "layer.backward", "head.backward", "adam"}) {
-    CHECK(named(made.blocks, std::string{"llama-1b-1gpu "} + block).first);
-    CHECK(named(made.blocks, std::string{"gpt-1gpu "} + block).first);
-  }
-  CHECK(named(made.operations, "gemm bf16 8192 x 11008 x 2048 nn").first);
-  CHECK_FALSE(named(made.operations, "gemm bf16 8192 x 8192 x 8192 nn").first);
-  // The head's weight lies as [vocabulary, hidden]; a Program names the product the other way.
-  const calibrate::TimedBlock head = named(made.operations, "gemm bf16 8192 x 32000 x 2048 nt");
-  CHECK(head.first);
-  CHECK_FALSE(head.priced_as(head.block->operations.front()).gemm.transpose_b);
-  const calibrate::TimedBlock gradient =
-      named(made.operations, "gemm bf16 32000 x 2048 x 8192 tn added");
-  CHECK(gradient.priced_as(gradient.block->operations.front()).gemm.m == 2048);
-  REQUIRE(made.loads.size() == 4);
-  CHECK(made.loads.back().block->operations.front().kind == models::OpKind::attention_backward);
 }
 
 }  // namespace orrery::scenarios

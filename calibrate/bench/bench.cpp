@@ -1,0 +1,174 @@
+#include "calibrate/bench/bench.hpp"
+
+#include <algorithm>
+
+#include "calibrate/bench/operands.hpp"
+#include "models/program/block.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::calibrate {
+
+namespace {
+
+constexpr models::Lane compute = models::Lane::compute;
+constexpr double ahead = 1.5;             // of the host's last time: it varies
+constexpr std::int64_t small_add = 1024;  // elements: a kernel that is hardly there
+
+models::Block small_kernel() {
+  models::Block block;
+  for (const char* name : {"a", "b", "sum"}) {
+    block.operands.push_back(
+        {name, models::Role::temporary, models::DType::fp32, {1, 1, small_add}});
+  }
+  models::Operation add;
+  add.kind = models::OpKind::add;
+  add.name = "add";
+  add.dtype = models::DType::fp32;
+  add.reads = {0, 1};
+  add.writes = {2};
+  block.operations.push_back(std::move(add));
+  return block;
+}
+
+}  // namespace
+
+Bench::Bench(executor::Device& device, Clock& clock, ClockMonitor& monitor, const BenchSizes& sizes)
+    : device_{device}, clock_{clock}, monitor_{monitor}, sizes_{sizes} {
+  if (device.synchronous()) return;
+  from_ = device.allocate(sizes.run_up);
+  try {
+    to_ = device.allocate(sizes.run_up);
+    device.zero(from_, sizes.run_up);
+    device.zero(to_, sizes.run_up);
+    copy_ = time_copy();
+  } catch (...) {
+    device.release(from_);
+    if (to_ != nullptr) device.release(to_);
+    throw;
+  }
+}
+
+Bench::~Bench() {
+  for (std::byte* each : {from_, to_}) {
+    if (each != nullptr) device_.release(each);
+  }
+}
+
+Time Bench::mark_cost() {
+  if (!mark_cost_) mark_cost_ = time_marks();
+  return *mark_cost_;
+}
+
+/// The quickest of three.
+Time Bench::time_copy() {
+  Time best{};
+  for (int i = 0; i < 4; ++i) {  // the first one warms up
+    const executor::Mark begin = device_.mark(compute);
+    device_.copy(from_, to_, sizes_.run_up, compute);
+    const executor::Mark end = device_.mark(compute);
+    device_.finish();
+    const Time taken = std::max(Time{1}, device_.time_of(end) - device_.time_of(begin));
+    if (i == 1 || (i > 1 && taken < best)) best = taken;
+  }
+  device_.forget_marks();
+  return best;
+}
+
+/// What small kernels take longer with a mark after each: the median of five looks.
+Time Bench::time_marks() {
+  const models::Block block = small_kernel();
+  const models::Model model;
+  const Operands operands{device_, block, 1, 1};
+  std::vector<Time> looks;
+  const auto pass = [&](bool marked) {
+    run_up(20_us * sizes_.marks);
+    const executor::Mark begin = device_.mark(compute);
+    for (int i = 0; i < sizes_.marks; ++i) {
+      operands.run(block.operations.front(), 0, model);
+      if (marked) device_.mark(compute);
+    }
+    const executor::Mark end = device_.mark(compute);
+    device_.finish();
+    const Time taken = device_.time_of(end) - device_.time_of(begin);
+    device_.forget_marks();
+    return taken;
+  };
+  pass(true);
+  for (int i = 0; i < 5; ++i) {
+    const Time more = pass(true) - pass(false);
+    looks.push_back(std::max(Time{}, Time{more.count() / sizes_.marks}));
+  }
+  return quantile(looks, 0.5);
+}
+
+void Bench::run_up(Time host) {
+  if (device_.synchronous()) return;
+  const auto wanted = static_cast<int>(ahead * ratio(host, copy_)) + 1;
+  for (int i = 0; i < std::min(wanted, sizes_.most_run_ups); ++i) {
+    device_.copy(from_, to_, sizes_.run_up, compute);
+  }
+}
+
+Time Bench::between(executor::Mark from, executor::Mark to) {
+  const Time raw = device_.time_of(to) - device_.time_of(from);
+  return std::max({raw - mark_cost_.value_or(Time{}), Time{raw.count() / 10}, Time{1}});
+}
+
+int Bench::copies_of(Bytes footprint) const {
+  constexpr std::int64_t most = 32;
+  const std::int64_t wanted = sizes_.cold.count() / std::max<std::int64_t>(1, footprint.count());
+  return static_cast<int>(std::clamp<std::int64_t>(wanted + 1, 1, most));
+}
+
+int Bench::repeats_for(Time once) const {
+  const std::int64_t fits = sizes_.interval.count() / std::max<std::int64_t>(1, once.count());
+  return static_cast<int>(std::clamp<std::int64_t>(fits, 1, sizes_.most_repeats));
+}
+
+Laps::Laps(Bench& bench, models::Lane queue, Time host, Core core)
+    : bench_{bench}, queue_{queue}, core_{core} {
+  executor::Device& device = bench.device();
+  if (!device.synchronous()) {
+    bench.mark_cost();  // measured before anything is enqueued
+    bench.run_up(host);
+    if (queue != compute) device.wait(queue, device.mark(compute));
+    marks_.push_back(device.mark(queue));
+  }
+  started_ = bench.clock().now();
+  begin();
+}
+
+void Laps::begin() {
+  if (bench_.device().synchronous()) begin_ = {.busy = bench_.clock().busy()};
+  begin_.now = bench_.clock().now();
+}
+
+void Laps::lap() {
+  if (!bench_.device().synchronous()) {
+    marks_.push_back(bench_.device().mark(queue_));
+    return;
+  }
+  Time taken = bench_.clock().now() - begin_.now;
+  if (core_ == Core::own) taken = std::min(taken, bench_.clock().busy() - begin_.busy);
+  times_.push_back(std::max(Time{1}, taken));
+  begin();
+}
+
+void Laps::restart() {
+  if (!bench_.device().synchronous()) marks_.assign(1, bench_.device().mark(queue_));
+  times_.clear();
+  begin();
+}
+
+std::vector<Time> Laps::finish() {
+  host_time_ = bench_.clock().now() - started_;
+  executor::Device& device = bench_.device();
+  device.finish();
+  for (std::size_t i = 1; i < marks_.size(); ++i) {
+    times_.push_back(bench_.between(marks_[i - 1], marks_[i]));
+  }
+  device.forget_marks();
+  return std::move(times_);
+}
+
+}  // namespace orrery::calibrate

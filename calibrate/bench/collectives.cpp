@@ -1,0 +1,144 @@
+#include "calibrate/bench/collectives.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "executor/errors.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::calibrate {
+
+namespace {
+
+using models::Collective;
+
+constexpr models::Lane on_data = models::Lane::data;
+constexpr Bytes small_message{4096};
+constexpr int launched_in_a_run = 50;  // fewer than a queue holds before its host must wait
+
+}  // namespace
+
+Bytes cut_evenly(Bytes size, int ranks) {
+  const std::int64_t unit = 4 * ranks;
+  return Bytes{(size.count() + unit - 1) / unit * unit};
+}
+
+CollectiveSubject::CollectiveSubject(Collective kind, Bytes size, RankSet& ranks)
+    : TimedSubject{ranks, on_data, Over::slowest}, kind_{kind}, size_{size} {
+  ensure(size.count() % (4 * ranks.ranks()) == 0, "a collective's size is cut evenly");
+}
+
+std::string CollectiveSubject::name() const {
+  return fmt::format("{} {} ranks {} B", models::name(kind_), ranks().ranks(), size_.count());
+}
+
+void CollectiveSubject::set_up() {
+  from_.assign(rank_index(ranks().ranks()), nullptr);
+  to_ = from_;
+  ranks().team.all([&](int rank) {
+    executor::Device& device = ranks().device(rank);
+    const std::vector<float> own(static_cast<std::size_t>(size_.count() / 4),
+                                 static_cast<float>(rank + 1));
+    from_[rank_index(rank)] = device.allocate(size_);
+    to_[rank_index(rank)] = device.allocate(size_);
+    device.write(own.data(), from_[rank_index(rank)], size_);
+    device.write(own.data(), to_[rank_index(rank)], size_);
+    call(rank, size_);
+    device.finish();
+  });
+  check();
+}
+
+void CollectiveSubject::call(int rank, Bytes size) {
+  executor::Fabric& fabric = ranks().fabric(rank);
+  std::byte* from = from_[rank_index(rank)];
+  std::byte* to = to_[rank_index(rank)];
+  if (kind_ == Collective::send_receive) {
+    if (rank > 1) return;
+    const executor::TransferCall transfer{.group = ranks().group(),
+                                          .peer = 1 - rank,
+                                          .buffer = rank == 0 ? from : to,
+                                          .bytes = size.count(),
+                                          .queue = on_data};
+    return fabric.wait(rank == 0 ? fabric.send(transfer) : fabric.receive(transfer));
+  }
+  const std::int64_t whole = size.count() / 4;
+  const bool shards = kind_ != Collective::all_reduce && kind_ != Collective::broadcast;
+  fabric.wait(fabric.start({.kind = kind_,
+                            .group = ranks().group(),
+                            .send = from,
+                            .receive = to,
+                            .count = shards ? whole / ranks().ranks() : whole,
+                            .element = executor::Element::fp32,
+                            .root = 0,
+                            .queue = on_data}));
+}
+
+/// The last rank's first element, of a shuffle the one that comes from the second rank.
+void CollectiveSubject::check() {
+  const int all = ranks().ranks();
+  const int looked_at = kind_ == Collective::send_receive ? 1 : all - 1;
+  float expected = static_cast<float>(all * (all + 1)) / 2;  // 1 + 2 + ... + n
+  std::int64_t at = 0;
+  if (kind_ == Collective::broadcast || kind_ == Collective::send_receive) expected = 1;
+  if (kind_ == Collective::all_gather || kind_ == Collective::all_to_all) {
+    expected = 2;
+    at = size_.count() / all;
+  }
+  float found = 0;
+  ranks().team.all([&](int rank) {
+    if (rank != looked_at) return;
+    ranks().device(rank).read(to_[rank_index(rank)] + at, &found, Bytes{sizeof found});
+  });
+  if (found == expected) return;
+  throw executor::RunFailure{
+      executor::Exit::local_failure,
+      fmt::format("{} gives {} where {} is right: not timed", name(), found, expected)};
+}
+
+/// Queues start together after one small call; ranks without queues, after the gate.
+void CollectiveSubject::enqueue(int rank, Laps& laps) {
+  if (!ranks().device(rank).synchronous()) {
+    call(rank, Bytes{4 * ranks().ranks()});
+    laps.restart();
+  }
+  for (int i = 0; i < repeats(); ++i) call(rank, size_);
+  laps.lap();
+}
+
+void CollectiveSubject::tear_down() noexcept {
+  ranks().team.all([&](int rank) {
+    for (std::vector<std::byte*>* of : {&from_, &to_}) {
+      if (rank_index(rank) < of->size() && (*of)[rank_index(rank)] != nullptr) {
+        ranks().device(rank).release((*of)[rank_index(rank)]);
+      }
+    }
+  });
+  from_.clear();
+  to_.clear();
+}
+
+CommunicationLaunch::CommunicationLaunch(RankSet& ranks, Clock& clock)
+    : ranks_{ranks},
+      clock_{clock},
+      collective_{Collective::all_reduce, cut_evenly(small_message, ranks.ranks()), ranks} {}
+
+std::string CommunicationLaunch::name() const {
+  return fmt::format("launch of {}", collective_.name());
+}
+
+bool CommunicationLaunch::run(std::vector<Time>& times) {
+  std::vector<Time> of(rank_index(ranks_.ranks()));
+  ranks_.team.all([&](int rank) {
+    const Time begin = clock_.now();
+    for (int i = 0; i < launched_in_a_run; ++i) collective_.call(rank, size());
+    of[rank_index(rank)] = clock_.now() - begin;
+    ranks_.device(rank).finish();
+  });
+  const Time slowest = *std::max_element(of.begin(), of.end());
+  times[0] = std::max(Time{1}, Time{slowest.count() / launched_in_a_run});
+  return true;
+}
+
+}  // namespace orrery::calibrate

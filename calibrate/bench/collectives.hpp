@@ -1,0 +1,61 @@
+#pragma once
+// Collectives and messages of a fabric, all ranks at once. A time is that of the slowest rank, from
+// when all are ready: what a plan waits for.
+
+#include <string>
+#include <vector>
+
+#include "calibrate/bench/rank_set.hpp"
+
+namespace orrery::calibrate {
+
+/// Rounded up to whole elements for each rank.
+Bytes cut_evenly(Bytes size, int ranks);
+
+/// One collective of all ranks, fp32, in the devices' memory. One part.
+class CollectiveSubject : public TimedSubject {
+ public:
+  /// size  as nccl-tests counts it, a multiple of 4 times the ranks
+  CollectiveSubject(models::Collective kind, Bytes size, RankSet& ranks);
+
+  std::string name() const override;
+  std::size_t parts() const override { return 1; }
+  models::Collective kind() const { return kind_; }
+  Bytes size() const { return size_; }
+
+  /// As one rank: starts one call and, on a device without queues, waits for its end.
+  void call(int rank, Bytes size);
+
+ private:
+  /// Errors  a sum or an order that is wrong: RunFailure
+  void set_up() override;
+  void enqueue(int rank, Laps& laps) override;
+  void tear_down() noexcept override;
+  void check();
+
+  models::Collective kind_;
+  Bytes size_;
+  std::vector<std::byte*> from_, to_;  // by rank
+};
+
+/// What a collective costs the host that starts it: many small ones one after another, by every
+/// rank at once. One part, the time of one small all-reduce of the slowest rank's host. A set of
+/// one rank measures a communicator of one rank: nothing is exchanged, so it is a lower bound.
+class CommunicationLaunch : public Subject {
+ public:
+  CommunicationLaunch(RankSet& ranks, Clock& clock);
+
+  std::string name() const override;
+  std::size_t parts() const override { return 1; }
+  Bytes size() const { return collective_.size(); }
+  void prepare() override { collective_.prepare(); }
+  bool run(std::vector<Time>& times) override;
+  void finish() override { collective_.finish(); }
+
+ private:
+  RankSet& ranks_;
+  Clock& clock_;
+  CollectiveSubject collective_;
+};
+
+}  // namespace orrery::calibrate

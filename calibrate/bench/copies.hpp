@@ -1,0 +1,89 @@
+#pragma once
+// Copies: of memory on the device, between it and the host's page-locked memory, which the device's
+// own engines move on a queue, and between it and memory as a program's own allocation has it.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "calibrate/bench/rank_set.hpp"
+
+namespace orrery::calibrate {
+
+/// Memory to memory on the device. One part.
+class DeviceCopy : public TimedSubject {
+ public:
+  DeviceCopy(Bytes size, RankSet& ranks)
+      : TimedSubject{ranks, models::Lane::compute, Over::slowest}, size_{size} {}
+  std::string name() const override;
+  std::size_t parts() const override { return 1; }
+  Bytes size() const { return size_; }
+
+ private:
+  void set_up() override;
+  void enqueue(int rank, Laps& laps) override;
+  void tear_down() noexcept override;
+
+  Bytes size_;
+  std::vector<std::byte*> memory_;  // from, to, from, to ...
+};
+
+/// Page-locked memory of the host and as much of the device's.
+class PinnedPair {
+ public:
+  /// Errors  no room: RunFailure
+  PinnedPair(executor::Device& device, Bytes size);
+  ~PinnedPair();
+  PinnedPair(const PinnedPair&) = delete;
+  PinnedPair& operator=(const PinnedPair&) = delete;
+
+  void to_device(models::Lane queue) const { device_.copy(host_, own_, size_, queue); }
+  void from_device(models::Lane queue) const { device_.copy(own_, host_, size_, queue); }
+  /// There and back once, and compared. Errors  another number comes back: RunFailure
+  void check() const;
+
+ private:
+  executor::Device& device_;
+  Bytes size_;
+  std::byte* host_ = nullptr;
+  std::byte* own_ = nullptr;
+};
+
+/// On the copy queue. Parts are to the device and back.
+class PinnedCopy : public TimedSubject {
+ public:
+  PinnedCopy(Bytes size, RankSet& ranks)
+      : TimedSubject{ranks, models::Lane::copy, Over::slowest}, size_{size} {}
+  std::string name() const override;
+  std::size_t parts() const override { return 2; }
+  Bytes size() const { return size_; }
+
+ private:
+  void set_up() override;
+  void enqueue(int rank, Laps& laps) override;
+  void tear_down() noexcept override { pair_.reset(); }
+
+  Bytes size_;
+  std::unique_ptr<PinnedPair> pair_;
+};
+
+/// From and to pageable memory; the host waits, so its clock measures. Parts are to the device and
+/// back.
+class PageableCopy : public Subject {
+ public:
+  PageableCopy(Bytes size, Bench& bench) : size_{size}, bench_{bench} {}
+  std::string name() const override;
+  std::size_t parts() const override { return 2; }
+  Bytes size() const { return size_; }
+  void prepare() override;
+  bool run(std::vector<Time>& times) override;
+  void finish() override;
+
+ private:
+  Bytes size_;
+  Bench& bench_;
+  std::vector<std::byte> host_;
+  std::byte* memory_ = nullptr;
+};
+
+}  // namespace orrery::calibrate

@@ -1,0 +1,72 @@
+#pragma once
+// The operands of a block in a device's memory, with contents that are known on the host
+// (pattern.hpp).
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "calibrate/bench/pattern.hpp"
+#include "executor/device/device.hpp"
+
+namespace orrery::calibrate {
+
+/// An operation with the operands of one copy. The operation and the model outlive it.
+struct BoundOperation {
+  const models::Operation* operation = nullptr;
+  const models::Model* model = nullptr;
+  std::vector<executor::View> reads, writes;
+
+  void run(executor::Device& device) const;
+};
+
+/// The operands of a block, several copies in one piece of memory, for work that cycles through
+/// them and shall not find them in a cache. Numbers are of both signs but for moments and
+/// statistics.
+class Operands {
+ public:
+  /// tokens  integers are below this
+  /// Errors  no room: RunFailure
+  Operands(executor::Device& device, const models::Block& block, int copies, std::int64_t tokens);
+  ~Operands();
+  Operands(const Operands&) = delete;
+  Operands& operator=(const Operands&) = delete;
+
+  int copies() const { return static_cast<int>(views_.size()); }
+  const executor::View& view(int copy, models::OperandId id) const {
+    return views_[static_cast<std::size_t>(copy)][id];
+  }
+  BoundOperation bound(const models::Operation& op, int copy, const models::Model& model) const;
+  /// Runs one of the block's operations on a copy.
+  void run(const models::Operation& op, int copy, const models::Model& model) const {
+    bound(op, copy, model).run(device_);
+  }
+  /// What an operation wrote on the first copy is as it was filled again. Two copies or more.
+  void restore(const models::Operation& op) const;
+
+ private:
+  void place(const models::Block& block, int copy, std::byte* memory);
+  void fill_first(const models::Block& block, std::int64_t tokens);
+
+  executor::Device& device_;
+  std::byte* arena_ = nullptr;
+  std::vector<std::vector<executor::View>> views_;  // by copy, by operand
+  std::vector<Bytes> rooms_;                        // by operand
+};
+
+/// Memory that all operands of a block take.
+Bytes footprint(const models::Block& block);
+
+/// One operation with its operands, as a block of its own.
+models::Block single(const models::Block& block, const models::Operation& op);
+
+/// One element of memory. Errors  of no floating-point format: ContractError
+double element_of(executor::Device& device, const executor::View& view, std::int64_t index);
+
+/// Some elements of a product (gemm, grouped_gemm) against sums in doubles, before it is timed; its
+/// operands as `Operands` fills them with both signs. It runs once, on the first copy.
+/// Errors  `qkv computes 1.5 where 0.2 is right: not timed`: RunFailure
+void check_product(executor::Device& device, const models::Operation& op, const Operands& operands,
+                   const models::Model& model);
+
+}  // namespace orrery::calibrate

@@ -1,0 +1,197 @@
+#include "calibrate/calibrate.hpp"
+
+#include <fmt/format.h>
+
+#include "calibrate/campaign.hpp"
+#include "calibrate/output.hpp"
+#include "calibrate/worlds.hpp"
+#include "executor/module/cuda_module.hpp"
+#include "hardware/catalogue.hpp"
+#include "hardware/recognise.hpp"
+#include "models/software/software.hpp"
+#include "sim/errors.hpp"
+#include "sim/input/text.hpp"
+#include "sim/input/units.hpp"
+
+namespace orrery::calibrate {
+
+namespace {
+
+constexpr std::int64_t small_models = 1024;  // narrower ones alone: a trial, on whatever there is
+constexpr std::int64_t narrowest = 128;
+
+Target target_of(const std::string& backend) {
+  if (backend == "cpu") return Target::processor;
+  if (backend == "cuda") return Target::gpu;
+  throw InputError{"--backend", fmt::format("expected cpu or cuda, found '{}'", backend)};
+}
+
+const executor::CudaModule& gpus_of_this_machine() {
+  static const executor::FoundCuda found = executor::find_cuda();
+  if (!found.absence.empty()) throw InputError{"--backend", "cuda: " + printable(found.absence)};
+  return *found.module;
+}
+
+GpuIdentity identity_of(const executor::CudaModule& module) {
+  const std::vector<executor::VisibleGpu> gpus = module.gpus();
+  const executor::VisibleGpu& first = gpus.front();
+  return {.name = first.name,
+          .memory = first.memory,
+          .capability = first.capability,
+          .count = static_cast<int>(gpus.size()),
+          .versions = module.versions()};
+}
+
+hardware::Generation generation_of(const GpuIdentity& gpu) {
+  const auto known = hardware::recognised_gpu(gpu.name, gpu.memory);
+  return known ? hardware::named_gpu(*known).generation : hardware::Generation::other;
+}
+
+std::vector<Bytes> sizes_between(Bytes least, Bytes most, std::int64_t factor) {
+  std::vector<Bytes> sizes;
+  for (Bytes size = least; size <= most; size = size * factor) sizes.push_back(size);
+  return sizes;
+}
+
+std::string why_no_collectives(const executor::CudaModule& module, int gpus) {
+  if (gpus < 2) return "there is one GPU; compute was measured during a copy of memory instead";
+  if (!module.has_nccl()) return "this orrery was built without NCCL";
+  return {};
+}
+
+/// A processor times by its own clock, once: nothing runs ahead of it.
+CampaignInputs processor_inputs(const CalibrateRequest& request, Worlds& worlds) {
+  CampaignInputs inputs;
+  inputs.copies = {64_MiB};
+  inputs.messages = sizes_between(256_B, 16_MiB, 4);
+  inputs.folder = std::filesystem::path{request.out.value_or("")}.parent_path();
+  if (inputs.folder.empty()) inputs.folder = ".";
+  inputs.alone = inputs.rank = worlds.cores(request.fabric);
+  for (const int ranks : request.ranks) {
+    if (ranks > 1) inputs.sets.push_back(ranks);
+  }
+  inputs.sizes = {.most_repeats = 1, .marks = 1000};
+  inputs.shares.points = 0.5;
+  inputs.shares.copies = 0.05;
+  return inputs;
+}
+
+/// A GPU that is disturbed says so itself, by its clocks: its host's pace is no measure.
+CampaignInputs gpu_inputs(const CalibrateRequest& request, Worlds& worlds) {
+  const executor::CudaModule& module = gpus_of_this_machine();
+  const bool trial = request.widest < small_models;
+  CampaignInputs inputs;
+  inputs.gpu = identity_of(module);
+  const int gpus = inputs.gpu->count;
+  inputs.copies = sizes_between(4_KiB, trial ? 1_MiB : 512_MiB, 8);
+  inputs.host_copies = inputs.copies;
+  inputs.messages = sizes_between(1_KiB, trial ? 64_KiB : 256_MiB, 4);
+  inputs.most_memory = Bytes{inputs.gpu->memory.count() / 5};
+  inputs.alone = [&module](int, int) { return RankParts{.device = module.make_device(0)}; };
+  inputs.why_no_collectives = why_no_collectives(module, gpus);
+  if (module.has_nccl()) {
+    inputs.rank = worlds.gpus(module);
+    inputs.sets = {gpus};
+  }
+  inputs.telemetry = nvml_telemetry(module.gpus().front().unique);
+  inputs.notes = [&module](const executor::Device& device) { return module.notes(device); };
+  inputs.fused = [&module](const executor::Device& device) { return module.attention(device); };
+  inputs.rules.point = 250_ms;
+  inputs.rules.goes_on = true;
+  inputs.rules.watches_host = false;
+  inputs.disturbed = Disturbed::discarded;
+  inputs.shares.points = gpus > 1 && module.has_nccl() ? 0.4 : 0.75;
+  if (trial) {
+    inputs.sizes = {
+        .run_up = 1_MiB, .cold = 1_MiB, .interval = 100_us, .most_run_ups = 2, .marks = 10};
+  }
+  return inputs;
+}
+
+void check(const CalibrateRequest& request) {
+  if (target_of(request.backend) == Target::gpu && request.widest < narrowest) {
+    throw InputError{"--widest",
+                     fmt::format("expected {} or more, found {}", narrowest, request.widest)};
+  }
+  for (const int each : request.ranks) {
+    if (each < 1 || each > 64) {
+      throw InputError{"--ranks", fmt::format("expected counts from 1 to 64, found {}", each)};
+    }
+  }
+  if (request.budget < 1_s) {
+    throw InputError{"--budget", fmt::format("expected a time of 1 s or more, found {}",
+                                             orrery::format(request.budget))};
+  }
+}
+
+/// Puts the request's budget and work into the inputs; the list owns what they point to.
+WorkList work_of(const CalibrateRequest& request, CampaignInputs& inputs, const Document& stack) {
+  WorkQuestion question{.target = target_of(request.backend), .widest = request.widest};
+  if (inputs.gpu) {
+    question.generation = generation_of(*inputs.gpu);
+    question.plans = request.plans;
+  }
+  WorkList work = work_list(models::read_software(stack.root()), question);
+  inputs.points = work.points;
+  inputs.launches = work.launches;
+  inputs.loads = work.loads;
+  inputs.rules.budget = request.budget;
+  inputs.seed = request.seed;
+  return work;
+}
+
+Json samples_json(const Findings& found) {
+  Json json{{"machine", to_json(found.machine)}, {"measurements", found.raw}};
+  if (!found.gpu) return json;
+  json["gpu"] = found.gpu->name;
+  json["versions"] = found.gpu->versions;
+  json["chosen"] = found.notes;
+  json["failures"] = found.failures;
+  return json;
+}
+
+/// The profile of what is known so far; nothing without a product.
+std::optional<CalibratedProfile> written_profile(const Findings& found, const Json& stack,
+                                                 const std::optional<std::string>& out) {
+  if (!found.has_products()) return std::nullopt;
+  CalibratedProfile profile = make_profile(found, stack);
+  if (out) {
+    write_json(*out, profile.cluster);
+    write_json(samples_path(*out), samples_json(found));
+  }
+  return profile;
+}
+
+}  // namespace
+
+CalibrateAnswer calibrate(const CalibrateRequest& request, const Watcher& progress) {
+  check(request);
+  const Target target = target_of(request.backend);
+  Worlds worlds;
+  CampaignInputs inputs =
+      target == Target::gpu ? gpu_inputs(request, worlds) : processor_inputs(request, worlds);
+  if (request.out) {
+    require_writable(*request.out);
+    require_writable(samples_path(*request.out));
+  }
+  const std::string name = target == Target::gpu ? "orrery-cuda" : "orrery-cpu";
+  const Json stack = models::software_profile(name);
+  const WorkList work = work_of(request, inputs, Document::from(stack, name));
+  CalibrateAnswer answer;
+  inputs.watcher = [&](std::size_t done, std::size_t all) {
+    if (progress && !progress(done, all)) answer.stopped = true;
+    return !answer.stopped;
+  };
+  SampleLines lines{request.out};
+  inputs.sample = [&](const Json& sample) { lines.add(sample); };
+  if (request.out) {
+    inputs.part_done = [&](const Findings& so_far) { written_profile(so_far, stack, request.out); };
+  }
+  const auto clock = machine_clock();
+  answer.findings = run_campaign(std::move(inputs), *clock);
+  answer.profile = written_profile(answer.findings, stack, request.out);
+  if (answer.profile) lines.remove();
+  return answer;
+}
+
+}  // namespace orrery::calibrate

@@ -1,0 +1,47 @@
+#pragma once
+// This machine as a cluster profile, measured with the executor's own kernels: one question and its
+// answer, for the command and for Python.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calibrate/findings.hpp"
+#include "calibrate/harness/harness.hpp"
+#include "calibrate/shapes/work_list.hpp"
+
+namespace orrery::calibrate {
+
+struct CalibrateRequest {
+  std::string backend = "cpu";         // or "cuda"
+  Time budget = 60_s;                  // that measuring takes
+  std::vector<int> ranks{1, 2};        // cpu: ranks at once to measure with, from 1 to 64
+  std::string fabric = "tcp";          // cpu: how they reach each other; or "threads"
+  std::int64_t widest = 16384;         // cuda: hidden size of the widest model measured
+  std::vector<PlanToMeasure> plans{};  // cuda: that will run on this machine, measured first
+  std::optional<std::string> out{};    // profile to write; its samples go next to it
+  std::uint64_t seed = 1;              // of the order of points
+};
+
+struct CalibrateAnswer {
+  Findings findings;
+  std::optional<CalibratedProfile> profile;  // nothing: no product was measured
+  bool stopped = false;                      // `progress` said so
+};
+
+/// Measures and, with `out`, writes PROFILE.json and PROFILE.samples.json; while it measures, each
+/// point is a line of PROFILE.samples.jsonl, which a process that is killed leaves.
+/// progress  asked before every point; false: stop with what there is
+/// Errors    a request that cannot be: InputError; --out: OutputError; a kernel or collective of a
+///           processor that computes wrongly: RunFailure (of a GPU, it is listed in `failures`)
+CalibrateAnswer calibrate(const CalibrateRequest& request, const Watcher& progress);
+
+/// What `calibrate --json` prints.
+Json to_json(const CalibrateRequest& request, const CalibrateAnswer& answer);
+/// For people.
+std::string table_of(const CalibrateAnswer& answer);
+/// The curves' names, points and errors.
+Json to_json(const std::vector<FittedCurve>& curves);
+
+}  // namespace orrery::calibrate

@@ -1,0 +1,131 @@
+#include "calibrate/import/import_logs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "calibrate/calibrate.hpp"
+#include "calibrate/import/onto_cluster.hpp"
+#include "calibrate/output.hpp"
+#include "hardware/catalogue.hpp"
+#include "sim/input/text.hpp"
+
+namespace orrery::calibrate {
+
+namespace {
+
+/// The cluster with imported tables laid over it, or the tables alone.
+Json imported_profile(const ImportRequest& request, Json profile,
+                      const std::vector<Sample>& samples) {
+  const auto tables = collective_tables(samples);
+  if (!tables.empty()) profile["measured_collectives"] = to_json(tables);
+  for (const auto& sample : samples) {
+    const auto* rate = std::get_if<Bandwidth>(&sample.value);
+    if (!rate || (sample.quantity != "storage.read" && sample.quantity != "storage.write"))
+      continue;
+    profile["storage"][sample.quantity.substr(8)] = fmt::format("{} B/s", rate->count());
+  }
+  std::string source = "imported from";
+  for (const std::string& log : request.logs) {
+    source += " " + std::filesystem::path{log}.filename().string();
+  }
+  if (profile.contains("measured_collectives")) {
+    profile["sources"]["/measured_collectives"] = source;
+  }
+  if (profile.contains("storage")) profile["sources"]["/storage"] = source;
+  return profile;
+}
+
+Json unknown_json(const Imported& log) {
+  Json lines = Json::array();
+  for (const auto& each : log.unknown) {
+    lines.push_back({{"line", each.line}, {"text", printable(each.text, 200)}});
+  }
+  return lines;
+}
+
+std::string import_report(const Imported& log) {
+  std::string text = fmt::format("{}: {}, {} samples\n", printable(log.file), name(log.format),
+                                 log.samples.size());
+  std::map<std::string, std::pair<std::size_t, const Sample*>> by_quantity;
+  for (const auto& sample : log.samples) {
+    auto& [count, last] = by_quantity[sample.quantity];
+    ++count;
+    last = &sample;
+  }
+  for (const auto& [quantity, entry] : by_quantity) {
+    const Sample& last = *entry.second;
+    text +=
+        fmt::format("  {:<24} {:>5}  last {}{}{}{}\n", quantity, entry.first, format(last.value),
+                    last.size ? fmt::format(" for {} B", last.size->count()) : "",
+                    last.ranks ? fmt::format(", {} ranks", *last.ranks) : "",
+                    last.device.empty() ? "" : ", " + printable(last.device));
+  }
+  for (const std::string& note : log.notes) text += fmt::format("  note: {}\n", printable(note));
+  if (log.unknown.empty()) return text;
+  constexpr std::size_t shown = 5;
+  text += fmt::format("  {} lines not understood:\n", log.unknown.size());
+  for (std::size_t i = 0; i < std::min(shown, log.unknown.size()); ++i) {
+    text +=
+        fmt::format("    line {}: {}\n", log.unknown[i].line, printable(log.unknown[i].text, 100));
+  }
+  return text;
+}
+
+}  // namespace
+
+ImportAnswer import_logs(const ImportRequest& request) {
+  ImportAnswer answer;
+  const Document cluster = Document::from(request.cluster, request.cluster_name);
+  for (const std::string& path : request.logs) {
+    Imported log = import_log(path);
+    if (!request.cluster.empty()) lay_onto(hardware::read_cluster(cluster.root()), log);
+    answer.samples.insert(answer.samples.end(), log.samples.begin(), log.samples.end());
+    answer.logs.push_back(std::move(log));
+  }
+  for (const auto& table : collective_tables(answer.samples)) {
+    answer.curves.push_back(
+        {fmt::format("{} {} ranks {} nodes", table.operation, table.ranks, table.nodes),
+         table.times.points().size(), interpolation_error_pct(table.times)});
+  }
+  answer.profile = imported_profile(request, cluster.json(), answer.samples);
+  if (!request.out) return answer;
+  const Json json = to_json(request, answer);
+  write_json(*request.out, answer.profile);
+  write_json(samples_path(*request.out),
+             {{"logs", json.at("logs")}, {"samples", json.at("samples")}});
+  return answer;
+}
+
+Json to_json(const ImportRequest& request, const ImportAnswer& answer) {
+  Json logs = Json::array(), rows = Json::array();
+  for (std::size_t i = 0; i < answer.logs.size(); ++i) {
+    const Imported& log = answer.logs[i];
+    logs.push_back({{"file", request.logs[i]},
+                    {"format", std::string{name(log.format)}},
+                    {"samples", log.samples.size()},
+                    {"notes", log.notes},
+                    {"unknown_lines", unknown_json(log)},
+                    {"facts", log.facts}});
+  }
+  for (const Sample& sample : answer.samples) rows.push_back(to_json(sample));
+  return {{"profile", request.out ? Json(*request.out) : Json{}},
+          {"samples", std::move(rows)},
+          {"curves", to_json(answer.curves)},
+          {"logs", std::move(logs)}};
+}
+
+std::string table_of(const ImportRequest& request, const ImportAnswer& answer) {
+  std::string text;
+  for (const Imported& log : answer.logs) text += import_report(log);
+  if (!request.out) return text;
+  return text + fmt::format("wrote {} and its samples{}\n", *request.out,
+                            !request.cluster.empty()
+                                ? ""
+                                : "; tables alone: name the cluster that was measured "
+                                  "with --cluster for a profile that simulate takes");
+}
+
+}  // namespace orrery::calibrate

@@ -1,0 +1,36 @@
+#pragma once
+// Other people's logs as a profile: one question and its answer, for the command and for Python.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calibrate/findings.hpp"
+#include "calibrate/import/import.hpp"
+
+namespace orrery::calibrate {
+
+struct ImportRequest {
+  std::vector<std::string> logs;
+  Json cluster = Json::object();     // that was measured, expanded; empty: unknown
+  std::string cluster_name{};        // what errors call it
+  std::optional<std::string> out{};  // profile to write; its samples go next to it
+};
+
+struct ImportAnswer {
+  std::vector<Imported> logs;
+  std::vector<Sample> samples;      // of all logs
+  std::vector<FittedCurve> curves;  // tables of collectives
+  Json profile;                     // the cluster with the tables, or the tables alone
+};
+
+/// Errors  a log or a cluster that cannot be read, GPUs that the cluster does not have: InputError;
+///         --out: OutputError
+ImportAnswer import_logs(const ImportRequest& request);
+
+/// What `calibrate --import --json` prints.
+Json to_json(const ImportRequest& request, const ImportAnswer& answer);
+/// For people.
+std::string table_of(const ImportRequest& request, const ImportAnswer& answer);
+
+}  // namespace orrery::calibrate

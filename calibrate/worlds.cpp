@@ -1,0 +1,88 @@
+#include "calibrate/worlds.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <mutex>
+
+#include "executor/device/cpu/cpu_device.hpp"
+#include "executor/fabric/tcp/tcp_fabric.hpp"
+#include "executor/fabric/threads/thread_fabric.hpp"
+#include "executor/launch/private_folder.hpp"
+#include "executor/launch/store.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::calibrate {
+
+namespace {
+
+constexpr std::chrono::milliseconds patience{60'000};
+
+}  // namespace
+
+/// Ranks that are made together: each takes its place once.
+struct Worlds::World {
+  explicit World(int count)
+      : ranks{count},
+        identity{.job = fmt::format("calibrate-{}", ::getpid()), .ranks = count},
+        threads{count},
+        server{executor::unused_socket(), identity},
+        stores(static_cast<std::size_t>(count)) {}
+
+  executor::Store& join(int rank) {
+    auto& store = stores[static_cast<std::size_t>(rank)];
+    store = std::make_unique<executor::Store>(server.address(), identity, rank, patience);
+    return *store;
+  }
+
+  int ranks;
+  int joined = 0;
+  executor::StoreIdentity identity;
+  executor::ThreadWorld threads;
+  executor::StoreServer server;
+  std::vector<std::unique_ptr<executor::Store>> stores;
+};
+
+Worlds::Worlds() = default;
+Worlds::~Worlds() = default;
+
+/// The last world of so many ranks, if not all of them have joined it, else a new one.
+Worlds::World& Worlds::world(int ranks) {
+  static std::mutex lock;
+  const std::lock_guard held{lock};
+  if (worlds_.empty() || worlds_.back()->joined == worlds_.back()->ranks) {
+    worlds_.push_back(std::make_unique<World>(ranks));
+  }
+  ++worlds_.back()->joined;
+  return *worlds_.back();
+}
+
+RankSet::Make Worlds::cores(const std::string& fabric) {
+  const bool tcp = fabric == "tcp";
+  if (!tcp && fabric != "threads") {
+    throw InputError{"--fabric", fmt::format("expected tcp or threads, found '{}'", fabric)};
+  }
+  return [this, tcp](int rank, int ranks) {
+    RankParts made{.device = std::make_unique<executor::CpuDevice>()};
+    if (ranks == 1) return made;
+    World& own = world(ranks);
+    if (tcp) {
+      made.fabric = std::make_unique<executor::TcpFabric>(
+          own.join(rank), executor::TcpSettings{.patience = patience});
+    } else {
+      made.fabric = own.threads.fabric(rank);
+    }
+    return made;
+  };
+}
+
+RankSet::Make Worlds::gpus(const executor::CudaModule& module) {
+  return [this, &module](int rank, int ranks) {
+    World& own = world(ranks);
+    RankParts made{.device = module.make_device(rank)};
+    made.fabric = module.make_nccl_fabric(*made.device, own.join(rank), rank, ranks, patience);
+    return made;
+  };
+}
+
+}  // namespace orrery::calibrate
