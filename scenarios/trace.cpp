@@ -3,6 +3,8 @@
 #include <map>
 
 #include "models/evaluation/replay.hpp"
+#include "models/program/trace_names.hpp"
+#include "models/program/walk.hpp"
 #include "scenarios/result.hpp"
 #include "sim/output/durable_file.hpp"
 #include "sim/trace/chrome.hpp"
@@ -30,11 +32,9 @@ class ClassTrace {
         trace_{trace},
         rank_class_{rank_class},
         rank_{program_.mesh.first_rank(program_.classes[rank_class].stage)},
-        process_{fmt::format("rank {} (stage {})", rank_, program_.classes[rank_class].stage)} {
-    // In the order that a reader expects, whichever works first.
-    for (const char* queue :
-         {"host", "compute", "comm:tp", "comm:dp", "comm:pp", "comm:pp back", "copy"}) {
-      tracks_[queue] = trace_.add_track(process_, queue);
+        process_{models::trace_process(rank_, program_.classes[rank_class].stage)} {
+    for (const std::string_view track : models::trace_tracks) {
+      tracks_[track] = trace_.add_track(process_, std::string{track});
     }
   }
 
@@ -92,22 +92,21 @@ class ClassTrace {
 
   void add(const InstructionRecord& each) {
     const Instruction& instruction = *each.instruction;
-    const std::string id = fmt::format("{}/{}", rank_, each.index);
-    const bool by_operation =
-        detail_ == TraceDetail::operations && models::runs_phase(instruction.op);
+    const std::string id = models::trace_id(rank_, each.index);
+    const bool by_operation = detail_ == TraceDetail::operations && models::runs_phase(instruction);
     if (!by_operation) {
-      trace_.add({.track = tracks_.at(queue_of(instruction)),
+      trace_.add({.track = tracks_.at(models::trace_track(program_, instruction)),
                   .start = each.start - each.lead,
                   .duration = each.end - each.start + each.lead,
-                  .name = title(instruction),
+                  .name = models::trace_title(program_, instruction),
                   .id = id,
                   .kind = std::string{models::name(instruction.op)},
-                  .bytes = payload(instruction)});
+                  .bytes = models::trace_bytes(program_, instruction)});
       const Time host{each.before[models::state_host].value};
       trace_.add({.track = tracks_.at("host"),
                   .start = host,
                   .duration = launch_end(each) - host,
-                  .name = "launch " + title(instruction),
+                  .name = "launch " + models::trace_title(program_, instruction),
                   .id = id + "/host",
                   .kind = "host"});
     }
@@ -116,11 +115,9 @@ class ClassTrace {
   void add(const OperationRecord& each) {
     const models::Block& block = program_.blocks[each.block];
     const Operation& op = block.operations[each.operation];
-    const std::string layer = each.layer < 0 ? std::string{} : fmt::format(".{}", each.layer);
-    const std::string id =
-        fmt::format("{}/{}/{}{}/{}", rank_, each.index, block.name, layer, op.name);
+    const std::string id = models::trace_id(rank_, each.index, block, each.layer, op);
     const models::PricedOperation& price = priced_.blocks[each.block][each.operation];
-    trace_.add({.track = tracks_.at(std::string{models::name(op.queue)}),
+    trace_.add({.track = tracks_.at(models::name(op.queue)),
                 .start = each.start - price.lead,
                 .duration = price.occupied(),
                 .name = op.name,
@@ -137,45 +134,15 @@ class ClassTrace {
                 .kind = "host"});
   }
 
-  /// Activations and gradients travel at the same time, so they are two threads.
-  std::string queue_of(const Instruction& each) const {
-    if (models::runs_phase(each.op)) return "compute";
-    const bool transfer = each.op == Opcode::send || each.op == Opcode::receive;
-    if (!transfer) return "comm:dp";
-    return program_.channels[each.target].forward ? "comm:pp" : "comm:pp back";
-  }
-
-  std::string title(const Instruction& each) const {
-    const std::string name{models::name(each.op)};
-    switch (each.op) {
-      case Opcode::forward:
-      case Opcode::backward:
-      case Opcode::send:
-      case Opcode::receive:
-        return fmt::format("{} chunk {} mb {}", name, each.chunk, each.micro_batch);
-      case Opcode::optimizer:
-      case Opcode::compress:
-        return name;
-      default:
-        return program_.collectives[each.target].name;
-    }
-  }
-
-  /// What the ledger charges to this rank: a transfer counts where it is sent.
-  Bytes payload(const Instruction& each) const {
-    if (models::runs_phase(each.op) || each.op == Opcode::receive) return {};
-    if (each.op == Opcode::send) return program_.channels[each.target].bytes;
-    return program_.collectives[each.target].bytes;
-  }
-
   /// Without the wait that may follow the launch.
   Time launch_end(const InstructionRecord& each) const {
     const Time before{each.before[models::state_host].value};
-    const Opcode op = each.instruction->op;
-    if (models::runs_phase(op)) return Time{each.after[models::state_host].value};
-    const bool transfer = op == Opcode::send || op == Opcode::receive;
-    return before + (transfer ? priced_.transfer_launch
-                              : priced_.collectives[each.instruction->target].launch);
+    const auto phase = [&](auto...) { return Time{each.after[models::state_host].value}; };
+    const auto transfer = [&](auto...) { return before + priced_.transfer_launch; };
+    const auto joint = [&](auto, const Instruction& of) {
+      return before + priced_.collectives[of.target].launch;
+    };
+    return visit(0, *each.instruction, models::Cases{phase, transfer, transfer, joint});
   }
 
   const models::PricedProgram& priced_;
@@ -185,7 +152,7 @@ class ClassTrace {
   std::uint32_t rank_class_;
   std::int64_t rank_;
   std::string process_;
-  std::map<std::string, Track> tracks_;
+  std::map<std::string_view, Track> tracks_;
 };
 
 }  // namespace

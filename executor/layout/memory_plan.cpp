@@ -4,6 +4,7 @@
 
 #include "executor/errors.hpp"
 #include "models/lowering/lower.hpp"
+#include "models/program/walk.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor {
@@ -163,42 +164,33 @@ void MemoryPlan::let_go(std::uint32_t i, std::uint32_t send) {
 
 void MemoryPlan::step(std::uint32_t i) {
   const Instruction& each = ranks_.instructions[i];
-  if (each.op == Opcode::unshard) {
-    const std::uint16_t type = program_.collectives[each.target].buffer;
-    const std::uint32_t index = each.bindings[models::slot_filled];
-    weights_[each.target] = {type, index};
-    bound_[i].saved = bind(i, type, index);
-  }
-  if (each.op > Opcode::receive) return;
-  const models::ChunkBuffers& types =
-      ranks_.chunk_buffers[each.chunk / static_cast<std::size_t>(program_.plan.pipeline)];
-  const bool computes = each.op == Opcode::forward || each.op == Opcode::backward;
-  const bool down = computes ? each.op == Opcode::forward : program_.channels[each.target].forward;
-  const std::uint16_t out = down ? types.out : types.gradient_out;
-  Bound& bound = bound_[i];
-  const auto place = [&](models::Slot slot, std::uint16_t type, std::int64_t& at) {
-    if (each.bindings[slot] != no_binding) at = bind(i, type, each.bindings[slot]);
+  const bool fills = (each.binds & models::bit(models::slot_weights)) != 0;
+  const auto place = [&](models::Slot slot, std::int64_t& at) {
+    if (each.bindings[slot] == no_binding) return;
+    const models::Slot of = fills ? models::slot_weights : slot;
+    at = bind(i, models::buffer_type(program_, ranks_, each, of), each.bindings[slot]);
   };
-  place(models::slot_saved, types.saved, bound.saved);
-  place(models::slot_in, types.gradient_in, bound.in);
-  place(models::slot_out, out, bound.out);
-  if (computes) {
+  place(models::slot_saved, bound_[i].saved);
+  place(models::slot_in, bound_[i].in);
+  place(models::slot_out, bound_[i].out);
+  if (each.op == Opcode::forward || each.op == Opcode::backward) {
     const std::int64_t bytes = workspace_of(each);
     changes_.push_back({i, false, BufferKind::workspace, bytes, 0});
     changes_.push_back({i, true, BufferKind::workspace, -bytes, 0});
   }
-  const auto release = [&](models::Slot slot, std::uint16_t type) {
-    if ((each.frees & (1U << slot)) == 0) return;
-    each.op == Opcode::send ? keep_sent(i, type, each.bindings[slot])
-                            : free(i, type, each.bindings[slot]);
-  };
-  release(models::slot_saved, types.saved);
-  release(models::slot_in, types.gradient_in);
-  release(models::slot_out, out);
-  if ((each.frees & (1U << models::slot_weights)) != 0) {
-    const auto [type, index] = weights_.at(each.awaits);
-    free(i, type, index);
+  for (int slot = 0; slot < models::slot_count; ++slot) {
+    if ((each.frees & (1U << slot)) != 0) release(i, static_cast<models::Slot>(slot));
   }
+}
+
+void MemoryPlan::release(std::uint32_t i, models::Slot slot) {
+  const Instruction& each = ranks_.instructions[i];
+  const bool weights = slot == models::slot_weights;
+  const std::uint16_t type = models::buffer_type(program_, ranks_, each, slot);
+  const std::uint32_t index = weights
+                                  ? ranks_.instructions[each.awaits].bindings[models::slot_filled]
+                                  : each.bindings[slot];
+  each.op == Opcode::send ? keep_sent(i, type, index) : free(i, type, index);
 }
 
 void MemoryPlan::walk() {

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <utility>
 #include <vector>
 
 #include "executor/layout/block_plan.hpp"
@@ -79,6 +78,7 @@ class MemoryPlan {
   std::int64_t workspace_of(const models::Instruction& each) const;
   void walk();
   void step(std::uint32_t i);
+  void release(std::uint32_t i, models::Slot slot);
   std::int64_t bind(std::uint32_t i, std::uint16_t type, std::uint32_t index);
   void free(std::uint32_t i, std::uint32_t type, std::uint32_t index);
   void keep_sent(std::uint32_t i, std::uint16_t type, std::uint32_t index);
@@ -97,8 +97,7 @@ class MemoryPlan {
   std::vector<Live> live_;  // by offset
   std::vector<Leaving> leaving_;
   std::size_t depth_;
-  std::map<std::uint32_t, std::deque<std::uint32_t>> on_their_way_;           // sends by channel
-  std::map<std::uint32_t, std::pair<std::uint16_t, std::uint32_t>> weights_;  // by unshard
+  std::map<std::uint32_t, std::deque<std::uint32_t>> on_their_way_;  // sends by channel
   std::int64_t edge_bytes_ = 0, edge_ = 0, workspace_ = 0, arena_ = 0;
 };
 

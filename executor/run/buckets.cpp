@@ -73,7 +73,7 @@ void Runner::Interpreter::reduce_compressed(std::uint32_t i, std::size_t bucket)
 /// Runs a phase on one bucket: what compresses it, or undoes that.
 void Runner::Interpreter::compress(std::uint32_t i) {
   const Instruction& each = ranks_.instructions[i];
-  if (each.awaits != models::no_binding) await(each.awaits);
+  if (each.awaits != models::no_token) await(each.awaits);
   const Compressed& of = compressed_.at(i);
   const std::uint32_t id = program_.phases[each.target].invocations.front().block;
   const models::Block& block = program_.blocks[id];
@@ -129,14 +129,15 @@ void Runner::Interpreter::fill_next_bucket(std::uint32_t i) {
 
 void Runner::Interpreter::wait_until_empty(const std::byte* bucket) {
   for (auto each = data_pending_.rbegin(); each != data_pending_.rend(); ++each) {
-    if (each->filled == bucket) return await(each->target);
+    if (each->filled == bucket) return await(each->instruction);
   }
 }
 
 /// Behind a reduction of ZeRO-2 and 3 the owned piece is added to the sums, and the bucket is
 /// cleared for what fills it next.
 void Runner::Interpreter::add_to_sums(Pending& pending) {
-  const Bucket& bucket = layout_.buckets()[layout_.reduced(pending.target).first];
+  const std::uint32_t target = ranks_.instructions[pending.instruction].target;
+  const Bucket& bucket = layout_.buckets()[layout_.reduced(target).first];
   const std::int64_t piece = (layout_.piece_of(bucket) - bucket.first) * width_of(gradient_);
   const std::array<std::int64_t, 3> shape{1, 1, bucket.piece};
   const View fresh{pending.filled + piece, gradient_, shape};

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/program/walk.hpp"
+
 namespace orrery::executor {
 
 namespace {
@@ -29,16 +31,17 @@ std::vector<Time> predicted_work(const models::PricedProgram& priced, std::int64
   std::vector<Time> phases;
   for (const models::Phase& each : program.phases) phases.push_back(work_of(priced, each));
   std::vector<Time> all;
-  for (const models::Instruction& each :
-       program.classes[static_cast<std::size_t>(stage)].instructions) {
-    if (models::runs_phase(each.op)) {
-      all.push_back(phases[each.target]);
-    } else if (models::is_joint(each.op)) {
-      all.push_back(priced.collectives[each.target].occupied());
-    } else {
-      all.push_back(priced.channels[each.target]);
-    }
-  }
+  const auto transfer = [&](models::Token, const models::Instruction& each) {
+    all.push_back(priced.channels[each.target]);
+  };
+  const auto phase = [&](models::Token, const models::Instruction& each) {
+    all.push_back(phases[each.target]);
+  };
+  const auto joint = [&](models::Token, const models::Instruction& each) {
+    all.push_back(priced.collectives[each.target].occupied());
+  };
+  models::walk(program, static_cast<std::uint32_t>(stage),
+               models::Cases{phase, transfer, transfer, joint});
   return all;
 }
 

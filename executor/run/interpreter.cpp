@@ -5,6 +5,7 @@
 
 #include "executor/errors.hpp"
 #include "models/lowering/lower.hpp"
+#include "models/program/walk.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor {
@@ -106,31 +107,28 @@ void Runner::Interpreter::poison(std::int64_t offset, std::int64_t bytes) {
   device_.write(nan.data(), arena_.data() + offset, Bytes{bytes});
 }
 
-void Runner::Interpreter::execute(std::uint32_t i) {
-  switch (ranks_.instructions[i].op) {
-    case Opcode::forward:
-    case Opcode::backward:
-      return run_phase(i);
-    case Opcode::send:
-      return send(i);
-    case Opcode::receive:
-      return receive(i);
-    case Opcode::reduce_gradient:
-      return reduce(i);
-    case Opcode::tie:
-      return tie(i);
-    case Opcode::norm:
-      return norm(i);
-    case Opcode::optimizer:
-      return optimize(i);
-    case Opcode::gather:
-      return gather(i);
-    case Opcode::compress:
-      return compress(i);
-    case Opcode::unshard:
-      return unshard(i);
+/// What runs for each opcode.
+struct Runner::Interpreter::Dispatch {
+  Interpreter& of;
+
+  void compute(std::uint32_t i, const Instruction&) const { of.run_phase(i); }
+  void optimizer(std::uint32_t i, const Instruction&) const { of.optimize(i); }
+  void compress(std::uint32_t i, const Instruction&) const { of.compress(i); }
+  void phase(std::uint32_t i, const Instruction&) const { of.run_phase(i); }
+  void send(std::uint32_t i, const Instruction&) const { of.send(i); }
+  void receive(std::uint32_t i, const Instruction&) const { of.receive(i); }
+  void reduce_gradient(std::uint32_t i, const Instruction&) const { of.reduce(i); }
+  void tie(std::uint32_t i, const Instruction&) const { of.tie(i); }
+  void norm(std::uint32_t i, const Instruction&) const { of.norm(i); }
+  void gather(std::uint32_t i, const Instruction&) const { of.gather(i); }
+  void unshard(std::uint32_t i, const Instruction&) const { of.unshard(i); }
+  void joint(std::uint32_t, const Instruction&) const {
+    throw RunFailure{Exit::invalid_program, "an instruction that the executor does not know"};
   }
-  throw RunFailure{Exit::invalid_program, "an instruction that the executor does not know"};
+};
+
+void Runner::Interpreter::execute(std::uint32_t i) {
+  visit(i, ranks_.instructions[i], Dispatch{*this});
 }
 
 std::byte* Runner::Interpreter::saved_of(std::uint32_t i, std::uint32_t block,
@@ -176,7 +174,7 @@ std::byte* Runner::Interpreter::output_of(std::uint32_t i, const ChunkPlan& chun
 void Runner::Interpreter::run_phase(std::uint32_t i) {
   wait_for_arrivals();
   const Instruction& each = ranks_.instructions[i];
-  if (each.awaits != models::no_binding) await(each.awaits);
+  if (each.awaits != models::no_token) await(each.awaits);
   if (shards_sums_ && each.op == Opcode::backward) fill_next_bucket(i);
   const ChunkPlan& chunk = plan_.chunk(each.chunk);
   const bool backward = each.op == Opcode::backward;

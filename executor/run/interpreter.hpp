@@ -86,10 +86,9 @@ class Runner::Interpreter {
     int peer = -1;                   // of a transfer; -1: a collective of
     std::uint16_t communicator = 0;  // this one
     models::Lane queue = models::Lane::data;
-    Mark done;                                  // behind a collective, on its queue
-    std::size_t operation = 0;                  // of the block
-    std::uint32_t target = models::no_binding;  // of a joint collective
-    std::byte* filled = nullptr;                // the bucket that it empties (ZeRO-2 and 3)
+    Mark done;                    // behind a collective, on its queue
+    std::size_t operation = 0;    // of the block
+    std::byte* filled = nullptr;  // the bucket that it empties (ZeRO-2 and 3)
   };
 
   /// Where one bucket's compressed forms lie.
@@ -111,6 +110,7 @@ class Runner::Interpreter {
 
   // interpreter.cpp: the step
   void load_batch(std::int64_t step);
+  struct Dispatch;
   void execute(std::uint32_t i);
   void hold(std::uint32_t i, bool at_end);
   void poison(std::int64_t offset, std::int64_t bytes);
@@ -139,12 +139,13 @@ class Runner::Interpreter {
   void receive(std::uint32_t i);
   void reduce(std::uint32_t i);
   void reduce_compressed(std::uint32_t i, std::size_t bucket);
+  std::uint32_t compressed_for(std::uint32_t i) const;
   void add_to_sums(Pending& pending);
   void compress(std::uint32_t i);
   void unshard(std::uint32_t i);
   void fill_next_bucket(std::uint32_t i);
   void wait_until_empty(const std::byte* bucket);
-  void await(std::uint32_t collective);
+  void await(models::Token collective);
   void tie(std::uint32_t i);
   void sum_addends(std::uint32_t i, std::uint16_t communicator);
   void norm(std::uint32_t i);

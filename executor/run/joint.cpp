@@ -63,9 +63,10 @@ void Runner::Interpreter::wait(Pending& pending) {
 }
 
 /// Joint collectives end in the order in which they began.
-void Runner::Interpreter::await(std::uint32_t collective) {
-  const auto found = std::find_if(data_pending_.rbegin(), data_pending_.rend(),
-                                  [&](const Pending& each) { return each.target == collective; });
+void Runner::Interpreter::await(models::Token collective) {
+  const auto found =
+      std::find_if(data_pending_.rbegin(), data_pending_.rend(),
+                   [&](const Pending& each) { return each.instruction == collective; });
   const auto end = found.base();
   for (auto each = data_pending_.begin(); each != end; ++each) wait(*each);
   data_pending_.erase(data_pending_.begin(), end);
@@ -119,7 +120,6 @@ void Runner::Interpreter::collective(std::uint32_t i, std::uint16_t communicator
   pending.communicator = communicator;
   if (i < ranks_.instructions.size()) {
     const Instruction& each = ranks_.instructions[i];
-    if (models::is_joint(each.op)) pending.target = each.target;
     const bool empties = shards_sums_ && each.op == models::Opcode::reduce_gradient;
     if (empties) pending.filled = filled_at_[layout_.reduced(each.target).first];
   }

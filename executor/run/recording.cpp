@@ -1,46 +1,19 @@
 #include "executor/run/recording.hpp"
 
-#include <fmt/format.h>
-
 #include <map>
 #include <string>
 #include <utility>
+
+#include "models/program/trace_names.hpp"
 
 namespace orrery::executor {
 
 namespace {
 
 using models::Instruction;
-using models::Opcode;
 using models::Program;
 
-bool transfers(Opcode op) {
-  return op == Opcode::send || op == Opcode::receive;
-}
-
-std::string queue_of(const Program& program, const Instruction& each) {
-  if (models::runs_phase(each.op)) return "compute";
-  if (!transfers(each.op)) return "comm:dp";
-  return program.channels[each.target].forward ? "comm:pp" : "comm:pp back";
-}
-
-/// A transfer's bytes count where it is sent.
-Bytes payload(const Program& program, const Instruction& each) {
-  if (models::runs_phase(each.op) || each.op == Opcode::receive) return {};
-  if (each.op == Opcode::send) return program.channels[each.target].bytes;
-  return program.collectives[each.target].bytes;
-}
-
 }  // namespace
-
-std::string title(const Program& program, const Instruction& each) {
-  const std::string name{models::name(each.op)};
-  if (each.op == Opcode::optimizer || each.op == Opcode::compress) return name;
-  if (models::runs_phase(each.op) || transfers(each.op)) {
-    return fmt::format("{} chunk {} mb {}", name, each.chunk, each.micro_batch);
-  }
-  return program.collectives[each.target].name;
-}
 
 Recording::Recording(const Program& program, std::int64_t rank, TraceDetail detail)
     : program_{program},
@@ -71,10 +44,9 @@ void Recording::resolve(Device& device, Mark begin) {
 TraceRecord Recording::operation_record(const Entry& entry) const {
   const models::Block& block = program_.blocks[entry.block];
   const models::Operation& op = block.operations[entry.operation];
-  const std::string layer = entry.layer < 0 ? std::string{} : fmt::format(".{}", entry.layer);
   TraceRecord record;
   record.name = op.name;
-  record.id = fmt::format("{}/{}/{}{}/{}", rank_, entry.instruction, block.name, layer, op.name);
+  record.id = models::trace_id(rank_, entry.instruction, block, entry.layer, op);
   record.kind = std::string{models::name(op.time_class)};
   record.flops = op.flops;
   record.bytes = op.bytes;
@@ -84,29 +56,27 @@ TraceRecord Recording::operation_record(const Entry& entry) const {
 TraceRecord Recording::instruction_record(const Entry& entry) const {
   const Instruction& instruction = ranks_.instructions[entry.instruction];
   TraceRecord record;
-  record.name = title(program_, instruction);
-  record.id = fmt::format("{}/{}", rank_, entry.instruction);
+  record.name = models::trace_title(program_, instruction);
+  record.id = models::trace_id(rank_, entry.instruction);
   record.kind = std::string{models::name(instruction.op)};
-  record.bytes = payload(program_, instruction);
+  record.bytes = models::trace_bytes(program_, instruction);
   return record;
 }
 
 Trace Recording::trace() const {
   Trace trace;
-  const std::string process = fmt::format("rank {} (stage {})", rank_, ranks_.stage);
-  std::map<std::string, Track> tracks;
-  for (const char* queue :
-       {"host", "compute", "comm:tp", "comm:dp", "comm:pp", "comm:pp back", "copy"}) {
-    tracks[queue] = trace.add_track(process, queue);
+  const std::string process = models::trace_process(rank_, ranks_.stage);
+  std::map<std::string_view, Track> tracks;
+  for (const std::string_view track : models::trace_tracks) {
+    tracks[track] = trace.add_track(process, std::string{track});
   }
   for (const Entry& each : entries_) {
     const bool whole = each.block == models::no_binding;
     TraceRecord record = whole ? instruction_record(each) : operation_record(each);
     const Instruction& instruction = ranks_.instructions[each.instruction];
-    record.track =
-        tracks.at(whole ? queue_of(program_, instruction)
-                        : std::string{models::name(
-                              program_.blocks[each.block].operations[each.operation].queue)});
+    record.track = tracks.at(
+        whole ? models::trace_track(program_, instruction)
+              : models::name(program_.blocks[each.block].operations[each.operation].queue));
     record.start = each.start;
     record.duration = each.end - each.start;
     trace.add(std::move(record));

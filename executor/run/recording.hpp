@@ -48,7 +48,4 @@ class Recording {
   std::vector<Entry> entries_;
 };
 
-/// "forward chunk 1 mb 2", or a joint collective's name.
-std::string title(const models::Program& program, const models::Instruction& instruction);
-
 }  // namespace orrery::executor

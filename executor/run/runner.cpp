@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "executor/run/interpreter.hpp"
+#include "models/program/trace_names.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor {
@@ -68,10 +69,12 @@ Progress Runner::Interpreter::progress() const {
     const auto at = static_cast<std::size_t>(communicator);
     progress.waits_for = text_of(program_.communicators[at], groups_[at]);
   }
-  progress.text = between ? fmt::format("rank {} has ended step {}", rank_, progress.step)
-                          : fmt::format("rank {} is in step {} at instruction {} of {}, {}", rank_,
-                                        progress.step, progress.instruction, count,
-                                        title(program_, ranks_.instructions[progress.instruction]));
+  progress.text =
+      between
+          ? fmt::format("rank {} has ended step {}", rank_, progress.step)
+          : fmt::format("rank {} is in step {} at instruction {} of {}, {}", rank_, progress.step,
+                        progress.instruction, count,
+                        models::trace_title(program_, ranks_.instructions[progress.instruction]));
   if (!progress.waits_for.empty()) progress.text += ", and waits for " + progress.waits_for;
   progress.works = progress.waits_for.empty() && device_.synchronous();
   return progress;

@@ -1,9 +1,11 @@
 #include "executor/run/send_depth.hpp"
 
+#include <algorithm>
 #include <map>
 #include <vector>
 
 #include "executor/layout/memory_plan.hpp"
+#include "models/program/walk.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor {
@@ -11,7 +13,6 @@ namespace orrery::executor {
 namespace {
 
 using models::Instruction;
-using models::Opcode;
 
 /// All classes' lists, run without time: who would wait for whom.
 class Rehearsal {
@@ -59,19 +60,33 @@ class Rehearsal {
     for (; rank.reuse < reuses.size() && reuses[rank.reuse].instruction == rank.at; ++rank.reuse) {
       if (!taken(c, reuses[rank.reuse].send)) return false;
     }
-    const Instruction& each = list[rank.at];
-    if (each.op == Opcode::send) {
-      rank.numbers[static_cast<std::uint32_t>(rank.at)] = sent_[each.target]++;
-    } else if (each.op == Opcode::receive) {
-      rank.expected[each.target] = ++posted_[each.target];
-    } else if (each.op == Opcode::forward || each.op == Opcode::backward) {
-      for (const auto& [channel, count] : rank.expected) {
-        if (sent_[channel] < count) return false;
-      }
-    }
+    const auto at = static_cast<models::Token>(rank.at);
+    if (!visit(at, list[at], Turn{*this, rank})) return false;
     ++rank.at;
     return true;
   }
+
+  /// What a visit returns: can the rank go on?
+  struct Turn {
+    Rehearsal& all;
+    Rank& rank;
+
+    bool send(models::Token i, const Instruction& each) const {
+      rank.numbers[i] = all.sent_[each.target]++;
+      return true;
+    }
+    bool receive(models::Token, const Instruction& each) const {
+      rank.expected[each.target] = ++all.posted_[each.target];
+      return true;
+    }
+    bool compute(models::Token, const Instruction&) const {
+      return std::all_of(rank.expected.begin(), rank.expected.end(), [&](const auto& posted) {
+        return all.sent_[posted.first] >= posted.second;
+      });
+    }
+    bool phase(models::Token, const Instruction&) const { return true; }
+    bool joint(models::Token, const Instruction&) const { return true; }
+  };
 
   const models::Program& program_;
   std::vector<MemoryPlan> plans_;

@@ -203,14 +203,23 @@ void Runner::Interpreter::allocate_buckets() {
   }
 }
 
+/// The reduction for which a compression makes its input, or whose sum a decompression awaits.
+std::uint32_t Runner::Interpreter::compressed_for(std::uint32_t i) const {
+  const std::vector<Instruction>& list = ranks_.instructions;
+  if (list[i].awaits != models::no_token) return list[list[i].awaits].target;
+  const auto reduction = std::find_if(list.begin() + i, list.end(),
+                                      [&](const Instruction& each) { return each.input == i; });
+  ensure(reduction != list.end(), "a compressed bucket is not reduced");
+  return reduction->target;
+}
+
 /// Each bucket's part of the buffers that compression works in, and which instruction uses which.
 void Runner::Interpreter::allocate_compressed() {
   std::map<std::size_t, Compressed> made;
   for (std::uint32_t i = 0; i < ranks_.instructions.size(); ++i) {
     const Instruction& each = ranks_.instructions[i];
     if (each.op != models::Opcode::compress) continue;
-    const bool there = each.awaits == models::no_binding;
-    const std::uint32_t target = there ? ranks_.instructions[i + 1].target : each.awaits;
+    const std::uint32_t target = compressed_for(i);
     Compressed& of = made[layout_.reduced(target).first];
     of.bucket = layout_.reduced(target).first;
     const std::uint32_t id = program_.phases[each.target].invocations.front().block;
@@ -231,7 +240,7 @@ void Runner::Interpreter::allocate_compressed() {
     if (made.empty()) break;
     std::uint32_t target = each.target;
     if (each.op == models::Opcode::compress) {
-      target = each.awaits == models::no_binding ? ranks_.instructions[i + 1].target : each.awaits;
+      target = compressed_for(i);
     } else if (each.op != models::Opcode::reduce_gradient) {
       continue;
     }

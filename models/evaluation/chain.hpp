@@ -52,6 +52,12 @@ struct AffineTime {
   }
 };
 
+/// What an instruction made: when its output may be read, and when its kernels have ended. They
+/// differ for a phase alone.
+struct Made {
+  std::int64_t output, end;
+};
+
 /// A block ready to run: prices beside structure, in flat arrays.
 struct ChainBlock {
   struct Step {

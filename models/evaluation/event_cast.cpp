@@ -74,7 +74,6 @@ void Cast::add_ranks() {
       rank.list = &program_.classes[c];
       rank.rank_class = c;
       rank.replica = replica;
-      rank.joints.assign(program_.collectives.size(), no_task);
     }
   }
 }

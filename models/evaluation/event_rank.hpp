@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/evaluation/event_actors.hpp"
+#include "sim/errors.hpp"
 
 namespace orrery::models::events {
 
@@ -53,6 +54,11 @@ class PhaseWalk {
   TaskId input_ = no_task, output_ = no_task;
 };
 
+/// The tasks that stand for what an instruction made: its output, and the end of its kernels.
+struct TasksMade {
+  TaskId output = no_task, end = no_task;
+};
+
 /// One rank: its list, its queues, its host. Wires and meetings are between ranks.
 struct Rank {
   explicit Rank(const PhaseWalk::Blocks& blocks) : walk{blocks} {}
@@ -63,15 +69,19 @@ struct Rank {
   std::array<LaneQueue, lane_count> lanes;
   std::vector<std::uint32_t> outgoing;  // wires
   // The host.
-  std::size_t at = 0;               // instruction
+  Token at = 0;                     // instruction
   bool entered = false;             // it waits, on the compute queue, for what the phase awaits
   std::vector<TaskId> first_tasks;  // of the instructions met so far
-  std::vector<TaskId> joints;       // launched, by joint collective
+  std::vector<TasksMade> made;      // by them
   PhaseWalk walk;
-  TaskId received = no_task;  // the input of the compute instruction to come
-  TaskId output = no_task;    // of the compute instruction before
-  TaskId awaited = no_task;   // what the host waits for
+  TaskId awaited = no_task;  // what the host waits for
   Time host_end{};
+
+  TasksMade made_by(Token token) const {
+    ensure(token == no_token || token < at,
+           "an instruction awaits what is not earlier in its list");
+    return token == no_token ? TasksMade{} : made[token];
+  }
 
   LaneQueue& lane(Lane queue) { return lanes[static_cast<std::size_t>(queue)]; }
   bool host_done() const { return at == list->instructions.size(); }

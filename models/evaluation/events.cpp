@@ -1,4 +1,5 @@
 #include "models/evaluation/event_cast.hpp"
+#include "models/program/walk.hpp"
 #include "sim/engine.hpp"
 #include "sim/errors.hpp"
 
@@ -48,17 +49,14 @@ class EventRun {
     if (rank.host_done()) return;
     const Instruction& each = rank.list->instructions[rank.at];
     rank.first_tasks.push_back(rank.progress.next());
-    if (!runs_phase(each.op)) return;
-    if (each.op == Opcode::compress) {
-      return rank.walk.begin(program_.phases[each.target], no_task);
+    rank.made.emplace_back();
+    if (runs_phase(each)) {
+      rank.walk.begin(program_.phases[each.target], rank.made_by(each.input).output);
     }
-    const bool step = each.op == Opcode::optimizer;
-    rank.walk.begin(program_.phases[each.target],
-                    step ? rank.lane(Lane::data).last() : rank.received);
-    rank.received = no_task;
   }
 
-  void leave_instruction(Rank& rank) {
+  void leave_instruction(Rank& rank, TasksMade made) {
+    rank.made.back() = made;
     ++rank.at;
     rank.entered = false;
     meet_instruction(rank);
@@ -67,17 +65,26 @@ class EventRun {
   /// The host begins to launch what comes next.
   void proceed(std::uint32_t r) {
     Rank& rank = cast_.ranks[r];
-    while (!rank.host_done()) {
-      const Instruction& each = rank.list->instructions[rank.at];
-      if (!runs_phase(each.op)) {
-        const bool transfer = each.op == Opcode::send || each.op == Opcode::receive;
-        return begin_launch(r,
-                            transfer ? priced_.transfer_launch : cast_.joints[each.target].launch);
-      }
+    const auto transfer = [&](Token, const Instruction&) {
+      begin_launch(r, priced_.transfer_launch);
+      return true;
+    };
+    const auto joint = [&](Token, const Instruction& each) {
+      begin_launch(r, cast_.joints[each.target].launch);
+      return true;
+    };
+    const auto phase = [&](Token, const Instruction& each) {
       if (!rank.entered) enter_phase(r, each);
-      if (const Step* step = rank.walk.next()) return begin_launch(r, step->launch);
-      if (each.op != Opcode::compress) rank.output = rank.walk.output();
-      leave_instruction(rank);
+      if (const Step* step = rank.walk.next()) {
+        begin_launch(r, step->launch);
+        return true;
+      }
+      leave_instruction(rank, {rank.walk.output(), rank.lane(Lane::compute).last()});
+      return false;
+    };
+    const Cases launches{phase, transfer, transfer, joint};
+    while (!rank.host_done()) {
+      if (visit(rank.at, rank.list->instructions[rank.at], launches)) return;
     }
     rank.host_end = engine_.now();
   }
@@ -86,10 +93,8 @@ class EventRun {
   void enter_phase(std::uint32_t r, const Instruction& each) {
     Rank& rank = cast_.ranks[r];
     rank.entered = true;
-    if (each.awaits == no_binding) return;
-    const TaskId awaited = rank.joints.at(each.awaits);
-    ensure(awaited != no_task, "a phase awaits a collective that is not earlier in its list");
-    enqueue(r, {&cast_.wait, rank.progress.add(), awaited, no_meeting});
+    if (each.awaits == no_token) return;
+    enqueue(r, {&cast_.wait, rank.progress.add(), rank.made_by(each.awaits).end, no_meeting});
   }
 
   void begin_launch(std::uint32_t r, Time cost) {
@@ -100,23 +105,11 @@ class EventRun {
   void launched(Engine::Word word) {
     const auto r = static_cast<std::uint32_t>(word);
     Rank& rank = cast_.ranks[r];
-    const Instruction& each = rank.list->instructions[rank.at];
-    switch (each.op) {
-      case Opcode::forward:
-      case Opcode::backward:
-      case Opcode::optimizer:
-      case Opcode::compress:
-        launch_operation(r);
-        break;
-      case Opcode::send:
-        launch_send(rank, each.target);
-        break;
-      case Opcode::receive:
-        launch_receive(rank, each.target);
-        break;
-      default:
-        launch_joint(r, each.target);
-    }
+    const Cases launches{[&](Token, const Instruction&) { launch_operation(r); },
+                         [&](Token, const Instruction& each) { launch_send(rank, each); },
+                         [&](Token, const Instruction& each) { launch_receive(rank, each.target); },
+                         [&](Token, const Instruction& each) { launch_joint(r, each); }};
+    visit(rank.at, rank.list->instructions[rank.at], launches);
     if (rank.awaited == no_task) proceed(r);
   }
 
@@ -128,28 +121,28 @@ class EventRun {
     enqueue(r, task);
   }
 
-  void launch_joint(std::uint32_t r, std::uint32_t joint) {
+  void launch_joint(std::uint32_t r, const Instruction& each) {
     Rank& rank = cast_.ranks[r];
-    const Task task{&cast_.joints[joint], rank.progress.add(), rank.lane(Lane::compute).last(),
-                    cast_.meeting_of(joint, rank.replica)};
-    rank.joints[joint] = task.id;
+    const Task task{&cast_.joints[each.target], rank.progress.add(), rank.made_by(each.input).end,
+                    cast_.meeting_of(each.target, rank.replica)};
     enqueue(r, task);
-    leave_instruction(rank);
+    leave_instruction(rank, {task.id, task.id});
   }
 
-  void launch_send(Rank& rank, std::uint32_t channel) {
-    const std::uint32_t wire = cast_.wire_of(rank, channel);
-    cast_.wires[wire].sends.push_back(rank.output);
-    leave_instruction(rank);
+  void launch_send(Rank& rank, const Instruction& each) {
+    const std::uint32_t wire = cast_.wire_of(rank, each.target);
+    const TaskId sent = rank.made_by(each.input).output;
+    cast_.wires[wire].sends.push_back(sent);
+    leave_instruction(rank, {sent, sent});
     look(wire);
   }
 
   void launch_receive(Rank& rank, std::uint32_t channel) {
     const std::uint32_t wire = cast_.wire_of(rank, channel);
-    rank.received = rank.progress.add();
-    cast_.wires[wire].receives.push_back(rank.received);
-    if (priced_.waits_for_receive()) rank.awaited = rank.received;
-    leave_instruction(rank);
+    const TaskId received = rank.progress.add();
+    cast_.wires[wire].receives.push_back(received);
+    if (priced_.waits_for_receive()) rank.awaited = received;
+    leave_instruction(rank, {received, received});
     look(wire);
   }
 

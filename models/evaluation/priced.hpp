@@ -7,16 +7,16 @@
 //               free = E + trail, of its queue;  where the host waits for it, host = max(host, E)
 //   collective  of the tensor group, inside a block: S is the maximum over its members
 //   receive     E_k = max(k-th send ready, receive launched, E_(k-1)) + duration of its channel;
-//               feeds the compute instruction behind it; a blocking one makes the host wait
-//   send        ready = max(L, output of the compute instruction before it)
-//   joint       reductions, ties, norm, gathers on queue comm:dp: ready = max(L, compute);
+//               a blocking one makes the host wait
+//   send        ready = max(L, its input's output)
+//   joint       reductions, ties, norm, gathers on queue comm:dp: ready = max(L, its input's end);
 //               S = max(ready, free + lead) over all its members, free as above
 //   blocking    with blocking communication the host waits for each collective and each receive
-//   awaits      before the first operation of a phase that awaits a joint collective:
-//               compute = max(host, compute, end of that one)
-//   aside       a compression's input is ready at 0; it neither takes what was received nor
-//               gives what is sent
-//   step        an optimizer's input is ready when comm:dp is done
+//   awaits      before the first operation of a phase that awaits a token:
+//               compute = max(host, compute, end of what made it)
+//   input       a phase's first block reads its input's output. A phase's output is its last
+//               block's, its end that of the compute queue; a receive and a joint have one end for
+//               both; without an input there is nothing to wait for
 // A step begins at 0 with all queues free, but comm:dp once what is `carried` has ended. It ends
 // with the last end on any rank and no earlier than `bound`.
 //

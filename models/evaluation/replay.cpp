@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "models/program/walk.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::models {
@@ -20,7 +21,8 @@ class Replayer {
         times_{times},
         list_{program_.classes.at(rank_class).instructions},
         observer_{observer},
-        received_(program_.channels.size(), 0) {
+        received_(program_.channels.size(), 0),
+        made_(list_.size()) {
     ensure(times.collective_starts.size() == program_.collectives.size() &&
                times.transfers.size() == program_.channels.size(),
            "a replay needs the times of its own program");
@@ -33,90 +35,70 @@ class Replayer {
 
   void run() {
     for (index_ = 0; index_ < list_.size(); ++index_) {
-      InstructionRecord record;
-      record.index = index_;
-      record.instruction = &list_[index_];
-      record.before = state_;
-      execute(list_[index_], record);
-      record.after = state_;
-      if (observer_.instruction) observer_.instruction(record);
+      record_ = {};
+      record_.index = index_;
+      record_.instruction = &list_[index_];
+      record_.before = state_;
+      made_[index_] = visit(index_, list_[index_], *this);
+      record_.after = state_;
+      if (observer_.instruction) observer_.instruction(record_);
     }
+  }
+
+  Made send(Token, const Instruction& each) {
+    host() += priced_.transfer_launch.count();
+    const std::int64_t output = each.input == no_token ? 0 : made_[each.input].output;
+    record_.start = record_.end = Time{std::max(host(), output)};
+    return {output, output};
+  }
+
+  Made receive(Token, const Instruction& each) {
+    host() += priced_.transfer_launch.count();
+    const std::vector<Time>& ends = times_.transfers[each.target];
+    std::size_t& k = received_[each.target];
+    ensure(k < ends.size(), "a replay met a transfer that never ended");
+    record_.end = ends[k++];
+    record_.start = record_.end - priced_.channels[each.target];
+    const std::int64_t end = record_.end.count();
+    if (priced_.waits_for_receive()) host() = std::max(host(), end);
+    return {end, end};
+  }
+
+  Made joint(Token, const Instruction& each) {
+    const PricedOperation& price = priced_.collectives[each.target];
+    host() += price.launch.count();
+    record_.lead = price.lead;
+    record_.start = times_.collective_starts[each.target];
+    record_.end = record_.start + price.duration;
+    const std::int64_t end = state_[state_data].value = record_.end.count();
+    if (priced_.waits_for(program_.collectives[each.target])) host() = std::max(host(), end);
+    return {end, end};
+  }
+
+  Made phase(Token, const Instruction& each) {
+    if (each.awaits != no_token) await(made_[each.awaits].end);
+    state_[state_io].value = each.input == no_token ? 0 : made_[each.input].output;
+    record_.start = Time{std::numeric_limits<std::int64_t>::max()};
+    for (const Invocation& run : program_.phases[each.target].invocations) {
+      const bool backward = each.op == Opcode::backward;
+      for (std::int64_t i = 0; i < run.count; ++i) {
+        const std::int64_t layer = run.first_layer < 0 ? -1 : run.first_layer + (backward ? -i : i);
+        run_one(run.block, layer);
+      }
+    }
+    return {state_[state_io].value, state_[state_compute].value};
   }
 
  private:
   std::int64_t& host() { return state_[state_host].value; }
 
-  void execute(const Instruction& each, InstructionRecord& record) {
-    switch (each.op) {
-      case Opcode::forward:
-      case Opcode::backward:
-        return compute(each, input_, record);
-      case Opcode::optimizer:
-        return compute(each, state_[state_data].value, record);
-      case Opcode::compress:
-        return run(each, 0, record);
-      case Opcode::send: {
-        host() += priced_.transfer_launch.count();
-        record.start = record.end = Time{std::max(host(), output_)};
-        return;
-      }
-      case Opcode::receive:
-        return receive(each, record);
-      default:
-        return join(each, record);
-    }
-  }
-
-  void receive(const Instruction& each, InstructionRecord& record) {
-    host() += priced_.transfer_launch.count();
-    const std::vector<Time>& ends = times_.transfers[each.target];
-    std::size_t& k = received_[each.target];
-    ensure(k < ends.size(), "a replay met a transfer that never ended");
-    record.end = ends[k++];
-    record.start = record.end - priced_.channels[each.target];
-    input_ = record.end.count();
-    if (priced_.waits_for_receive()) host() = std::max(host(), input_);
-  }
-
-  void join(const Instruction& each, InstructionRecord& record) {
-    const PricedOperation& price = priced_.collectives[each.target];
-    host() += price.launch.count();
-    record.lead = price.lead;
-    record.start = times_.collective_starts[each.target];
-    record.end = record.start + price.duration;
-    state_[state_data].value = record.end.count();
-    if (priced_.waits_for(program_.collectives[each.target])) {
-      host() = std::max(host(), record.end.count());
-    }
-  }
-
-  void compute(const Instruction& each, std::int64_t input, InstructionRecord& record) {
-    run(each, input, record);
-    output_ = state_[state_io].value;
-    input_ = 0;
-  }
-
-  void run(const Instruction& each, std::int64_t input, InstructionRecord& record) {
-    if (each.awaits != no_binding) await(each.awaits);
-    state_[state_io].value = input;
-    record.start = Time{std::numeric_limits<std::int64_t>::max()};
-    for (const Invocation& run : program_.phases[each.target].invocations) {
-      const bool backward = each.op == Opcode::backward;
-      for (std::int64_t i = 0; i < run.count; ++i) {
-        const std::int64_t layer = run.first_layer < 0 ? -1 : run.first_layer + (backward ? -i : i);
-        run_one(run.block, layer, record);
-      }
-    }
-  }
-
-  void await(std::uint32_t joint) {
-    const Time end = times_.collective_starts[joint] + priced_.collectives[joint].duration;
+  void await(std::int64_t end) {
     std::int64_t& compute = state_[state_compute].value;
-    awaited_ = end.count() > std::max(compute, host()) ? end.count() : never;
-    compute = std::max({compute, host(), end.count()});
+    awaited_ = end > std::max(compute, host()) ? end : never;
+    compute = std::max({compute, host(), end});
   }
 
-  void run_one(std::uint32_t id, std::int64_t layer, InstructionRecord& record) {
+  void run_one(std::uint32_t id, std::int64_t layer) {
     const ChainBlock& block = blocks_[id];
     // What each operation waited for last is read off the state just before it.
     Chain<NumberTime> queues = state_;
@@ -124,8 +106,8 @@ class Replayer {
     run_block(block, state_, ends_,
               [&](std::size_t i, NumberTime host, NumberTime start, NumberTime end) {
                 if (block.steps[i].queue == state_compute) {
-                  record.start = std::min(record.start, Time{start.value});
-                  record.end = std::max(record.end, Time{end.value});
+                  record_.start = std::min(record_.start, Time{start.value});
+                  record_.end = std::max(record_.end, Time{end.value});
                 }
                 NumberTime& queue = queues[block.steps[i].queue];
                 queue.advance(block.steps[i].lead);
@@ -171,8 +153,9 @@ class Replayer {
   std::vector<std::size_t> received_;
   std::vector<NumberTime> ends_;
   Chain<NumberTime> state_{};
-  std::size_t index_ = 0;
-  std::int64_t input_ = 0, output_ = 0;
+  std::vector<Made> made_;  // by instruction
+  Token index_ = 0;
+  InstructionRecord record_;      // of the instruction at index_
   std::int64_t awaited_ = never;  // end of the joint collective that held compute back until now
 };
 

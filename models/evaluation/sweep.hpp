@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "models/evaluation/chain.hpp"
 #include "models/evaluation/priced.hpp"
+#include "models/program/walk.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::models {
@@ -22,18 +24,23 @@ class Sweep {
 
   Sweep(const PricedProgram& priced, RunPhase run_phase)
       : priced_{priced}, program_{*priced.program}, run_phase_{std::move(run_phase)} {
-    ranks_.resize(program_.classes.size());
     channels_.resize(program_.channels.size());
     joints_.resize(program_.collectives.size());
-    reserve_channels();
+    std::size_t all = 0;
+    for (const RankClass& each : program_.classes) all += each.instructions.size();
+    made_ = std::make_unique_for_overwrite<Made[]>(all);
+    Made* made = made_.get();
+    for (std::uint32_t c = 0; c < program_.classes.size(); ++c) {
+      Rank& rank = ranks_.emplace_back();
+      rank.made = made;
+      rank.state[state_host].value = priced_.step_launch.count();
+      rank.state[state_data].value = priced_.carried_by(c).count();
+      made += program_.classes[c].instructions.size();
+    }
   }
 
   StepTimes run() {
-    for (std::size_t c = ranks_.size(); c-- > 0;) {
-      ranks_[c].state[state_host].value = priced_.step_launch.count();
-      ranks_[c].state[state_data].value = priced_.carried_by(static_cast<std::uint32_t>(c)).count();
-      runnable_.push_back(static_cast<std::uint32_t>(c));
-    }
+    for (auto c = static_cast<std::uint32_t>(ranks_.size()); c-- > 0;) runnable_.push_back(c);
     while (!runnable_.empty()) {
       const std::uint32_t c = runnable_.back();
       runnable_.pop_back();
@@ -48,10 +55,13 @@ class Sweep {
  private:
   struct Rank {
     State state{};
-    std::size_t at = 0;
-    std::int64_t output = 0;  // of the last compute instruction
-    bool announced = false;   // at a joint collective that waits for others
-    std::int64_t input = 0;   // end of the receive before
+    std::uint32_t at = 0;
+    bool announced = false;  // at a joint collective that waits for others
+    Made* made = nullptr;    // by instruction
+
+    std::int64_t& host() { return state[state_host].value; }
+    std::int64_t& compute() { return state[state_compute].value; }
+    void wait_host(std::int64_t end) { host() = std::max(host(), end); }
   };
   struct ChannelState {
     std::vector<std::int64_t> ready;  // of sends, in order
@@ -64,102 +74,80 @@ class Sweep {
     bool done = false;
   };
 
-  void reserve_channels() {
-    const auto transfers =
-        static_cast<std::size_t>(program_.plan.micro_batches() * program_.plan.virtual_stages);
-    for (ChannelState& channel : channels_) {
-      channel.ready.reserve(transfers);
-      channel.ends.reserve(transfers);
-    }
-  }
+  /// One class goes on. What a visit returns: false if the instruction cannot proceed yet.
+  struct Turn {
+    Sweep& sweep;
+    std::uint32_t rank_class;
+    Rank& rank;
+
+    bool phase(Token i, const Instruction& each) { return sweep.phase(rank, i, each); }
+    bool send(Token, const Instruction& each) { return sweep.send(rank, each); }
+    bool receive(Token i, const Instruction& each) { return sweep.receive(rank, i, each); }
+    bool joint(Token i, const Instruction& each) { return sweep.join(rank_class, rank, i, each); }
+  };
 
   void advance(std::uint32_t c) {
     const std::vector<Instruction>& list = program_.classes[c].instructions;
-    Rank& rank = ranks_[c];
-    while (rank.at < list.size() && execute(c, rank, list[rank.at])) ++rank.at;
+    Turn turn{*this, c, ranks_[c]};
+    Token& at = turn.rank.at;
+    while (at < list.size() && visit(at, list[at], turn)) ++at;
   }
 
-  /// False if the instruction cannot proceed yet.
-  bool execute(std::uint32_t c, Rank& rank, const Instruction& each) {
-    switch (each.op) {
-      case Opcode::forward:
-      case Opcode::backward:
-        compute(rank, each, rank.input);
-        return true;
-      case Opcode::optimizer:
-        compute(rank, each, rank.state[state_data].value);
-        return true;
-      case Opcode::compress:
-        run(rank, each, 0);
-        return true;
-      case Opcode::send:
-        send(rank, each.target);
-        return true;
-      case Opcode::receive:
-        return receive(rank, each.target);
-      default:
-        return join(c, rank, each.target);
+  /// A token stands for what is earlier in the list.
+  static const Made& made(const Rank& rank, Token token) {
+    ensure(token < rank.at, "an instruction awaits what is not earlier in its list");
+    return rank.made[token];
+  }
+
+  bool phase(Rank& rank, Token i, const Instruction& each) {
+    if (each.awaits != no_token) {
+      rank.compute() = std::max({rank.compute(), rank.host(), made(rank, each.awaits).end});
     }
-  }
-
-  void run(Rank& rank, const Instruction& each, std::int64_t input) {
-    if (each.awaits != no_binding) await(rank, each.awaits);
-    rank.state[state_io].value = input;
+    rank.state[state_io].value = each.input == no_token ? 0 : made(rank, each.input).output;
     run_phase_(each.target, rank.state);
+    rank.made[i] = {rank.state[state_io].value, rank.compute()};
+    return true;
   }
 
-  void compute(Rank& rank, const Instruction& each, std::int64_t input) {
-    run(rank, each, input);
-    rank.output = rank.state[state_io].value;
-    rank.input = 0;
-  }
-
-  void await(Rank& rank, std::uint32_t id) {
-    ensure(joints_[id].done, "a phase awaits a collective that is not earlier in its list");
-    const std::int64_t end = joints_[id].start + priced_.collectives[id].duration.count();
-    std::int64_t& compute = rank.state[state_compute].value;
-    compute = std::max({compute, rank.state[state_host].value, end});
-  }
-
-  void send(Rank& rank, std::uint32_t id) {
-    std::int64_t& host = rank.state[state_host].value;
-    host += priced_.transfer_launch.count();
-    ChannelState& channel = channels_[id];
-    channel.ready.push_back(std::max(host, rank.output));
+  bool send(Rank& rank, const Instruction& each) {
+    rank.host() += priced_.transfer_launch.count();
+    ChannelState& channel = channels_[each.target];
+    const std::int64_t output = each.input == no_token ? 0 : made(rank, each.input).output;
+    channel.ready.push_back(std::max(rank.host(), output));
     if (channel.awaited) {
       channel.awaited = false;
-      runnable_.push_back(program_.channels[id].to);
+      runnable_.push_back(program_.channels[each.target].to);
     }
+    return true;
   }
 
-  bool receive(Rank& rank, std::uint32_t id) {
-    ChannelState& channel = channels_[id];
+  bool receive(Rank& rank, Token i, const Instruction& each) {
+    ChannelState& channel = channels_[each.target];
     const std::size_t k = channel.ends.size();
     if (k >= channel.ready.size()) {
       channel.awaited = true;
       return false;
     }
-    std::int64_t& host = rank.state[state_host].value;
-    host += priced_.transfer_launch.count();
+    rank.host() += priced_.transfer_launch.count();
     const std::int64_t before = k > 0 ? channel.ends[k - 1].count() : 0;
     const std::int64_t end =
-        std::max({channel.ready[k], host, before}) + priced_.channels[id].count();
+        std::max({channel.ready[k], rank.host(), before}) + priced_.channels[each.target].count();
     channel.ends.push_back(Time{end});
-    rank.input = end;
-    if (priced_.waits_for_receive()) host = std::max(host, end);
+    rank.made[i] = {end, end};
+    if (priced_.waits_for_receive()) rank.wait_host(end);
     return true;
   }
 
-  bool join(std::uint32_t c, Rank& rank, std::uint32_t id) {
-    Joint& joint = joints_[id];
-    const JointCollective& collective = program_.collectives[id];
-    const PricedOperation& price = priced_.collectives[id];
+  bool join(std::uint32_t c, Rank& rank, Token i, const Instruction& each) {
+    Joint& joint = joints_[each.target];
+    const JointCollective& collective = program_.collectives[each.target];
+    const PricedOperation& price = priced_.collectives[each.target];
     if (!rank.announced) {
-      std::int64_t& host = rank.state[state_host].value;
-      host += price.launch.count();
-      joint.start = std::max({joint.start, host, rank.state[state_compute].value,
-                              rank.state[state_data].value + price.lead.count()});
       rank.announced = true;
+      rank.host() += price.launch.count();
+      const std::int64_t computed = each.input == no_token ? 0 : made(rank, each.input).end;
+      joint.start = std::max(
+          {joint.start, rank.host(), computed, rank.state[state_data].value + price.lead.count()});
       if (++joint.arrived == collective.classes.size()) {
         joint.done = true;
         for (const std::uint32_t other : collective.classes) {
@@ -171,16 +159,15 @@ class Sweep {
     const std::int64_t end = joint.start + price.duration.count();
     rank.announced = false;
     rank.state[state_data].value = end;
-    if (priced_.waits_for(collective)) {
-      rank.state[state_host].value = std::max(rank.state[state_host].value, end);
-    }
+    rank.made[i] = {end, end};
+    if (priced_.waits_for(collective)) rank.wait_host(end);
     return true;
   }
 
   ContractError stuck() const {
     std::string text = "the schedule cannot proceed:";
     for (std::uint32_t c = 0; c < ranks_.size(); ++c) {
-      const std::size_t at = ranks_[c].at;
+      const Token at = ranks_[c].at;
       const std::vector<Instruction>& list = program_.classes[c].instructions;
       if (at >= list.size()) continue;
       text += " stage " + std::to_string(program_.classes[c].stage) + " waits at i" +
@@ -212,6 +199,7 @@ class Sweep {
   const Program& program_;
   RunPhase run_phase_;
   std::vector<Rank> ranks_;
+  std::unique_ptr<Made[]> made_;  // of all ranks
   std::vector<ChannelState> channels_;
   std::vector<Joint> joints_;
   std::vector<std::uint32_t> runnable_;

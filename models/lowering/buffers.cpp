@@ -25,10 +25,6 @@ class Pool {
   std::uint32_t next_ = 0;
 };
 
-constexpr std::uint8_t bit(Slot slot) {
-  return static_cast<std::uint8_t>(1U << slot);
-}
-
 /// Bytes that forward keeps for backward over one phase: each block's saved operands.
 Bytes saved_bytes(const Program& program, const Phase& backward) {
   Bytes sum{};
@@ -86,16 +82,24 @@ class Binder {
     const bool activations = each.target % 2 == 0;
     if (activations) {
       each.bindings[slot_saved] = saved_of(each) = pool(each, saved).take();
+      each.binds = bit(slot_saved);
     } else {
       each.bindings[slot_in] = arrived_ = pool(each, gradient_in).take();
+      each.binds = bit(slot_in);
     }
   }
 
   void forward(Instruction& each) {
     std::uint32_t& slot = saved_of(each);
-    if (slot == no_binding) slot = pool(each, saved).take();
+    if (slot == no_binding) {
+      slot = pool(each, saved).take();
+      each.binds |= bit(slot_saved);
+    }
     each.bindings[slot_saved] = slot;
-    if (each.chunk < chunks_ - 1) each.bindings[slot_out] = pool(each, out).take();
+    if (each.chunk < chunks_ - 1) {
+      each.bindings[slot_out] = pool(each, out).take();
+      each.binds |= bit(slot_out);
+    }
     leaving_ = each.bindings[slot_out];
   }
 
@@ -106,7 +110,10 @@ class Binder {
     each.bindings[slot_saved] = saved_of(each);
     if (each.chunk < chunks_ - 1) each.bindings[slot_in] = arrived_;
     if (each.chunk > 0) {
-      if (!resumes) leaving_ = pool(each, gradient_out).take();
+      if (!resumes) {
+        leaving_ = pool(each, gradient_out).take();
+        each.binds |= bit(slot_out);
+      }
       each.bindings[slot_out] = leaving_;
     }
     parts_of_ = last_part ? ~std::uint64_t{0} : key(each);

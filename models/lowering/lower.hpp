@@ -81,5 +81,8 @@ Program insert_shards(Program program, const Software& software);
 Program insert_optimizer(Program program, const BlockInputs& inputs);
 /// 6. Buffers: which, how large, bound where, freed where.
 Program bind_buffers(Program program, const Software& software);
+/// 7. Tokens: what each instruction awaits, by its place in the finished list. Until then `awaits`
+/// is the index of a joint collective, which no insertion moves.
+Program name_tokens(Program program);
 
 }  // namespace orrery::models

@@ -173,7 +173,8 @@ Program lower(const BlockInputs& inputs) {
   program = insert_gradient_reduction(std::move(program), inputs);
   program = insert_shards(std::move(program), inputs.software);
   program = insert_optimizer(std::move(program), inputs);
-  return bind_buffers(std::move(program), inputs.software);
+  program = bind_buffers(std::move(program), inputs.software);
+  return name_tokens(std::move(program));
 }
 
 }  // namespace orrery::models

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "models/lowering/segments.hpp"
+#include "models/program/walk.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::models {
@@ -193,6 +194,7 @@ class Sharder {
     each.target = static_cast<std::uint32_t>(program_.collectives.size() - 1);
     // One ahead: what fills now and what runs now take turns.
     each.bindings[slot_filled] = layer && ahead_ ? turn_ : 0;
+    each.binds = bit(slot_weights);
     if (layer && ahead_) turn_ = 1 - turn_;
     ranks_.instructions.push_back(each);
     return each.target;
@@ -203,10 +205,10 @@ class Sharder {
     std::vector<bool> freed(program_.collectives.size(), false);
     std::vector<Instruction>& list = ranks_.instructions;
     for (auto each = list.rbegin(); each != list.rend(); ++each) {
-      if (!gathers_ || !runs_phase(each->op) || each->awaits == no_binding) continue;
+      if (!gathers_ || !runs_phase(*each) || each->awaits == no_binding) continue;
       if (freed[each->awaits]) continue;
       freed[each->awaits] = true;
-      each->frees |= 1U << slot_weights;
+      each->frees |= bit(slot_weights);
     }
   }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "models/evaluation/replay.hpp"
+#include "models/program/walk.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::models {
@@ -41,19 +42,15 @@ class BreakdownWalk {
   Time& part(TimeClass which) { return parts_[static_cast<std::size_t>(which)]; }
 
   void note(const InstructionRecord& record) {
-    if (runs_phase(record.instruction->op)) return;
-    switch (record.instruction->op) {
-      case Opcode::send:
-        return;
-      case Opcode::receive:
-        outside_.push_back({record.start, record.end, TimeClass::pp, priced_.waits_for_receive()});
-        return;
-      default:
-        break;
-    }
-    const JointCollective& joint = program_.collectives[record.instruction->target];
-    const TimeClass part = program_.communicators[joint.communicator].time_class;
-    outside_.push_back({on_wire(record), record.end, part, priced_.waits_for(joint)});
+    const auto received = [&](Token, const Instruction&) {
+      outside_.push_back({record.start, record.end, TimeClass::pp, priced_.waits_for_receive()});
+    };
+    const auto joined = [&](Token, const Instruction& each) {
+      const JointCollective& joint = program_.collectives[each.target];
+      const TimeClass part = program_.communicators[joint.communicator].time_class;
+      outside_.push_back({on_wire(record), record.end, part, priced_.waits_for(joint)});
+    };
+    visit(record.index, *record.instruction, Cases{pass_over, pass_over, received, joined});
   }
 
   /// From when a collective was waited for and on its wire, as far as this rank alone can tell.

@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "models/program/walk.hpp"
+
 namespace orrery::models {
 
 double recomputed_flops_per_token(const Model& model, const Plan& plan) {
@@ -35,13 +37,21 @@ RankFlops flops_of(const Program& program, std::uint32_t rank_class) {
       }
     }
   }
-  RankFlops sum;
-  for (const Instruction& each : program.classes[rank_class].instructions) {
-    if (each.op != Opcode::forward && each.op != Opcode::backward) continue;
-    sum.gemm += phases[each.target].gemm;
-    sum.attention += phases[each.target].attention;
-  }
-  return sum;
+  struct {
+    const std::vector<RankFlops>& phases;
+    RankFlops sum{};
+
+    void compute(Token, const Instruction& each) {
+      sum.gemm += phases[each.target].gemm;
+      sum.attention += phases[each.target].attention;
+    }
+    void phase(Token, const Instruction&) {}
+    void send(Token, const Instruction&) {}
+    void receive(Token, const Instruction&) {}
+    void joint(Token, const Instruction&) {}
+  } counter{phases};
+  walk(program, rank_class, counter);
+  return counter.sum;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "models/program/walk.hpp"
 #include "sim/input/units.hpp"
 
 namespace orrery::models {
@@ -70,13 +71,12 @@ double outside_schedule(const PricedProgram& priced) {
 double all_work(const PricedProgram& priced, const std::vector<double>& phases,
                 const WireTimes& wires) {
   double sum = outside_schedule(priced);
-  for (const RankClass& ranks : priced.program->classes) {
-    for (const Instruction& each : ranks.instructions) {
-      const bool transfer = each.op == Opcode::send || each.op == Opcode::receive;
-      sum += runs_phase(each.op) ? phases[each.target]
-             : transfer          ? wires.channels[each.target]
-                                 : wires.collectives[each.target];
-    }
+  const auto transfer = [&](Token, const Instruction& each) { sum += wires.channels[each.target]; };
+  for (std::uint32_t c = 0; c < priced.program->classes.size(); ++c) {
+    walk(*priced.program, c,
+         Cases{[&](Token, const Instruction& each) { sum += phases[each.target]; }, transfer,
+               transfer,
+               [&](Token, const Instruction& each) { sum += wires.collectives[each.target]; }});
   }
   return sum;
 }

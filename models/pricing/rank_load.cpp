@@ -4,6 +4,8 @@
 #include <initializer_list>
 #include <utility>
 
+#include "models/program/walk.hpp"
+
 namespace orrery::models {
 
 namespace {
@@ -68,19 +70,20 @@ std::vector<RankLoad> loads_of(const PricedProgram& priced) {
   std::vector<RankLoad> phases;
   for (const Phase& phase : program.phases) phases.push_back(load_of_phase(priced, phase));
   std::vector<RankLoad> loads(program.classes.size());
-  for (std::size_t c = 0; c < loads.size(); ++c) {
-    for (const Instruction& each : program.classes[c].instructions) {
-      if (runs_phase(each.op)) {
-        add_load(loads[c], phases[each.target]);
-      } else if (is_joint(each.op)) {
-        const JointCollective& joint = program.collectives[each.target];
-        add_links(of_class(loads[c], program.communicators[joint.communicator].time_class),
-                  priced.collectives[each.target].links);
-      } else if (!priced.channel_links.empty()) {
-        add_links(each.op == Opcode::send ? loads[c].sent : loads[c].received,
-                  priced.channel_links[each.target]);
-      }
-    }
+  const auto add_transfer = [&](LinkTimes& sum, const Instruction& each) {
+    if (!priced.channel_links.empty()) add_links(sum, priced.channel_links[each.target]);
+  };
+  for (std::uint32_t c = 0; c < loads.size(); ++c) {
+    RankLoad& load = loads[c];
+    walk(program, c,
+         Cases{[&](Token, const Instruction& each) { add_load(load, phases[each.target]); },
+               [&](Token, const Instruction& each) { add_transfer(load.sent, each); },
+               [&](Token, const Instruction& each) { add_transfer(load.received, each); },
+               [&](Token, const Instruction& each) {
+                 const JointCollective& joint = program.collectives[each.target];
+                 add_links(of_class(load, program.communicators[joint.communicator].time_class),
+                           priced.collectives[each.target].links);
+               }});
   }
   return loads;
 }

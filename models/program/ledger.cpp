@@ -1,4 +1,5 @@
 #include "models/program/program.hpp"
+#include "models/program/walk.hpp"
 
 namespace orrery::models {
 
@@ -32,25 +33,16 @@ Ledger ledger_of(const Program& program, std::uint32_t rank_class) {
     }
   }
   Ledger sum;
-  for (const Instruction& each : program.classes[rank_class].instructions) {
-    switch (each.op) {
-      case Opcode::forward:
-      case Opcode::backward:
-      case Opcode::optimizer:
-      case Opcode::compress:
-        add(sum, phases[each.target], 1);
-        break;
-      case Opcode::send:
-        sum.transfer_bytes += program.channels[each.target].bytes;
-        break;
-      case Opcode::receive:
-        break;
-      default:
-        sum.collective_bytes += program.collectives[each.target].bytes;
-        sum.kernel_bytes += program.collectives[each.target].sums;
-        break;
-    }
-  }
+  walk(program, rank_class,
+       Cases{[&](Token, const Instruction& each) { add(sum, phases[each.target], 1); },
+             [&](Token, const Instruction& each) {
+               sum.transfer_bytes += program.channels[each.target].bytes;
+             },
+             pass_over,
+             [&](Token, const Instruction& each) {
+               sum.collective_bytes += program.collectives[each.target].bytes;
+               sum.kernel_bytes += program.collectives[each.target].sums;
+             }});
   return sum;
 }
 

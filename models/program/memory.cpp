@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "models/program/walk.hpp"
+
 namespace orrery::models {
 
 Bytes total(const MemoryByKind& memory) {
@@ -58,55 +60,24 @@ class MemoryWalk {
   }
 
  private:
-  const ChunkBuffers& buffers(const Instruction& each) const {
-    return ranks_.chunk_buffers[static_cast<std::size_t>(each.chunk / program_.plan.pipeline)];
-  }
-
-  void hold(std::uint16_t type, int sign) {
-    const BufferType& buffer = ranks_.types[type];
-    now_[at(buffer.kind)] += buffer.bytes * sign;
-    held_ += buffer.bytes * sign;
-  }
-
   void step(std::size_t i, const Instruction& each) {
-    if (each.op == Opcode::receive) {
-      hold(each.target % 2 == 0 ? buffers(each).saved : buffers(each).gradient_in, 1);
-    } else if (each.op == Opcode::forward && begins(i, each)) {
-      if (each.chunk == 0) hold(buffers(each).saved, 1);
-      if (each.bindings[slot_out] != no_binding) hold(buffers(each).out, 1);
-    } else if (each.op == Opcode::backward && begins(i, each)) {
-      if (each.bindings[slot_out] != no_binding) hold(buffers(each).gradient_out, 1);
-    } else if (each.op == Opcode::unshard) {
-      hold(program_.collectives[each.target].buffer, 1);
-    }
-    const Bytes workspace = runs_phase(each.op) ? workspace_[each.target] : Bytes{};
+    if (each.binds != 0) hold(each, each.binds, 1);
+    const Bytes workspace = runs_phase(each) ? workspace_[each.target] : Bytes{};
     if (held_ + workspace > highest_) {
       highest_ = held_ + workspace;
       peak_ = {now_, i};
       peak_.by_kind[at(BufferKind::workspace)] = workspace;
     }
-    release(each);
+    if (each.frees != 0) hold(each, each.frees, -1);
   }
 
-  /// A run that is cut into parts takes its buffers once.
-  bool begins(std::size_t i, const Instruction& each) const {
-    while (i-- > 0) {
-      const Instruction& before = ranks_.instructions[i];
-      if (before.op > Opcode::backward) continue;
-      return before.op != each.op || before.chunk != each.chunk ||
-             before.micro_batch != each.micro_batch;
-    }
-    return true;
-  }
-
-  void release(const Instruction& each) {
-    if ((each.frees & (1U << slot_saved)) != 0) hold(buffers(each).saved, -1);
-    if ((each.frees & (1U << slot_in)) != 0) hold(buffers(each).gradient_in, -1);
-    if ((each.frees & (1U << slot_out)) != 0) {
-      hold(each.target % 2 == 0 ? buffers(each).out : buffers(each).gradient_out, -1);
-    }
-    if ((each.frees & (1U << slot_weights)) != 0) {
-      hold(program_.collectives[each.awaits].buffer, -1);
+  void hold(const Instruction& each, unsigned slots, int sign) {
+    for (int slot = 0; slot < slot_count; ++slot) {
+      if ((slots & (1U << slot)) == 0) continue;
+      const std::uint16_t type = buffer_type(program_, ranks_, each, static_cast<Slot>(slot));
+      const BufferType& buffer = ranks_.types[type];
+      now_[at(buffer.kind)] += buffer.bytes * sign;
+      held_ += buffer.bytes * sign;
     }
   }
 

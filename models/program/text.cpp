@@ -4,8 +4,9 @@
 
 #include "models/program/text.hpp"
 
-#include <limits>
 #include <optional>
+
+#include "models/program/walk.hpp"
 
 namespace orrery::models {
 
@@ -32,8 +33,7 @@ class ListWriter {
         ranks_{ranks},
         rank_{rank},
         text_{text},
-        tags_(program.channels.size(), 0),
-        joints_(program.collectives.size(), 0) {}
+        tags_(program.channels.size(), 0) {}
 
   void run() {
     for (const PersistentBuffer& each : ranks_.persistent) {
@@ -47,58 +47,59 @@ class ListWriter {
     }
   }
 
- private:
-  static constexpr std::size_t nothing = std::numeric_limits<std::size_t>::max();
-
-  void line(const Instruction& each) {
-    put(text_, "i{} {}", index_, mnemonic(each.op));
-    switch (each.op) {
-      case Opcode::forward:
-      case Opcode::backward:
-        compute(each, "compute", received_);
-        break;
-      case Opcode::optimizer:
-        compute(each, "compute", joined_);
-        break;
-      case Opcode::compress:
-        aside(each);
-        break;
-      case Opcode::send:
-      case Opcode::receive:
-        transfer(each);
-        break;
-      default:
-        joint(each);
-        break;
-    }
-    if (each.frees != 0) frees(each);
-    text_.push_back('\n');
-  }
-
-  void compute(const Instruction& each, std::string_view queue, std::size_t& awaited) {
+  void phase(Token, const Instruction& each) {
     if (each.op != Opcode::optimizer) put(text_, " c{} mb{}", each.chunk, each.micro_batch);
     put(text_, " phase={}", program_.phases[each.target].name);
     bound(" <- ", each, slot_in);
     bound(" -> ", each, slot_out);
     bound(" saved=", each, slot_saved);
-    put(text_, " q={}", queue);
-    after(awaited);
-    if (each.awaits != no_binding) put(text_, " awaits=i{}", joints_[each.awaits]);
-    awaited = nothing;
-    computed_ = index_;
+    text_.append(std::string_view{" q=compute"});
+    after(each.input);
+    if (each.awaits != no_token) put(text_, " awaits=i{}", each.awaits);
   }
-
-  void aside(const Instruction& each) {
+  void compress(Token, const Instruction& each) {
     put(text_, " phase={} q=compute", program_.phases[each.target].name);
-    if (each.awaits != no_binding) put(text_, " awaits=i{}", joints_[each.awaits]);
-    computed_ = index_;
+    if (each.awaits != no_token) put(text_, " awaits=i{}", each.awaits);
+  }
+  void send(Token, const Instruction& each) { transfer(each, slot_out); }
+  void receive(Token, const Instruction& each) {
+    transfer(each, ascends(program_, each) ? slot_saved : slot_in);
+  }
+  void joint(Token, const Instruction& each) {
+    const JointCollective& joint = program_.collectives[each.target];
+    if (each.op == Opcode::reduce_gradient) put(text_, " c{}", each.chunk);
+    if (joint.sums > Bytes{} || (each.binds & bit(slot_weights)) != 0)
+      put(text_, " mb{}", each.micro_batch);
+    put(text_, " '{}' {} dtype={} bytes={}", joint.name, name(joint.kind),
+        hardware::name(joint.dtype), joint.bytes.count());
+    if (joint.layers > 0) {
+      put(text_, " layers={}..{}", joint.first_layer, joint.first_layer + joint.layers - 1);
+    }
+    if ((each.binds & bit(slot_weights)) != 0) filled(each, joint);
+    put(text_, " comm={} stages=", program_.communicators[joint.communicator].name);
+    for (std::size_t i = 0; i < joint.classes.size(); ++i) {
+      put(text_, "{}{}", i > 0 ? "," : "", program_.classes[joint.classes[i]].stage);
+    }
+    put(text_, " q=comm:dp");
+    after(each.input);
+    if (joint.sums > Bytes{}) {
+      put(text_, " bucket={} sums={}", joint.buffer, joint.sums.count());
+    }
+    if (joint.host_waits) put(text_, " host_waits");
   }
 
-  void transfer(const Instruction& each) {
+ private:
+  void line(const Instruction& each) {
+    put(text_, "i{} {}", index_, mnemonic(each.op));
+    visit(index_, each, *this);
+    if (each.frees != 0) frees(each);
+    text_.push_back('\n');
+  }
+
+  void transfer(const Instruction& each, Slot slot) {
     const Channel& channel = program_.channels[each.target];
-    const bool sends = each.op == Opcode::send;
+    const bool sends = slot == slot_out;
     const std::string_view pipe = channel.forward ? "pp_f" : "pp_b";
-    const Slot slot = sends ? slot_out : channel.forward ? slot_saved : slot_in;
     put(text_, " c{} mb{}", each.chunk, each.micro_batch);
     bound(" ", each, slot);
     text_.append(std::string_view{sends ? " -> " : " <- "});
@@ -111,32 +112,7 @@ class ListWriter {
     }
     put(text_, " channel={} comm={} tag={} bytes={} q=comm:{}", each.target, pipe,
         tags_[each.target]++, channel.bytes.count(), pipe);
-    if (sends) after(computed_);
-    if (!sends) received_ = index_;
-  }
-
-  void joint(const Instruction& each) {
-    const JointCollective& joint = program_.collectives[each.target];
-    if (each.op == Opcode::reduce_gradient) put(text_, " c{}", each.chunk);
-    if (joint.sums > Bytes{} || each.op == Opcode::unshard) put(text_, " mb{}", each.micro_batch);
-    put(text_, " '{}' {} dtype={} bytes={}", joint.name, name(joint.kind),
-        hardware::name(joint.dtype), joint.bytes.count());
-    if (joint.layers > 0) {
-      put(text_, " layers={}..{}", joint.first_layer, joint.first_layer + joint.layers - 1);
-    }
-    if (each.op == Opcode::unshard) filled(each, joint);
-    put(text_, " comm={} stages=", program_.communicators[joint.communicator].name);
-    for (std::size_t i = 0; i < joint.classes.size(); ++i) {
-      put(text_, "{}{}", i > 0 ? "," : "", program_.classes[joint.classes[i]].stage);
-    }
-    put(text_, " q=comm:dp");
-    after(computed_);
-    if (joint.sums > Bytes{}) {
-      put(text_, " bucket={} sums={}", joint.buffer, joint.sums.count());
-    }
-    if (joint.host_waits) put(text_, " host_waits");
-    joined_ = index_;
-    joints_[each.target] = index_;
+    after(each.input);
   }
 
   void filled(const Instruction& each, const JointCollective& joint) {
@@ -145,8 +121,8 @@ class ListWriter {
     put(text_, " -> {}[{}]", ranks_.types[joint.buffer].name, each.bindings[slot_filled]);
   }
 
-  void after(std::size_t index) {
-    if (index != nothing) put(text_, " after=i{}", index);
+  void after(Token token) {
+    if (token != no_token) put(text_, " after=i{}", token);
   }
 
   void bound(std::string_view before, const Instruction& each, Slot slot) {
@@ -157,35 +133,26 @@ class ListWriter {
   void frees(const Instruction& each) {
     text_.append(std::string_view{" frees="});
     std::string_view separator;
-    for (const Slot slot : {slot_saved, slot_in, slot_out}) {
-      if ((each.frees & (1U << slot)) == 0) continue;
-      put(text_, "{}{}[{}]", separator, type_of(each, slot), each.bindings[slot]);
+    for (const Slot slot : {slot_saved, slot_in, slot_out, slot_weights}) {
+      if ((each.frees & bit(slot)) == 0) continue;
+      const bool weights = slot == slot_weights;
+      const Instruction& bound = weights ? ranks_.instructions[each.awaits] : each;
+      put(text_, "{}{}[{}]", separator, type_of(each, slot),
+          bound.bindings[weights ? slot_filled : slot]);
       separator = ",";
     }
-    if ((each.frees & (1U << slot_weights)) == 0) return;
-    const Instruction& filled = ranks_.instructions[joints_[each.awaits]];
-    put(text_, "{}{}[{}]", separator, ranks_.types[program_.collectives[each.awaits].buffer].name,
-        filled.bindings[slot_filled]);
   }
 
   std::string_view type_of(const Instruction& each, Slot slot) const {
-    const auto v = static_cast<std::size_t>(each.chunk / program_.plan.pipeline);
-    const ChunkBuffers& buffers = ranks_.chunk_buffers[v];
-    if (slot == slot_saved) return ranks_.types[buffers.saved].name;
-    if (slot == slot_in) return ranks_.types[buffers.gradient_in].name;
-    const bool forward = each.op == Opcode::forward ||
-                         (each.op == Opcode::send && program_.channels[each.target].forward);
-    return ranks_.types[forward ? buffers.out : buffers.gradient_out].name;
+    return ranks_.types[buffer_type(program_, ranks_, each, slot)].name;
   }
 
   const Program& program_;
   const RankClass& ranks_;
   std::optional<std::int64_t> rank_;
   TextBuffer& text_;
-  std::vector<std::size_t> tags_;    // transfers so far, by channel
-  std::vector<std::size_t> joints_;  // where in the list, by joint collective
-  std::size_t index_ = 0;
-  std::size_t received_ = nothing, computed_ = nothing, joined_ = nothing;
+  std::vector<std::size_t> tags_;  // transfers so far, by channel
+  Token index_ = 0;
 };
 
 void put_mesh(TextBuffer& text, const Program& program) {

@@ -5,6 +5,7 @@
 
 #include "models/network/placement.hpp"
 #include "models/pricing/price.hpp"
+#include "models/program/walk.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
 #include "sim/input/units.hpp"
@@ -40,47 +41,12 @@ class Counter {
       : prediction_{prediction}, program_{*prediction.program}, gpus_per_node_{gpus_per_node} {}
 
   std::map<Call, Tally> run() {
-    for (const models::Instruction& each : program_.classes[prediction_.slowest].instructions) {
-      take(each);
-    }
+    models::walk(program_, prediction_.slowest, *this);
     return calls_;
   }
 
- private:
-  struct Sent {
-    std::uint16_t communicator = 0;
-    Collective kind{};
-    Bytes bytes{};
-  };
-
-  void take(const models::Instruction& each) {
-    using models::Opcode;
-    switch (each.op) {
-      case Opcode::forward:
-      case Opcode::backward:
-      case Opcode::optimizer:
-      case Opcode::compress:
-        return phase(program_.phases[each.target]);
-      case Opcode::receive: {
-        const models::Channel& channel = program_.channels[each.target];
-        return add({channel.communicator, Collective::send_receive, channel.bytes},
-                   {.duration = prediction_.priced.channels[each.target]}, 1);
-      }
-      case Opcode::send:
-        return;
-      default:
-        break;
-    }
-    const models::JointCollective& joint = program_.collectives[each.target];
-    models::PricedOperation price = prediction_.priced.collectives[each.target];
-    if (each.op == Opcode::gather) {
-      price.trail = prediction_.priced.carried_by(prediction_.slowest);
-    }
-    add({joint.communicator, joint.kind, joint.bytes}, price, 1);
-  }
-
-  void phase(const models::Phase& phase) {
-    for (const models::Invocation& run : phase.invocations) {
+  void phase(models::Token, const models::Instruction& each) {
+    for (const models::Invocation& run : program_.phases[each.target].invocations) {
       const models::Block& block = program_.blocks[run.block];
       for (std::size_t i = 0; i < block.operations.size(); ++i) {
         const models::Operation& op = block.operations[i];
@@ -91,6 +57,31 @@ class Counter {
     }
   }
 
+  void send(models::Token, const models::Instruction&) {}
+  void receive(models::Token, const models::Instruction& each) {
+    const models::Channel& channel = program_.channels[each.target];
+    add({channel.communicator, Collective::send_receive, channel.bytes},
+        {.duration = prediction_.priced.channels[each.target]}, 1);
+  }
+  void joint(models::Token, const models::Instruction& each) {
+    add(program_.collectives[each.target], prediction_.priced.collectives[each.target]);
+  }
+  void gather(models::Token, const models::Instruction& each) {
+    models::PricedOperation price = prediction_.priced.collectives[each.target];
+    price.trail = prediction_.priced.carried_by(prediction_.slowest);
+    add(program_.collectives[each.target], price);
+  }
+
+ private:
+  struct Sent {
+    std::uint16_t communicator = 0;
+    Collective kind{};
+    Bytes bytes{};
+  };
+
+  void add(const models::JointCollective& joint, const models::PricedOperation& price) {
+    add({joint.communicator, joint.kind, joint.bytes}, price, 1);
+  }
   void add(const Sent& sent, const models::PricedOperation& each, std::int64_t count) {
     const models::Communicator& group = program_.communicators.at(sent.communicator);
     Tally& tally = calls_[{group.name, sent.kind, sent.bytes}];

@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "models/program/walk.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
 #include "sim/input/units.hpp"
@@ -27,7 +28,7 @@ struct Calls {
 std::vector<std::int64_t> block_runs(const models::Program& program, std::uint32_t rank_class) {
   std::vector<std::int64_t> phases(program.phases.size(), 0);
   for (const models::Instruction& each : program.classes[rank_class].instructions) {
-    if (models::runs_phase(each.op)) ++phases[each.target];
+    if (models::runs_phase(each)) ++phases[each.target];
   }
   std::vector<std::int64_t> runs(program.blocks.size(), 0);
   for (std::size_t p = 0; p < phases.size(); ++p) {

@@ -1,0 +1,152 @@
+#pragma once
+// The one place that tells instructions apart. Whoever follows a rank's list does it with a
+// visitor, which has
+//
+//   phase     of forward, backward, optimizer, compress: `target` is a phase
+//   send      receive: `target` is a channel
+//   joint     of reduce_gradient, tie, norm, gather, unshard: its rank's part in a joint
+//   collective,
+//             which `target` is
+//
+// each called with (index in the list, instruction). It may have `compute` for forward and
+// backward, and one of its own, named after the opcode, for any of them.
+
+#include <cstdint>
+
+#include "models/program/program.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::models {
+
+/// Calls what `visitor` has for one instruction, const or not, and returns what that returns.
+template <class Each, class Visitor>
+decltype(auto) visit(std::uint32_t i, Each& each, Visitor&& visitor) {
+  const auto compute = [&]() -> decltype(auto) {
+    if constexpr (requires { visitor.compute(i, each); }) {
+      return visitor.compute(i, each);
+    } else {
+      return visitor.phase(i, each);
+    }
+  };
+  switch (each.op) {
+    case Opcode::forward:
+      if constexpr (requires { visitor.forward(i, each); }) {
+        return visitor.forward(i, each);
+      } else {
+        return compute();
+      }
+    case Opcode::backward:
+      if constexpr (requires { visitor.backward(i, each); }) {
+        return visitor.backward(i, each);
+      } else {
+        return compute();
+      }
+    case Opcode::optimizer:
+      if constexpr (requires { visitor.optimizer(i, each); }) {
+        return visitor.optimizer(i, each);
+      } else {
+        return visitor.phase(i, each);
+      }
+    case Opcode::compress:
+      if constexpr (requires { visitor.compress(i, each); }) {
+        return visitor.compress(i, each);
+      } else {
+        return visitor.phase(i, each);
+      }
+    case Opcode::send:
+      return visitor.send(i, each);
+    case Opcode::receive:
+      return visitor.receive(i, each);
+    case Opcode::reduce_gradient:
+      if constexpr (requires { visitor.reduce_gradient(i, each); }) {
+        return visitor.reduce_gradient(i, each);
+      } else {
+        return visitor.joint(i, each);
+      }
+    case Opcode::tie:
+      if constexpr (requires { visitor.tie(i, each); }) {
+        return visitor.tie(i, each);
+      } else {
+        return visitor.joint(i, each);
+      }
+    case Opcode::norm:
+      if constexpr (requires { visitor.norm(i, each); }) {
+        return visitor.norm(i, each);
+      } else {
+        return visitor.joint(i, each);
+      }
+    case Opcode::gather:
+      if constexpr (requires { visitor.gather(i, each); }) {
+        return visitor.gather(i, each);
+      } else {
+        return visitor.joint(i, each);
+      }
+    case Opcode::unshard:
+      if constexpr (requires { visitor.unshard(i, each); }) {
+        return visitor.unshard(i, each);
+      } else {
+        return visitor.joint(i, each);
+      }
+  }
+  throw ContractError{"an instruction of no known kind"};
+}
+
+/// Visits one class's list in order.
+template <class Visitor>
+void walk(const Program& program, std::uint32_t rank_class, Visitor&& visitor) {
+  const std::vector<Instruction>& list = program.classes[rank_class].instructions;
+  for (std::uint32_t i = 0; i < list.size(); ++i) visit(i, list[i], visitor);
+}
+
+/// A visitor made of four functions.
+template <class OnPhase, class OnSend, class OnReceive, class OnJoint>
+struct Cases {
+  OnPhase phase;
+  OnSend send;
+  OnReceive receive;
+  OnJoint joint;
+};
+template <class OnPhase, class OnSend, class OnReceive, class OnJoint>
+Cases(OnPhase, OnSend, OnReceive, OnJoint) -> Cases<OnPhase, OnSend, OnReceive, OnJoint>;
+
+/// For what a visitor has no use for.
+inline constexpr auto pass_over = [](std::uint32_t, const Instruction&) {};
+
+inline bool runs_phase(const Instruction& each) {
+  const auto yes = [](auto...) { return true; };
+  const auto no = [](auto...) { return false; };
+  return visit(0, each, Cases{yes, no, no, no});
+}
+inline bool is_joint(const Instruction& each) {
+  const auto yes = [](auto...) { return true; };
+  const auto no = [](auto...) { return false; };
+  return visit(0, each, Cases{no, no, no, yes});
+}
+
+/// Does a phase or a transfer belong to the way from the model's first layer to its last?
+inline bool ascends(const Program& program, const Instruction& each) {
+  const auto of_phase = [](std::uint32_t, const Instruction& phase) {
+    return phase.op != Opcode::backward;
+  };
+  const auto of_channel = [&](std::uint32_t, const Instruction& transfer) {
+    return program.channels[transfer.target].forward;
+  };
+  const auto neither = [](auto...) { return false; };
+  return visit(0, each, Cases{of_phase, of_channel, of_channel, neither});
+}
+
+/// The type of the buffer that an instruction binds, uses or frees in a slot, as an index into
+/// RankClass::types.
+inline std::uint16_t buffer_type(const Program& program, const RankClass& ranks,
+                                 const Instruction& each, Slot slot) {
+  if (slot == slot_weights) {
+    const Instruction& gather = each.op == Opcode::unshard ? each : ranks.instructions[each.awaits];
+    return program.collectives[gather.target].buffer;
+  }
+  const ChunkBuffers& buffers = ranks.chunk_buffers[program.chunks[each.chunk].place];
+  if (slot == slot_saved) return buffers.saved;
+  if (slot == slot_in) return buffers.gradient_in;
+  return ascends(program, each) ? buffers.out : buffers.gradient_out;
+}
+
+}  // namespace orrery::models
