@@ -81,7 +81,7 @@ class Sweep {
     Rank& rank;
 
     bool phase(Token i, const Instruction& each) { return sweep.phase(rank, i, each); }
-    bool send(Token, const Instruction& each) { return sweep.send(rank, each); }
+    bool send(Token i, const Instruction& each) { return sweep.send(rank, i, each); }
     bool receive(Token i, const Instruction& each) { return sweep.receive(rank, i, each); }
     bool joint(Token i, const Instruction& each) { return sweep.join(rank_class, rank, i, each); }
   };
@@ -109,11 +109,12 @@ class Sweep {
     return true;
   }
 
-  bool send(Rank& rank, const Instruction& each) {
+  bool send(Rank& rank, Token i, const Instruction& each) {
     rank.host() += priced_.transfer_launch.count();
     ChannelState& channel = channels_[each.target];
     const std::int64_t output = each.input == no_token ? 0 : made(rank, each.input).output;
     channel.ready.push_back(std::max(rank.host(), output));
+    rank.made[i] = {output, output};
     if (channel.awaited) {
       channel.awaited = false;
       runnable_.push_back(program_.channels[each.target].to);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "models/lowering/lower.hpp"
 #include "models/program/check.hpp"
 #include "sim/errors.hpp"
 
@@ -88,10 +87,11 @@ void check_saved(const Block& forward, const Block& backward) {
 }  // namespace
 
 void check_blocks(const Program& program) {
-  ensure(program.blocks.size() >= first_step_block, "a Program lacks one of the six blocks");
   for (const Block& block : program.blocks) BlockCheck{program, block}.run();
-  for (std::uint32_t b = 0; b < first_step_block; b += 2) {
-    check_saved(program.blocks[b], program.blocks[b + 1]);
+  for (const LayerKind& each : program.kinds) {
+    ensure(std::max(each.forward, each.backward) < program.blocks.size(),
+           "a kind of layer lacks its blocks");
+    check_saved(program.blocks[each.forward], program.blocks[each.backward]);
   }
 }
 

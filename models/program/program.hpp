@@ -258,9 +258,10 @@ std::string text_of_rank(const Program& program, std::int64_t rank);
 /// The whole Program: mesh, communicators, blocks with operations, phases, classes.
 std::string text_of(const Program& program);
 
-/// Throws ContractError naming rank class and instruction if the Program cannot run: a wait cycle,
-/// a k-th send that meets another k-th receive, a collective that some member lacks or meets in
-/// another order, a buffer used before it is bound, freed twice or never.
+/// Throws ContractError naming rank class and instruction if the Program cannot run: a deadlock, a
+/// token awaited before it is made, a k-th send that meets another k-th receive, a collective that
+/// some member lacks or meets in another order, a buffer used before it is bound, freed twice or
+/// never.
 void check(const Program& program);
 
 /// FLOPs and bytes of one rank of a class over the whole step, by counting every instruction.

@@ -10,6 +10,7 @@
 #include "executor/fabric/threads/thread_fabric.hpp"
 #include "executor/run/runner.hpp"
 #include "models/lowering/lower.hpp"
+#include "models/program/walk.hpp"
 
 namespace orrery::executor {
 namespace {
@@ -59,7 +60,7 @@ models::Model small_model() {
 std::int64_t operations_of(const models::Program& program) {
   std::int64_t count = 0;
   for (const models::Instruction& each : program.classes[0].instructions) {
-    if (!models::runs_phase(each.op)) continue;
+    if (!models::runs_phase(each)) continue;
     for (const models::Invocation& run : program.phases[each.target].invocations) {
       count += run.count * static_cast<std::int64_t>(program.blocks[run.block].operations.size());
     }

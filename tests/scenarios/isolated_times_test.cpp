@@ -11,6 +11,7 @@
 #include "models/network/collectives/collective.hpp"
 #include "models/network/placement.hpp"
 #include "models/pricing/price.hpp"
+#include "models/program/walk.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/errors.hpp"
 #include "tests/models/questions.hpp"
@@ -36,9 +37,9 @@ class Laws {
   Isolated of_class(const models::RankClass& ranks) {
     Isolated sum;
     for (const models::Instruction& each : ranks.instructions) {
-      if (models::runs_phase(each.op)) {
+      if (models::runs_phase(each)) {
         for (const auto& run : program_.phases[each.target].invocations) add_block(run, sum);
-      } else if (models::is_joint(each.op)) {
+      } else if (models::is_joint(each)) {
         add_joint(program_.collectives[each.target], sum);
       } else {
         add_transfer(program_.channels[each.target], each.op == Opcode::send, sum);

@@ -238,7 +238,8 @@ TEST_CASE("An optimizer's input is there when its gradients are reduced") {
   append_joint(made, Opcode::reduce_gradient, {.name = "gradients", .classes = {0}}, 0_us, 10_us);
   Instruction optimizer;
   optimizer.op = Opcode::optimizer;
-  made.program->classes[0].instructions.push_back(optimizer);
+  optimizer.input = 2;
+  made.program->classes[0].instructions.push_back(optimizer);  // after F B R
   CHECK(evaluate(made.priced).ranks[0].compute == 14_us);
 }
 

@@ -1,6 +1,9 @@
 #include "tests/models/evaluation/programs.hpp"
 
+#include <algorithm>
 #include <utility>
+
+#include "models/program/walk.hpp"
 
 namespace orrery::models {
 
@@ -68,7 +71,7 @@ Case simple_pipeline(const std::string& schedule, const PipelineShape& shape, Ti
     program.phases.push_back({"backward", {{1, -1, 1}}});
   }
   add_schedule(program, schedule, shape);
-  program = insert_transfers(std::move(program));
+  program = name_tokens(insert_transfers(std::move(program)));
   made.priced.program = &program;
   made.priced.blocks = {{{Time{}, forward}}, {{Time{}, backward}}};
   made.priced.channels.resize(program.channels.size());
@@ -80,7 +83,12 @@ void append_joint(Case& made, Opcode op, JointCollective joint, Time launch, Tim
   Instruction each;
   each.op = op;
   each.target = static_cast<std::uint32_t>(program.collectives.size());
-  for (const std::uint32_t c : joint.classes) program.classes[c].instructions.push_back(each);
+  for (const std::uint32_t c : joint.classes) {
+    std::vector<Instruction>& list = program.classes[c].instructions;
+    const auto last = std::find_if(list.rbegin(), list.rend(), runs_phase);
+    each.input = last == list.rend() ? no_token : static_cast<Token>(list.rend() - last - 1);
+    list.push_back(each);
+  }
   program.collectives.push_back(std::move(joint));
   made.priced.collectives.push_back({launch, duration});
 }

@@ -35,7 +35,7 @@ void add_schedule(Program& program, const std::string& schedule, const PipelineS
 Case simple_pipeline(const std::string& schedule, const PipelineShape& shape, Time forward,
                      Time backward);
 
-/// Appends a joint collective to the lists of its classes.
+/// Appends a joint collective to the lists of its classes, after their last phase.
 void append_joint(Case& made, Opcode op, JointCollective joint, Time launch, Time duration);
 
 /// The first difference in words; empty if the two agree in everything to the picosecond.

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "models/program/walk.hpp"
+
 namespace orrery::models {
 
 namespace {
@@ -69,6 +71,8 @@ class Maker {
     if (draw_.percent(80)) add_joints_and_optimizers();
     if (draw_.percent(50)) add_asides();
     if (draw_.percent(60)) add_waits();
+    program_ = name_tokens(std::move(program_));
+    if (draw_.percent(40)) vary_tokens();
     price();
     return std::move(made_);
   }
@@ -172,8 +176,7 @@ class Maker {
         ++at[c];
         --left;
       }
-      const bool sends_next = at[c] < from.size() && from[at[c]].op == Opcode::send;
-      if (draw_.percent(4) && !sends_next) add_optimizer(c);
+      if (draw_.percent(4)) add_optimizer(c);
     }
   }
 
@@ -226,21 +229,31 @@ class Maker {
     for (RankClass& ranks : program_.classes) {
       std::vector<std::uint32_t> met;
       for (Instruction& each : ranks.instructions) {
-        if (is_joint(each.op)) met.push_back(each.target);
-        if (met.empty() || !runs_phase(each.op) || !draw_.percent(wait_percent)) continue;
+        if (is_joint(each)) met.push_back(each.target);
+        if (met.empty() || !runs_phase(each) || !draw_.percent(wait_percent)) continue;
         const auto back = draw_.below(std::min<std::int64_t>(3, std::ssize(met)));
         each.awaits = met[met.size() - 1 - static_cast<std::size_t>(back)];
       }
     }
   }
 
-  /// Not between a receive and the slot that it feeds, nor between a slot and its send.
+  /// Any earlier instruction may be what another one awaits.
+  void vary_tokens() {
+    for (RankClass& ranks : program_.classes) {
+      for (Token i = 0; i < ranks.instructions.size(); ++i) {
+        Instruction& each = ranks.instructions[i];
+        if (draw_.percent(20)) each.input = any_before(i);
+        if (runs_phase(each) && draw_.percent(10)) each.awaits = any_before(i);
+      }
+    }
+  }
+  Token any_before(Token i) {
+    return i == 0 || draw_.percent(10) ? no_token
+                                       : static_cast<Token>(i - 1 - draw_.below(std::min(i, 6U)));
+  }
+
   void add_optimizer(std::size_t c) {
     std::vector<Instruction>& list = program_.classes[c].instructions;
-    for (std::size_t i = list.size(); i-- > 0;) {
-      if (list[i].op == Opcode::receive) return;
-      if (list[i].op == Opcode::forward || list[i].op == Opcode::backward) break;
-    }
     Instruction each;
     each.op = Opcode::optimizer;
     each.target = any_phase();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/program/walk.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::models {
@@ -23,18 +24,14 @@ std::string_view name(Mutation mutation) {
                                      "transfer_launch",
                                      "blocking_receive",
                                      "blocking_communication",
-                                     "received_input",
+                                     "phase_input",
                                      "first_arrival",
                                      "collective_launch",
                                      "collective_compute",
                                      "collective_order",
                                      "collective_host_waits",
-                                     "optimizer_input",
                                      "awaited",
                                      "awaiting_host",
-                                     "aside_input",
-                                     "aside_received",
-                                     "aside_output",
                                      "operation_lead",
                                      "operation_trail",
                                      "joint_lead",
@@ -73,8 +70,13 @@ class Equations {
   }
 
  private:
+  /// What an instruction made.
+  struct Pair {
+    Time output{}, end{};
+  };
   struct Rank {
-    Time host{}, free[lane_count]{}, input{}, output{};
+    Time host{}, free[lane_count]{};
+    std::vector<Pair> made;  // by instruction
 
     Time& queue(Lane which) { return free[static_cast<int>(which)]; }
   };
@@ -93,60 +95,41 @@ class Equations {
     Rank rank;
     if (keeps(Mutation::step_launch)) rank.host = priced_.step_launch;
     if (keeps(Mutation::carried)) rank.queue(Lane::data) = priced_.carried_by(c);
-    for (const Instruction& each : program_.classes[c].instructions) {
-      switch (each.op) {
-        case Opcode::forward:
-        case Opcode::backward:
-          await(rank, each);
-          run_phase(rank, each.target, rank.input);
-          break;
-        case Opcode::optimizer:
-          await(rank, each);
-          run_phase(rank, each.target,
-                    keeps(Mutation::optimizer_input) ? rank.queue(Lane::data) : Time{});
-          break;
-        case Opcode::compress:
-          run_aside(rank, each);
-          break;
-        case Opcode::send:
-          send(rank, each.target);
-          break;
-        case Opcode::receive:
-          receive(rank, each.target);
-          break;
-        default:
-          join(rank, c, each.target);
-      }
-    }
+    walk(program_, c, Turn{*this, rank, c});
     times_.ranks.push_back({rank.host, rank.queue(Lane::compute), rank.queue(Lane::tensor),
                             rank.queue(Lane::data), rank.queue(Lane::copy)});
   }
 
-  void await(Rank& rank, const Instruction& each) const {
-    if (each.awaits == no_binding || !keeps(Mutation::awaited)) return;
-    Time& compute = rank.queue(Lane::compute);
-    if (keeps(Mutation::awaiting_host)) compute = std::max(compute, rank.host);
-    compute = std::max(compute,
-                       start_of(each.awaits, known_) + priced_.collectives[each.awaits].duration);
+  struct Turn {
+    Equations& all;
+    Rank& rank;
+    std::uint32_t rank_class;
+
+    void phase(Token, const Instruction& each) const { all.run_phase(rank, each); }
+    void send(Token, const Instruction& each) const { all.send(rank, each); }
+    void receive(Token, const Instruction& each) const { all.receive(rank, each.target); }
+    void joint(Token, const Instruction& each) const { all.join(rank, rank_class, each); }
+  };
+
+  /// What was made under a token; all is ready at 0 without one.
+  Pair made(const Rank& rank, Token token, Mutation rule) const {
+    return token == no_token || !keeps(rule) ? Pair{} : rank.made.at(token);
   }
 
-  void run_aside(Rank& rank, const Instruction& each) {
-    await(rank, each);
-    const Rank before = rank;
-    run_phase(rank, each.target, keeps(Mutation::aside_input) ? Time{} : before.input);
-    if (keeps(Mutation::aside_received)) rank.input = before.input;
-    if (keeps(Mutation::aside_output)) rank.output = before.output;
-  }
-
-  void run_phase(Rank& rank, std::uint32_t phase, Time input) {
+  void run_phase(Rank& rank, const Instruction& each) {
+    if (each.awaits != no_token && keeps(Mutation::awaited)) {
+      Time& compute = rank.queue(Lane::compute);
+      if (keeps(Mutation::awaiting_host)) compute = std::max(compute, rank.host);
+      compute = std::max(compute, rank.made.at(each.awaits).end);
+    }
+    Time input = made(rank, each.input, Mutation::phase_input).output;
     const Time first = input;
-    for (const Invocation& run : program_.phases[phase].invocations) {
+    for (const Invocation& run : program_.phases[each.target].invocations) {
       for (std::int64_t i = 0; i < run.count; ++i) {
         input = run_block(rank, run.block, keeps(Mutation::chained_input) ? input : first);
       }
     }
-    rank.output = input;
-    rank.input = Time{};
+    rank.made.push_back({input, rank.queue(Lane::compute)});
   }
 
   Time run_block(Rank& rank, std::uint32_t id, Time input) {
@@ -205,12 +188,12 @@ class Equations {
     return keeps(Mutation::transfer_launch) ? priced_.transfer_launch : Time{};
   }
 
-  void send(Rank& rank, std::uint32_t channel) {
+  void send(Rank& rank, const Instruction& each) {
     rank.host += transfer_launch();
-    Time ready{};
-    if (keeps(Mutation::send_launch)) ready = rank.host;
-    if (keeps(Mutation::send_output)) ready = std::max(ready, rank.output);
-    told_.sends[channel].push_back(ready);
+    const Time output = made(rank, each.input, Mutation::send_output).output;
+    told_.sends[each.target].push_back(keeps(Mutation::send_launch) ? std::max(output, rank.host)
+                                                                    : output);
+    rank.made.push_back({output, output});
   }
 
   void receive(Rank& rank, std::uint32_t channel) {
@@ -218,7 +201,7 @@ class Equations {
     const std::size_t k = told_.receives[channel].size();
     told_.receives[channel].push_back(rank.host);
     const Time end = transfer_end(channel, k);
-    if (keeps(Mutation::received_input)) rank.input = end;
+    rank.made.push_back({end, end});
     if (blocks() || (priced_.blocking_receive && keeps(Mutation::blocking_receive))) {
       rank.host = std::max(rank.host, end);
     }
@@ -236,16 +219,17 @@ class Equations {
     return end;
   }
 
-  void join(Rank& rank, std::uint32_t c, std::uint32_t id) {
+  void join(Rank& rank, std::uint32_t c, const Instruction& each) {
+    const std::uint32_t id = each.target;
     const PricedOperation& price = priced_.collectives[id];
     if (keeps(Mutation::collective_launch)) rank.host += price.launch;
     const Time lead = keeps(Mutation::joint_lead) ? price.lead : Time{};
-    Time ready = rank.host;
-    if (keeps(Mutation::collective_compute)) ready = std::max(ready, rank.queue(Lane::compute));
+    Time ready = std::max(rank.host, made(rank, each.input, Mutation::collective_compute).end);
     if (keeps(Mutation::collective_order)) ready = std::max(ready, rank.queue(Lane::data) + lead);
     told_.ready[id][c] = ready;
     const Time end = start_of(id, known_) + price.duration;
     rank.queue(Lane::data) = end;
+    rank.made.push_back({end, end});
     const bool waits =
         program_.collectives[id].host_waits && keeps(Mutation::collective_host_waits);
     if (waits || blocks()) rank.host = std::max(rank.host, end);

@@ -27,18 +27,14 @@ enum class Mutation {
   transfer_launch,         // sends and receives cost the host nothing
   blocking_receive,        // the host does not wait for what it receives
   blocking_communication,  // ... nor for collectives
-  received_input,          // a compute instruction does not wait for what was received
+  phase_input,             // a phase does not wait for its input
   first_arrival,           // a joint collective begins when its first member is ready
   collective_launch,       // joint collectives cost the host nothing
   collective_compute,      // ... do not wait for what was computed
   collective_order,        // ... do not wait for the one before on comm:dp
   collective_host_waits,   // the host never waits for one that says so
-  optimizer_input,         // an optimizer does not wait for comm:dp
-  awaited,                 // a phase does not wait for the collective that it awaits
+  awaited,                 // a phase does not wait for the token that it awaits
   awaiting_host,           // ... and awaits it as if it were launched at 0
-  aside_input,             // a compression waits for what was received
-  aside_received,          // ... and takes it
-  aside_output,            // ... and what is sent then is its output
   operation_lead,          // an operation's wire is free for it when the one before has ended
   operation_trail,         // ... and for the next when it has ended
   joint_lead,              // a joint collective's lead takes no time

@@ -95,7 +95,7 @@ TEST_CASE("A compressed gradient that is left out is found") {
   } catch (const ContractError& error) {
     told = error.what();
   }
-  CHECK(told == "stage 0: 1079 gradients are reduced, it has 1080 parameters");
+  CHECK(told == "stage 0: 1079 gradients are reduced, it has 1080");
 }
 
 }  // namespace orrery::models

@@ -14,14 +14,12 @@ namespace orrery::models {
 /// awaits what stands at i3, `*` frees the weights that it was given.
 inline std::string outline(const Program& program) {
   const std::vector<Instruction>& list = program.classes[0].instructions;
-  std::vector<std::size_t> joints(program.collectives.size());
   std::string text;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Instruction& each = list[i];
-    if (is_joint(each.op)) joints[each.target] = i;
     text += fmt::format("{}{}", i > 0 ? " " : "", "FB??R?NOGCU"[static_cast<int>(each.op)]);
-    if (each.awaits != no_binding) text += fmt::format("<{}", joints[each.awaits]);
-    if ((each.frees & (1U << slot_weights)) != 0) text += "*";
+    if (each.awaits != no_token) text += fmt::format("<{}", each.awaits);
+    if ((each.frees & bit(slot_weights)) != 0) text += "*";
   }
   return text;
 }

@@ -147,7 +147,7 @@ TEST_CASE("Whatever is sharded passes the checks") {
 }
 
 TEST_CASE("A layer that runs without its gathered weights is found") {
-  CHECK(fault([](auto& list) { list[4].awaits = no_binding; }) ==
+  CHECK(fault([](auto& list) { list[4].awaits = no_token; }) ==
         "stage 0 i4 forward c0 mb0: layer 0 runs without its weights");
   CHECK(fault([](auto& list) { list[4].awaits = list[2].awaits; }) ==
         "stage 0 i4 forward c0 mb0: layer 0 runs without its weights");
@@ -155,14 +155,14 @@ TEST_CASE("A layer that runs without its gathered weights is found") {
         "stage 0 i7 backward c0 mb0: head.backward runs without its weights");
   CHECK(fault([](auto& list) { std::swap(list[6], list[10]); }) ==
         "stage 0 i6 backward c0 mb0: awaits a collective that is not earlier in its list");
-  CHECK(fault([](auto& list) { list[2].awaits = list[9].target; }) ==
+  CHECK(fault([](auto& list) { list[2].awaits = 9; }) ==
         "stage 0 i2 forward c0 mb0: awaits a collective that is not earlier in its list");
 }
 
 TEST_CASE("Gathered weights are freed exactly once") {
-  CHECK(fault([](auto& list) { list[7].frees &= ~(1U << slot_weights); }) ==
-        "stage 0 i3 unshard 'head': gathers weights that are never freed");
-  CHECK(fault([](auto& list) { list[5].frees |= 1U << slot_weights; }) ==
+  CHECK(fault([](auto& list) { list[7].frees = list[7].frees & ~bit(slot_weights); }) ==
+        "stage 0 i3 unshard 'head': binds weights.head[0], which is never freed");
+  CHECK(fault([](auto& list) { list[5].frees |= bit(slot_weights); }) ==
         "stage 0 i7 backward c0 mb0: head.backward runs without its weights");
   CHECK(fault([](auto& list) { list[6].bindings[slot_filled] = no_binding; }) ==
         "stage 0 i6 unshard 'layer 0': fills no buffer");
@@ -176,8 +176,7 @@ TEST_CASE("Every micro-batch's gradients are reduced") {
   // Two micro-batches of 1208 gradients in fp32.
   Program program = sharded(Zero::two, 1, 2);
   program.collectives[0].bytes = Bytes{4};
-  CHECK(refusal([&] { check(program); }) ==
-        "stage 0: 9092 bytes of gradients are reduced, its 1208 parameters have 9664");
+  CHECK(refusal([&] { check(program); }) == "XX");
 }
 
 }  // namespace orrery::models

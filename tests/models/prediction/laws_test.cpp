@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "models/evaluation/replay.hpp"
+#include "models/program/walk.hpp"
 #include "tests/models/questions.hpp"
 
 namespace orrery::models {
@@ -41,7 +42,7 @@ Ledger counted(const Prediction& prediction, std::uint32_t rank_class) {
   observer.instruction = [&](const InstructionRecord& record) {
     const Instruction& each = *record.instruction;
     if (each.op == Opcode::send) sum.transfer_bytes += program.channels[each.target].bytes;
-    if (!is_joint(each.op)) return;
+    if (!is_joint(each)) return;
     sum.collective_bytes += program.collectives[each.target].bytes;
     sum.kernel_bytes += program.collectives[each.target].sums;
   };

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "models/pricing/price.hpp"
+#include "models/program/walk.hpp"
 #include "tests/models/questions.hpp"
 
 namespace orrery::models {
@@ -27,7 +28,7 @@ struct Shown {
 Time on_data_queue(const Shown& shown) {
   Time sum = shown.priced.carried_by(0);
   for (const Instruction& each : shown.program.classes[0].instructions) {
-    if (is_joint(each.op)) sum += shown.priced.collectives[each.target].occupied();
+    if (is_joint(each)) sum += shown.priced.collectives[each.target].occupied();
   }
   return sum;
 }

@@ -1,0 +1,165 @@
+#include <fmt/format.h>
+
+#include <array>
+
+#include "models/program/check.hpp"
+#include "models/program/walk.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+/// Layers (and embedding and head) that a phase runs, by direction.
+using Work = std::array<std::int64_t, 4>;
+constexpr auto forward = static_cast<std::size_t>(Direction::forward);
+constexpr auto backward = static_cast<std::size_t>(Direction::backward);
+constexpr auto weight_gradient = static_cast<std::size_t>(Direction::weight_gradient);
+
+std::vector<Work> work_of_phases(const Program& program) {
+  std::vector<Work> all;
+  for (const Phase& phase : program.phases) {
+    Work& sum = all.emplace_back();
+    for (const Invocation& run : phase.invocations) {
+      sum[static_cast<std::size_t>(program.use_of(run.block).direction)] += run.count;
+    }
+  }
+  return all;
+}
+
+/// What one micro-batch owes a chunk: backward as much as forward, and weight gradients of the
+/// kinds that leave them to a block of their own.
+std::vector<Work> due_of_chunks(const Program& program) {
+  std::vector<Work> all;
+  for (const Chunk& chunk : program.chunks) {
+    Work& due = all.emplace_back();
+    for (const Invocation& run : program.phases[chunk.forward].invocations) {
+      const BlockUse use = program.use_of(run.block);
+      due[forward] += run.count;
+      due[backward] += run.count;
+      if (use.kind != nullptr && use.kind->weight_gradient) due[weight_gradient] += run.count;
+    }
+  }
+  return all;
+}
+
+/// Does a part of a forward run begin with the layer that is `done` layers into it?
+bool goes_on(const Phase& whole, std::int64_t done, const Phase& part) {
+  for (const Invocation& run : part.invocations) {
+    std::int64_t before = done;
+    auto due = whole.invocations.begin();
+    while (due != whole.invocations.end() && before >= due->count) before -= (due++)->count;
+    if (due == whole.invocations.end() || run.block != due->block) return false;
+    if (run.first_layer >= 0 && run.first_layer != due->first_layer + before) return false;
+    if (run.count > due->count - before) return false;
+    done += run.count;
+  }
+  return true;
+}
+
+/// One class's progress through its chunks and micro-batches.
+class CoverageCheck {
+ public:
+  CoverageCheck(const Program& program, const std::vector<Work>& work, const std::vector<Work>& due,
+                std::uint32_t c)
+      : program_{program},
+        work_{work},
+        due_{due},
+        class_{c},
+        micro_batches_{static_cast<std::size_t>(program.step.micro_batches)},
+        done_(program.classes[c].chunks.size() * micro_batches_) {}
+
+  void compute(Token i, const Instruction& each) {
+    if (each.micro_batch >= micro_batches_) refuse(i, "there is no such micro-batch");
+    const std::size_t place = program_.chunks[each.chunk].place;
+    Work& done = done_[place * micro_batches_ + each.micro_batch];
+    each.op == Opcode::forward ? run_forward(i, each, done) : run_backward(i, each, done);
+  }
+  void phase(Token, const Instruction&) {}
+  void send(Token, const Instruction&) {}
+  void receive(Token, const Instruction&) {}
+  void joint(Token, const Instruction&) {}
+
+  void require_all() const {
+    const RankClass& ranks = program_.classes[class_];
+    for (std::size_t at = 0; at < done_.size(); ++at) {
+      const std::uint32_t chunk = ranks.chunks[at / micro_batches_];
+      const Work& done = done_[at];
+      if (done == due_[chunk]) continue;
+      throw ContractError{fmt::format("stage {}: c{} mb{} never runs {}", ranks.stage, chunk,
+                                      at % micro_batches_,
+                                      done[forward] == 0                     ? "forward"
+                                      : done[forward] < due_[chunk][forward] ? "all of forward"
+                                                                             : "all of backward")};
+    }
+  }
+
+ private:
+  [[noreturn]] void refuse(std::size_t i, std::string_view problem) const {
+    throw ContractError{fmt::format("{}: {}", place(program_, class_, i), problem)};
+  }
+
+  void run_forward(std::size_t i, const Instruction& each, Work& done) const {
+    const std::uint32_t own = program_.chunks[each.chunk].forward;
+    const std::int64_t due = due_[each.chunk][forward];
+    if (done[forward] == due) refuse(i, "runs forward a second time");
+    if (each.target == own && done[forward] == 0) {
+      done[forward] = due;
+      return;
+    }
+    const Phase& whole = program_.phases[own];
+    const Phase& part = program_.phases[each.target];
+    if (!goes_on(whole, done[forward], part)) {
+      refuse(i,
+             goes_on(whole, 0, part) ? "runs forward a second time" : "runs another chunk's phase");
+    }
+    done[forward] += work_[each.target][forward];
+  }
+
+  void run_backward(std::size_t i, const Instruction& each, Work& done) const {
+    const Work& due = due_[each.chunk];
+    if (done[forward] < due[forward]) refuse(i, "runs backward before forward");
+    for (const std::size_t way : {backward, weight_gradient}) {
+      done[way] += work_[each.target][way];
+      if (done[way] > due[way]) refuse(i, "runs backward a second time");
+    }
+  }
+
+  const Program& program_;
+  const std::vector<Work>&work_, &due_;  // by phase, by chunk
+  std::uint32_t class_;
+  std::size_t micro_batches_;
+  std::vector<Work> done_;  // by chunk of the class and micro-batch
+};
+
+/// Forward phases of all chunks, in order, run every layer of the model once.
+void check_layers(const Program& program) {
+  std::int64_t next = 0;
+  for (std::size_t chunk = 0; chunk < program.chunks.size(); ++chunk) {
+    for (const Invocation& run : program.phases[program.chunks[chunk].forward].invocations) {
+      if (run.first_layer < 0) continue;
+      if (run.first_layer != next) {
+        throw ContractError{fmt::format("c{} begins at layer {}, the chunk before ends at {}",
+                                        chunk, run.first_layer, next)};
+      }
+      next += run.count;
+    }
+  }
+  const auto layers = static_cast<std::int64_t>(program.kind_of_layer.size());
+  if (next == layers) return;
+  throw ContractError{fmt::format("the chunks run {} layers, the model has {}", next, layers)};
+}
+
+}  // namespace
+
+void check_coverage(const Program& program) {
+  check_layers(program);
+  const std::vector<Work> work = work_of_phases(program), due = due_of_chunks(program);
+  for (std::uint32_t c = 0; c < program.classes.size(); ++c) {
+    CoverageCheck one{program, work, due, c};
+    walk(program, c, one);
+    one.require_all();
+  }
+}
+
+}  // namespace orrery::models

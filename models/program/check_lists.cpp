@@ -1,0 +1,223 @@
+#include <fmt/format.h>
+
+#include "models/program/check.hpp"
+#include "models/program/walk.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+constexpr std::uint32_t nobody = 0xffffffff;
+
+/// One buffer of a type: the micro-batch that holds it, or the gather that filled it, and the
+/// instruction that bound or freed it last.
+struct Held {
+  std::uint32_t owner = nobody;
+  Token at = no_token;
+};
+
+/// Follows one class's tokens and buffers.
+class ListCheck {
+ public:
+  ListCheck(const Program& program, std::uint32_t c)
+      : program_{program},
+        ranks_{program.classes[c]},
+        class_{c},
+        consumed_(ranks_.instructions.size(), no_token),
+        held_(ranks_.types.size()) {}
+
+  void run() {
+    walk(program_, class_, *this);
+    walk(program_, class_,
+         Cases{pass_over, pass_over,
+               [&](Token i, const Instruction&) {
+                 if (consumed_[i] == no_token) refuse(i, "no instruction takes what it receives");
+               },
+               pass_over});
+    for (std::size_t type = 0; type < held_.size(); ++type) {
+      for (std::size_t at = 0; at < held_[type].size(); ++at) {
+        const Held& each = held_[type][at];
+        if (each.owner == nobody) continue;
+        refuse(each.at,
+               fmt::format("binds {}[{}], which is never freed", ranks_.types[type].name, at));
+      }
+    }
+  }
+
+  void compute(Token i, const Instruction& each) {
+    const Chunk& chunk = program_.chunks[each.chunk];
+    const bool up = each.op == Opcode::forward;
+    awaits(i, each);
+    if (each.input != no_token) consume(i, each);
+    if (program_.sharding.parameters) has_weights(i, each);
+    const bool leaves = up ? !chunk.predicts : !chunk.embeds;
+    const bool takes_gradient = !up && !chunk.predicts;
+    buffers(i, each,
+            bit(slot_saved) | (takes_gradient ? bit(slot_in) : 0U) | (leaves ? bit(slot_out) : 0U));
+  }
+  void phase(Token i, const Instruction& each) {
+    awaits(i, each);
+    if (each.input == no_token) return;
+    if (!is_joint(made(i, each.input))) refuse(i, "takes what is no collective's");
+  }
+  void send(Token i, const Instruction& each) {
+    if (each.input == no_token) refuse(i, "sends no run's output");
+    const Instruction& run = made(i, each.input);
+    const bool same = run.chunk == each.chunk && run.micro_batch == each.micro_batch;
+    if (!runs_phase(run) || !same) refuse(i, "sends what is not of its micro-batch");
+    buffers(i, each, bit(slot_out));
+  }
+  void receive(Token i, const Instruction& each) {
+    buffers(i, each, bit(ascends(program_, each) ? slot_saved : slot_in));
+  }
+  void joint(Token i, const Instruction& each) {
+    if (each.input == no_token) return;
+    if (!runs_phase(made(i, each.input))) refuse(i, "waits for what is no run");
+  }
+  void unshard(Token i, const Instruction& each) {
+    joint(i, each);
+    if (each.bindings[slot_filled] >= ranks_.instructions.size()) refuse(i, "fills no buffer");
+    bind(i, type_of(each, slot_weights), each.bindings[slot_filled], i);
+  }
+
+ private:
+  [[noreturn]] void refuse(Token i, const std::string& problem) const {
+    throw ContractError{fmt::format("{}: {}", place(program_, class_, i), problem)};
+  }
+  std::uint16_t type_of(const Instruction& each, Slot slot) const {
+    return buffer_type(program_, ranks_, each, slot);
+  }
+
+  // --- tokens -------------------------------------------------------------------------------
+
+  const Instruction& made(Token i, Token token) const {
+    if (token >= i) refuse(i, "awaits an instruction that is not earlier in its list");
+    return ranks_.instructions[token];
+  }
+
+  void awaits(Token i, const Instruction& each) const {
+    if (each.awaits == no_token) return;
+    if (each.awaits >= i || !is_joint(ranks_.instructions[each.awaits])) {
+      refuse(i, "awaits a collective that is not earlier in its list");
+    }
+  }
+
+  void consume(Token i, const Instruction& each) {
+    const Instruction& from = made(i, each.input);
+    if (from.op != Opcode::receive) refuse(i, "takes what is no transfer's");
+    if (from.chunk != each.chunk || from.micro_batch != each.micro_batch) {
+      refuse(i, "takes what is not of its micro-batch");
+    }
+    Token& consumed = consumed_[each.input];
+    if (consumed != no_token)
+      refuse(i, "takes what " + place(program_, class_, consumed) + " took");
+    consumed = i;
+  }
+
+  // --- buffers ------------------------------------------------------------------------------
+
+  /// `needed` are the slots that an instruction of its kind binds or uses.
+  void buffers(Token i, const Instruction& each, unsigned needed) {
+    for (const Slot slot : {slot_saved, slot_in, slot_out}) {
+      if ((needed & bit(slot)) == 0) continue;
+      const std::uint16_t type = type_of(each, slot);
+      if (each.bindings[slot] >= ranks_.instructions.size()) {
+        refuse(i, "binds no " + ranks_.types[type].name);
+      }
+      (each.binds & bit(slot)) != 0 ? bind(i, type, each.bindings[slot], each.micro_batch)
+                                    : use(i, type, each.bindings[slot], each.micro_batch);
+    }
+    for (const Slot slot : {slot_saved, slot_in, slot_out}) {
+      if ((each.frees & bit(slot)) == 0) continue;
+      free(i, type_of(each, slot), each.bindings[slot], each.micro_batch);
+    }
+    if ((each.frees & bit(slot_weights)) != 0) free_weights(i, each);
+  }
+
+  Held& at(std::uint16_t type, std::uint32_t index) {
+    std::vector<Held>& all = held_[type];
+    if (index >= all.size()) all.resize(index + 1);
+    return all[index];
+  }
+  [[noreturn]] void refuse(Token i, std::uint16_t type, std::uint32_t index,
+                           const std::string& problem) const {
+    refuse(i, fmt::format("{}[{}] {}", ranks_.types[type].name, index, problem));
+  }
+
+  void bind(Token i, std::uint16_t type, std::uint32_t index, std::uint32_t owner) {
+    Held& held = at(type, index);
+    if (held.owner != nobody) {
+      const Instruction& holder = ranks_.instructions[held.at];
+      const bool weights = holder.op == Opcode::unshard;
+      refuse(i, type, index,
+             weights ? "still holds '" + program_.collectives[holder.target].name + "'"
+                     : fmt::format("is still held by mb{}", held.owner));
+    }
+    held = {owner, i};
+  }
+
+  void use(Token i, std::uint16_t type, std::uint32_t index, std::uint32_t owner) {
+    const Held& held = at(type, index);
+    if (held.owner == owner) return;
+    if (held.owner != nobody) refuse(i, type, index, fmt::format("is held by mb{}", held.owner));
+    refuse(i, type, index,
+           held.at == no_token ? "is used before it is bound"
+                               : "was freed at " + place(program_, class_, held.at));
+  }
+
+  void free(Token i, std::uint16_t type, std::uint32_t index, std::uint32_t owner) {
+    use(i, type, index, owner);
+    at(type, index) = {nobody, i};
+  }
+
+  // --- gathered weights ---------------------------------------------------------------------
+
+  void has_weights(Token i, const Instruction& each) {
+    for (const Invocation& run : program_.phases[each.target].invocations) {
+      const BlockUse use = program_.use_of(run.block);
+      const std::int64_t step = use.direction == Direction::forward ? 1 : -1;
+      for (std::int64_t k = 0; k < run.count; ++k) {
+        const std::int64_t layer = run.first_layer + k * step;
+        if (holds(each.awaits, use, layer)) continue;
+        refuse(i, (run.first_layer < 0 ? program_.blocks[run.block].name
+                                       : fmt::format("layer {}", layer)) +
+                      " runs without its weights");
+      }
+    }
+  }
+
+  bool holds(Token token, const BlockUse& use, std::int64_t layer) {
+    if (token == no_token) return false;
+    const Instruction& gather = ranks_.instructions[token];
+    if (gather.op != Opcode::unshard) return false;
+    if (at(type_of(gather, slot_weights), gather.bindings[slot_filled]).owner != token) {
+      return false;
+    }
+    const JointCollective& unit = program_.collectives[gather.target];
+    if (use.of(ModelPart::embedding)) return (unit.ends & end_embedding) != 0;
+    if (use.of(ModelPart::head)) return (unit.ends & end_head) != 0;
+    return layer >= unit.first_layer && layer < unit.first_layer + unit.layers;
+  }
+
+  void free_weights(Token i, const Instruction& each) {
+    if (each.awaits == no_token) refuse(i, "frees weights that it does not await");
+    const Instruction& gather = ranks_.instructions[each.awaits];
+    if (gather.op != Opcode::unshard) refuse(i, "frees what is no gather's");
+    free(i, type_of(gather, slot_weights), gather.bindings[slot_filled], each.awaits);
+  }
+
+  const Program& program_;
+  const RankClass& ranks_;
+  std::uint32_t class_;
+  std::vector<Token> consumed_;          // of receives: by which instruction
+  std::vector<std::vector<Held>> held_;  // by type and index
+};
+
+}  // namespace
+
+void check_lists(const Program& program) {
+  for (std::uint32_t c = 0; c < program.classes.size(); ++c) ListCheck{program, c}.run();
+}
+
+}  // namespace orrery::models

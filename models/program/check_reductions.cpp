@@ -1,0 +1,137 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/program/check.hpp"
+#include "models/program/walk.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+/// Gradient reductions of one class.
+class ReductionCheck {
+ public:
+  ReductionCheck(const Program& program, std::uint32_t c)
+      : program_{program},
+        ranks_{program.classes[c]},
+        class_{c},
+        rounds_{program.sharding.gradients ? program.step.micro_batches : 1} {}
+
+  void run() {
+    walk(program_, class_, *this);
+    if (replicas() == 1) return;
+    for (const std::uint32_t chunk : ranks_.chunks) {
+      for (std::int64_t round = 0; round < rounds_; ++round) complete(chunk, round);
+    }
+    const std::int64_t due = ranks_.parameters * rounds_;
+    if (elements_ != due) {
+      throw ContractError{fmt::format("stage {}: {} gradients are reduced, it has {}", ranks_.stage,
+                                      elements_, due)};
+    }
+    final();
+  }
+
+  void phase(Token, const Instruction&) {}
+  void send(Token, const Instruction&) {}
+  void receive(Token, const Instruction&) {}
+  void joint(Token, const Instruction&) {}
+  void reduce_gradient(Token i, const Instruction& each) {
+    if (replicas() == 1) refuse(i, "there is one replica");
+    const JointCollective& joint = program_.collectives[each.target];
+    const Communicator& group = program_.communicators[joint.communicator];
+    if (group.role != CommunicatorRole::data) {
+      refuse(i, fmt::format("communicator {} is not the replicas'", group.name));
+    }
+    const bool sums = joint.kind != Collective::all_gather;
+    const std::int64_t bytes = joint.elements * hardware::bits(joint.dtype) / 8;
+    if (sums && joint.bytes.count() != bytes) {
+      refuse(i, fmt::format("{} bytes for {} gradients, which have {}", joint.bytes.count(),
+                            joint.elements, bytes));
+    }
+    elements_ += joint.elements;
+    reductions_.push_back(i);
+  }
+
+ private:
+  std::int64_t replicas() const { return program_.mesh.degree(program_.sharding.over); }
+  const JointCollective& joint(Token i) const {
+    return program_.collectives[ranks_.instructions[i].target];
+  }
+  [[noreturn]] void refuse(std::size_t i, const std::string& problem) const {
+    throw ContractError{fmt::format("{}: {}", place(program_, class_, i), problem)};
+  }
+
+  /// Each layer of a chunk in one bucket: in each micro-batch, where they are reduced that often.
+  void complete(std::uint32_t chunk, std::int64_t round) const {
+    const Chunk& own = program_.chunks[chunk];
+    std::vector<int> times(static_cast<std::size_t>(own.layers), 0);
+    for (const Token i : reductions_) {
+      const Instruction& each = ranks_.instructions[i];
+      if (each.chunk == chunk && (rounds_ == 1 || each.micro_batch == round)) count(i, own, times);
+    }
+    const auto missed = std::find(times.begin(), times.end(), 0);
+    if (missed == times.end()) return;
+    throw ContractError{fmt::format("stage {}: gradients of layer {} are never reduced",
+                                    ranks_.stage, own.first_layer + (missed - times.begin()))};
+  }
+
+  void count(Token i, const Chunk& own, std::vector<int>& times) const {
+    const JointCollective& bucket = joint(i);
+    for (std::int64_t at = 0; at < bucket.layers; ++at) {
+      const std::int64_t layer = bucket.first_layer + at;
+      if (layer < own.first_layer || layer >= own.first_layer + own.layers) {
+        refuse(i, fmt::format("layer {} is not in c{}", layer, ranks_.instructions[i].chunk));
+      }
+      if (++times[static_cast<std::size_t>(layer - own.first_layer)] > 1) {
+        refuse(i, fmt::format("layer {} is reduced twice", layer));
+      }
+    }
+  }
+
+  /// No later backward adds to what a bucket holds. From the end of the list, with the first run
+  /// from here on that adds to each layer.
+  void final() const {
+    std::vector<Token> adds(program_.kind_of_layer.size(), no_token);
+    auto next = reductions_.rbegin();
+    for (auto i = static_cast<Token>(ranks_.instructions.size()); i-- > 0;) {
+      if (next == reductions_.rend()) return;
+      const Instruction& each = ranks_.instructions[i];
+      if (each.op == Opcode::backward) note(i, each, adds);
+      if (i != *next) continue;
+      ++next;
+      const JointCollective& bucket = joint(i);
+      for (std::int64_t at = 0; at < bucket.layers; ++at) {
+        const Token later = adds[static_cast<std::size_t>(bucket.first_layer + at)];
+        if (later == no_token) continue;
+        if (rounds_ > 1 && ranks_.instructions[later].micro_batch != each.micro_batch) continue;
+        refuse(i, fmt::format("layer {} gets another gradient at {}", bucket.first_layer + at,
+                              place(program_, class_, later)));
+      }
+    }
+  }
+
+  void note(Token i, const Instruction& each, std::vector<Token>& adds) const {
+    for (const Invocation& run : program_.phases[each.target].invocations) {
+      for (std::int64_t k = 0; k < run.count && run.first_layer >= 0; ++k) {
+        adds[static_cast<std::size_t>(run.first_layer - k)] = i;
+      }
+    }
+  }
+
+  const Program& program_;
+  const RankClass& ranks_;
+  std::uint32_t class_;
+  std::int64_t rounds_;  // how often each gradient is reduced
+  std::vector<Token> reductions_;
+  std::int64_t elements_ = 0;
+};
+
+}  // namespace
+
+void check_reductions(const Program& program) {
+  for (std::uint32_t c = 0; c < program.classes.size(); ++c) ReductionCheck{program, c}.run();
+}
+
+}  // namespace orrery::models
