@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 /// One rank: a phase of two layers of 3 s and a launch of 1 s each, then a collective of 100 s.
 struct Priced {
   Priced() {
-    program.mesh = {.tensor = 1, .data = 1, .pipeline = 1};
+    program.mesh = {1, 1, 1};
     program.phases.push_back({.name = "fwd", .invocations = {{.block = 0, .count = 2}}});
     program.classes.resize(1);
     program.classes[0].instructions = {{.op = models::Opcode::forward, .target = 0},

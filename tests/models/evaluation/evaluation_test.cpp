@@ -261,6 +261,8 @@ TEST_CASE("A schedule that waits in a circle is refused, naming who waits where"
   Case made = simple_pipeline("1f1b", {2, 1, 1}, 10_us, 10_us);
   std::vector<Instruction>& list = made.program->classes[0].instructions;  // F send receive B
   list = {list[2], list[3], list[0], list[1]};
+  list[1].input = 0;
+  list[3].input = 2;
   refuse(made.priced,
          "the schedule cannot proceed: stage 0 waits at i0 receive from stage 1; "
          "stage 1 waits at i0 receive from stage 0");

@@ -41,6 +41,9 @@ void move_tokens(std::vector<Instruction>& list, Token from, int by) {
 
 void drop(std::vector<Instruction>& list, Token i) {
   list.erase(list.begin() + i);
+  for (Instruction& each : list) {
+    if (each.input == i) each.input = no_token;
+  }
   move_tokens(list, i + 1, -1);
 }
 
@@ -97,6 +100,7 @@ TEST_CASE("A transfer that its peer lacks is found") {
           gone.op = Opcode::optimizer;
           gone.target = list(program, 1).back().target;
           gone.frees = 0;
+          gone.input = no_token;
         }) == "stage 0 i6 receive c0 mb1: stage 1 sends only 1 transfers");
   CHECK(fault([](Program& program) {
           Instruction extra = list(program, 0)[3];
@@ -152,13 +156,28 @@ TEST_CASE("A joint collective is reached once by each of its members") {
         }) == "stage 0 i10 tie 'tied embedding': is reached a second time");
 }
 
-TEST_CASE("Members meet the collectives of one communicator in one order") {
+TEST_CASE("Members meet their collectives in one order") {
   CHECK(fault([](Program& program) {
-          program.collectives[2].communicator = program.collectives[3].communicator;
           std::swap(list(program, 1)[9], list(program, 1)[11]);
+          list(program, 1)[9].input = 6;
         }) ==
-        "stage 1 i9 norm 'gradient norm': meets 'tied embedding' behind it, stage 0 i11 norm "
-        "'gradient norm' does not");
+        "deadlock: stage 0 i9 tie 'tied embedding' waits for stage 1; stage 1 i9 norm 'gradient "
+        "norm' waits for stage 0");
+}
+
+TEST_CASE("What an instruction awaits is made earlier, by the right kind of instruction") {
+  CHECK(fault([](Program& program) { list(program, 1)[1].input = 4; }) ==
+        "stage 1 i1 forward c1 mb0: awaits an instruction that is not earlier in its list");
+  CHECK(fault([](Program& program) { list(program, 1)[5].input = 0; }) ==
+        "stage 1 i5 forward c1 mb1: takes what is not of its micro-batch");
+  CHECK(fault([](Program& program) { list(program, 1)[5].input = no_token; }) ==
+        "stage 1 i4 receive c1 mb1: no instruction takes what it receives");
+  CHECK(fault([](Program& program) { list(program, 1)[6].input = 4; }) ==
+        "stage 1 i6 backward c1 mb1: takes what stage 1 i5 forward c1 mb1 took");
+  CHECK(fault([](Program& program) { list(program, 1)[7].input = 2; }) ==
+        "stage 1 i7 send c1 mb1: sends what is not of its micro-batch");
+  CHECK(fault([](Program& program) { list(program, 1)[8].input = 7; }) ==
+        "stage 1 i8 reduce_gradient 'gradients.c1': waits for what is no run");
 }
 
 TEST_CASE("Every gradient is reduced once, over the replicas, when it is complete") {
@@ -174,7 +193,11 @@ TEST_CASE("Every gradient is reduced once, over the replicas, when it is complet
           again.target = static_cast<std::uint32_t>(program.collectives.size() - 1);
           insert(list(program, 0), 9, again);
         }) == "stage 0 i9 reduce_gradient 'gradients.c0': layer 0 is reduced twice");
-  CHECK(fault([](Program& program) { std::swap(list(program, 0)[7], list(program, 0)[8]); }) ==
+  CHECK(fault([](Program& program) {
+          std::swap(list(program, 0)[7], list(program, 0)[8]);
+          list(program, 0)[7].input = 5;
+          list(program, 0)[9].input = 8;
+        }) ==
         "stage 0 i7 reduce_gradient 'gradients.c0': layer 0 gets another gradient at stage 0 i8 "
         "backward c0 mb1");
   CHECK(fault([](Program& program) { program.collectives[0].communicator = model_group; }) ==
@@ -182,7 +205,8 @@ TEST_CASE("Every gradient is reduced once, over the replicas, when it is complet
   // Stage 0: tables (16 + 8) 8 = 192; two layers of 192 + 24 + 64 + 8 + 256 + 32 + 256 + 8 and two
   // norms of 16: 872 each. 1936 parameters in fp32.
   CHECK(fault([](Program& program) { program.collectives[0].bytes = Bytes{7740}; }) ==
-        "stage 0: 7740 bytes of gradients are reduced, its 1936 parameters have 7744");
+        "stage 0 i8 reduce_gradient 'gradients.c0': 7740 bytes for 1936 gradients, which have "
+        "7744");
 }
 
 TEST_CASE("Each chunk runs forward once, then backward once") {
