@@ -169,7 +169,8 @@ models::Block single(const models::Block& block, const Operation& op) {
   };
   renumber(own.reads);
   renumber(own.writes);
-  own.full_sequence.clear();
+  own.needs.clear();
+  own.makes.clear();
   return made;
 }
 

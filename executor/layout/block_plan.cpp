@@ -22,16 +22,16 @@ struct Life {
   std::size_t first, last;
 };
 
-/// The operation behind which everything on the tensor queue up to `i` has ended for certain: the
+/// The operation after which everything up to `i` on the queue of `i` has ended for certain: the
 /// next one on the compute queue that waits for it. Its memory may be used again from there.
 std::size_t joined(const Block& block, std::size_t i) {
   for (std::size_t j = i + 1; j < block.operations.size(); ++j) {
     const Operation& op = block.operations[j];
     if (op.queue != models::Lane::compute) continue;
     for (const models::OpId awaited : op.after) {
-      const bool behind = awaited != models::block_input && awaited >= i &&
-                          block.operations[awaited].queue == block.operations[i].queue;
-      if (behind) return j;
+      const bool after = awaited != models::block_input && awaited >= i &&
+                         block.operations[awaited].queue == block.operations[i].queue;
+      if (after) return j;
     }
   }
   return block.operations.size();
@@ -98,19 +98,20 @@ Base base_of(const Operand& operand) {
       return Base::parameter;
     case Role::gradient:
       return Base::gradient;
-    case Role::batch:
-      return operand.name == "labels" ? Base::labels : Base::tokens;
+    case Role::tokens:
+      return Base::tokens;
+    case Role::labels:
+      return Base::labels;
     default:
       return Base::workspace;
   }
 }
 
-void transpose_head(const Block& block, Operation& op) {
+/// A product with what is stored transposed.
+void transpose(const Block& block, Operation& op) {
   if (op.kind != OpKind::gemm) return;
-  const auto weight = block.find("head.weight");
-  const auto gradient = block.find("head.weight.grad");
-  if (weight && op.reads[1] == *weight) op.gemm.transpose_b = !op.gemm.transpose_b;
-  if (gradient && op.writes[0] == *gradient) {
+  if (block.operands[op.reads[1]].transposed) op.gemm.transpose_b = !op.gemm.transpose_b;
+  if (block.operands[op.writes[0]].transposed) {
     std::swap(op.reads[0], op.reads[1]);
     std::swap(op.gemm.m, op.gemm.n);
   }
@@ -132,40 +133,36 @@ BlockPlan formal(const Block& block) {
 Block executed(const Block& block) {
   Block run = block;
   for (Operand& each : run.operands) {
-    if (each.name == "head.weight" || each.name == "head.weight.grad") {
-      std::swap(each.shape[1], each.shape[2]);
-    }
+    if (each.transposed) std::swap(each.shape[1], each.shape[2]);
   }
-  for (Operation& op : run.operations) transpose_head(block, op);
+  for (Operation& op : run.operations) transpose(block, op);
   return run;
 }
 
 BlockPlans plan_blocks(const Block& forward, const Block& backward) {
   BlockPlans plans{formal(forward), formal(backward)};
-  std::map<std::string, std::int64_t> parameters;
+  std::map<std::string, std::int64_t> parameters;  // by the tensor of the model
   std::int64_t next = 0;
   for (std::size_t id = 0; id < forward.operands.size(); ++id) {
     const Operand& each = forward.operands[id];
     if (each.role != Role::parameter) continue;
-    plans.forward.sources[id].offset = parameters[each.name] = next;
+    plans.forward.sources[id].offset = parameters[each.tensor] = next;
     next += each.elements();
   }
   std::int64_t& saved = plans.forward.saved;
   for (std::size_t id = 0; id < backward.operands.size(); ++id) {
     const Operand& each = backward.operands[id];
     BlockPlan::Source& source = plans.backward.sources[id];
-    if (each.role == Role::parameter) source.offset = parameters.at(each.name);
-    if (each.role == Role::gradient) {
-      const std::string_view suffix = ".grad";
-      source.offset = parameters.at(each.name.substr(0, each.name.size() - suffix.size()));
+    if (each.role == Role::parameter || each.role == Role::gradient) {
+      source.offset = parameters.at(each.tensor);
     }
     if (each.role != Role::saved) continue;
     source = {Base::saved, saved};
     if (const auto twin = forward.find(each.name)) {
       ensure(forward.operands[*twin].bytes() == each.bytes(), "a saved operand changes its size");
       plans.forward.sources[*twin] = source;
+      if (forward.operands[*twin].role == Role::input) plans.forward.arrival = saved;
     }
-    if (each.name == "x") plans.forward.arrival = saved;
     saved += aligned(room_of(each));
   }
   plans.backward.saved = saved;

@@ -47,9 +47,9 @@ struct BlockPlan {
   std::int64_t arrival = -1;  // where among them the input lies; -1: backward does not read it
 };
 
-/// A block as it is executed: the vocabulary head's weight lies as [vocab, hidden], like the table
-/// that it may be tied to, so that its products read it transposed and its gradient is the
-/// transposed product. Everything else is the block's own.
+/// A block as it is executed: what is stored transposed (the vocabulary head's weight lies as
+/// [vocab, hidden], like the table that it may be tied to) is read transposed by its products, and
+/// its gradient is the transposed product. Everything else is the block's own.
 models::Block executed(const models::Block& block);
 
 /// Plans of a forward block and its backward block. Parameters lie one after another from the

@@ -7,11 +7,12 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "executor/run/runner.hpp"
+#include "executor/layout/state.hpp"
 #include "models/program/program.hpp"
 
 namespace orrery::executor {
@@ -28,8 +29,8 @@ struct PlacedTensor {
   std::int64_t rows = 1, columns = 1;
   std::int64_t first_row = 0;     // in the global tensor
   std::vector<ColumnPart> parts;  // of a row; what they leave out is padding
-  bool replicated = false;        // whole on every rank of a tensor group of several
-  bool addend = false;            // its gradient is summed over the tensor group
+  bool first = true;              // of the ranks of this stage that hold the same part
+  bool partial = false;           // its gradient is a partial sum until the end of the step
   bool copy = false;              // of a tied table, on the last stage
 
   std::int64_t elements() const { return rows * columns; }
@@ -66,12 +67,13 @@ class Layout {
   std::int64_t piece_of(const Bucket& bucket) const;
   /// The bucket that an element of the buffers lies in.
   std::size_t bucket_at(std::int64_t element) const;
-  /// What the tensor group sums before the norm; under ZeRO-2 and 3 this rank's pieces of it.
-  const std::vector<Span>& addends() const { return addends_; }
+  /// Partial sums that the ranks of a stage add up before the norm; where gradients are sharded by
+  /// then, this rank's pieces of them.
+  const std::vector<Span>& partial_sums() const { return partial_sums_; }
 
-  /// Where a parameter of a forward block, bound to `layer` (-1: none), begins.
-  std::int64_t offset(std::uint32_t forward_block, std::int64_t layer,
-                      const std::string& operand) const;
+  /// Where a parameter or gradient begins, by its operand's `tensor`; `layer` is -1 where the block
+  /// belongs to no layer.
+  std::int64_t offset(std::int64_t layer, const std::string& tensor) const;
   /// The tied table here; nothing where there is none or it has no second copy.
   const PlacedTensor* tied_table() const;
 
@@ -85,26 +87,28 @@ class Layout {
 
  private:
   void name_tensors();
-  std::uint32_t tensor_named(std::uint32_t block, std::int64_t layer,
-                             const models::Operand& operand);
+  std::uint32_t tensor_named(std::int64_t layer, const models::Operand& operand);
   void place_chunk(std::uint32_t chunk);
-  void place_block(std::uint32_t block, std::int64_t layer);
-  PlacedTensor cut(std::uint32_t block, const models::Operand& operand) const;
-  bool alias(std::uint32_t block, const std::string& operand) const;
+  void place_kind(const models::LayerKind& kind, std::int64_t layer);
+  PlacedTensor cut(const models::Operand& operand) const;
+  void place_columns(const models::Operand& operand, models::Dimension dimension,
+                     PlacedTensor& here) const;
+  bool tied_here() const;
   void cut_buckets(std::uint32_t chunk, std::size_t first_placed);
   void list_runs();
-  void list_addends();
+  void list_partial_sums();
 
   const models::Program& program_;
-  std::int64_t stage_, data_, tensor_, shards_;
+  std::int64_t rank_, stage_, data_, shards_;
   std::vector<StateTensor> tensors_;
   std::map<std::string, std::uint32_t> numbers_;
   std::vector<PlacedTensor> placed_;
-  std::map<std::string, std::int64_t> offsets_;  // by the name of the operand, with its layer
+  std::map<std::string, std::int64_t> offsets_;  // by the name of the tensor, with its layer
+  std::optional<std::uint32_t> tied_;            // in tensors_: a table with two names
   std::vector<Bucket> buckets_;
   std::map<std::uint32_t, std::pair<std::size_t, std::size_t>> reduced_;
   std::vector<StateRun> runs_;
-  std::vector<Span> counted_, addends_;
+  std::vector<Span> counted_, partial_sums_;
   std::int64_t elements_ = 0, owned_ = 0;
 };
 

@@ -4,23 +4,22 @@
 #include <map>
 
 #include "executor/layout/layout.hpp"
-#include "models/lowering/lower.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor {
 
 const PlacedTensor* Layout::tied_table() const {
-  if (!program_.model.tied_embeddings || program_.plan.pipeline == 1) return nullptr;
+  if (!tied_ || tied_here()) return nullptr;
   for (const PlacedTensor& each : placed_) {
-    if (tensors_[each.tensor].name == "embedding.weight") return &each;
+    if (each.tensor == *tied_) return &each;
   }
   return nullptr;
 }
 
 /// Each reduction of the chunk takes the next of its gradients, as many as its bytes say. Padding
-/// moves what lies behind.
+/// moves what lies after it.
 void Layout::cut_buckets(std::uint32_t chunk, std::size_t first_placed) {
-  // Under ZeRO-2 and 3 every micro-batch reduces the same buckets in the same order.
+  // Where gradients are sharded, every micro-batch reduces the same buckets in the same order.
   std::vector<std::int64_t> cuts;
   std::map<std::uint32_t, std::size_t> reductions;  // of a micro-batch, so far
   std::vector<std::pair<std::uint32_t, std::size_t>> cut_of;
@@ -91,10 +90,10 @@ std::int64_t Layout::piece_of(const Bucket& bucket) const {
 }
 
 std::size_t Layout::bucket_at(std::int64_t element) const {
-  const auto behind =
+  const auto after =
       std::upper_bound(buckets_.begin(), buckets_.end(), element,
                        [](std::int64_t at, const Bucket& bucket) { return at < bucket.first; });
-  return static_cast<std::size_t>(behind - buckets_.begin()) - 1;
+  return static_cast<std::size_t>(after - buckets_.begin()) - 1;
 }
 
 std::vector<StateRun> Layout::runs_of(const PlacedTensor& here) const {
@@ -125,8 +124,7 @@ void Layout::list_runs() {
   std::sort(ordered.begin(), ordered.end(),
             [](const PlacedTensor& a, const PlacedTensor& b) { return a.offset < b.offset; });
   for (const PlacedTensor& here : ordered) {
-    const bool first_of_tensor_group = !here.replicated || tensor_ == 0;
-    const bool counts = first_of_tensor_group && !here.copy;
+    const bool counts = here.first && !here.copy;
     const bool single = shards_ > 1 || data_ == 0;
     for (const StateRun& run : runs_of(here)) {
       for (const Bucket& bucket : buckets_) {
@@ -149,19 +147,19 @@ void Layout::list_runs() {
   }
 }
 
-void Layout::list_addends() {
-  const bool pieces = shards_ > 1 && program_.plan.zero != models::Zero::one;
+void Layout::list_partial_sums() {
+  const bool pieces = shards_ > 1 && program_.sharding.gradients;
   for (const PlacedTensor& each : placed_) {
-    if (!each.addend) continue;
+    if (!each.partial) continue;
     if (!pieces) {
-      addends_.push_back({each.offset, each.elements()});
+      partial_sums_.push_back({each.offset, each.elements()});
       continue;
     }
     const Bucket& bucket = buckets_[bucket_at(each.offset)];
     const std::int64_t first = std::max(each.offset, piece_of(bucket));
     const std::int64_t last =
         std::min(each.offset + each.elements(), piece_of(bucket) + bucket.piece);
-    if (first < last) addends_.push_back({first, last - first});
+    if (first < last) partial_sums_.push_back({first, last - first});
   }
 }
 

@@ -1,10 +1,12 @@
 // Gradients on their way between data ranks: buckets reduced, compressed, added to the sums that a
 // rank owns; and weights on their way back (ZeRO-3).
 
+#include <algorithm>
 #include <array>
 
 #include "executor/run/interpreter.hpp"
 #include "models/lowering/lower.hpp"
+#include "sim/errors.hpp"
 
 namespace orrery::executor {
 
@@ -12,6 +14,16 @@ namespace {
 
 using models::Collective;
 using models::Lane;
+
+/// The tensor of the first parameter: its bucket is that of them all.
+const std::string& first_parameter(const models::Program& program, const models::LayerKind& kind) {
+  const auto& operands = program.blocks[kind.forward].operands;
+  const auto first = std::find_if(
+      operands.begin(), operands.end(),
+      [](const models::Operand& each) { return each.role == models::Role::parameter; });
+  ensure(first != operands.end(), "a unit without parameters is gathered");
+  return first->tensor;
+}
 
 }  // namespace
 
@@ -79,8 +91,9 @@ void Runner::Interpreter::compress(std::uint32_t i) {
   const models::Block& block = program_.blocks[id];
   std::vector<View> views;
   for (const models::Operand& operand : block.operands) {
-    std::byte* at = operand.name == "gradients" ? gradient_at(layout_.buckets()[of.bucket].first)
-                                                : of.parts.at(operand.name);
+    std::byte* at = operand.role == models::Role::gradient
+                        ? gradient_at(layout_.buckets()[of.bucket].first)
+                        : of.parts.at(operand.name);
     views.push_back({at, operand.dtype, operand.shape});
   }
   for (std::size_t op = 0; op < block.operations.size(); ++op) {
@@ -158,10 +171,10 @@ void Runner::Interpreter::unshard(std::uint32_t i) {
   std::int64_t element = 0;
   if (joint.layers > 0) {
     element = layer_base_[static_cast<std::size_t>(joint.first_layer)];
-  } else if ((joint.ends & models::end_embedding) != 0) {
-    element = layout_.offset(models::embedding_forward, -1, "embedding.weight");
   } else {
-    element = layout_.offset(models::head_forward, -1, "head.weight");
+    const bool embeds = (joint.ends & models::end_embedding) != 0;
+    const auto part = embeds ? models::ModelPart::embedding : models::ModelPart::head;
+    element = layout_.offset(-1, first_parameter(program_, program_.kind(part)));
   }
   const std::size_t number = layout_.bucket_at(element);
   const Bucket& bucket = layout_.buckets()[number];

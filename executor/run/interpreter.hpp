@@ -99,6 +99,7 @@ class Runner::Interpreter {
 
   // setup.cpp
   void bind_ends();
+  void bind_parameters(std::uint32_t block);
   void allocate();
   void allocate_buckets();
   void allocate_compressed();

@@ -187,7 +187,7 @@ void Runner::Interpreter::sum_addends(std::uint32_t i, std::uint16_t communicato
   const std::size_t entry = begin_joint(i);
   const std::int64_t width = width_of(gradient_);
   std::int64_t total = 0;
-  for (const Span& span : layout_.addends()) {
+  for (const Span& span : layout_.partial_sums()) {
     device_.copy(owned_gradient_at(span.first), arena_.data() + total * width,
                  Bytes{span.count * width}, Lane::compute);
     total += span.count;
@@ -199,7 +199,7 @@ void Runner::Interpreter::sum_addends(std::uint32_t i, std::uint16_t communicato
   if (total > 0) collective(i, communicator, call, entry);
   wait_for_data();
   total = 0;
-  for (const Span& span : layout_.addends()) {
+  for (const Span& span : layout_.partial_sums()) {
     device_.copy(arena_.data() + total * width, owned_gradient_at(span.first),
                  Bytes{span.count * width}, Lane::compute);
     total += span.count;

@@ -14,25 +14,15 @@ namespace orrery::executor {
 
 namespace {
 
-/// Deviation of drawn weights.
-/// Source  Radford et al. 2019, GPT-2; initializer_range of its config.json
-constexpr double deviation = 0.02;
-
 constexpr std::int64_t at_once = std::int64_t{1} << 22;    // drawn before the device gets them
 constexpr std::int64_t of_thread = std::int64_t{1} << 16;  // drawn by one thread in a row
 constexpr std::int64_t narrowed = std::int64_t{1} << 20;   // by one kernel: a CPU widens as many
 
-/// A tensor of the uncut model by its index: weights normal, scales of norms 1, biases 0; in the
-/// ring small integers, all of them.
-class Beginning {
+/// A tensor of the uncut model by its index; in the ring small integers, all of them.
+class InitialValues {
  public:
-  Beginning(std::string_view tensor, std::uint64_t seed) : random_{seed, stream_number(tensor)} {
-    if (tensor.ends_with(".bias")) {
-      kind_ = Kind::zeros;
-    } else if (tensor.find("norm") != std::string_view::npos) {
-      kind_ = Kind::ones;
-    }
-  }
+  InitialValues(const StateTensor& tensor, std::uint64_t seed)
+      : random_{seed, stream_number(tensor.name)}, initial_{tensor.initial} {}
 
   template <class T>
   void fill(std::int64_t first, std::span<T> to) const {
@@ -41,24 +31,26 @@ class Beginning {
       for (std::size_t i = 0; i < to.size(); ++i) {
         to[i] = static_cast<T>(random_.bits(begin + i) % 7) - 3;
       }
-    } else if (kind_ != Kind::normal) {
-      std::fill(to.begin(), to.end(), kind_ == Kind::ones ? T{1} : T{0});
+    } else if (initial_.kind != Kind::normal) {
+      std::fill(to.begin(), to.end(), initial_.kind == Kind::ones ? T{1} : T{0});
     } else if constexpr (std::is_same_v<T, float>) {
-      random_.normals(begin, deviation, to);
+      random_.normals(begin, initial_.deviation, to);
     } else {
-      for (std::size_t i = 0; i < to.size(); ++i) to[i] = deviation * random_.normal(begin + i);
+      for (std::size_t i = 0; i < to.size(); ++i) {
+        to[i] = initial_.deviation * random_.normal(begin + i);
+      }
     }
   }
 
  private:
-  enum class Kind : std::uint8_t { normal, ones, zeros };
+  using Kind = models::Initial::Kind;
   RandomStream random_;
-  Kind kind_ = Kind::normal;
+  models::Initial initial_;
 };
 
 /// Elements in a row of one tensor, and where they go.
 struct Slice {
-  const Beginning* of = nullptr;
+  const InitialValues* of = nullptr;
   std::int64_t first = 0, count = 0, at = 0;
 };
 
@@ -86,10 +78,8 @@ void fill(const std::vector<Slice>& slices, std::byte* to) {
 
 /// The elements that this rank updates, each drawn once: their owner's draw is everybody's.
 void Runner::Interpreter::draw_parameters() {
-  std::vector<Beginning> beginnings;
-  for (const StateTensor& each : layout_.tensors()) {
-    beginnings.emplace_back(each.name, settings_.seed);
-  }
+  std::vector<InitialValues> initials;
+  for (const StateTensor& each : layout_.tensors()) initials.emplace_back(each, settings_.seed);
   const std::int64_t width = width_of(state_), all = layout_.owned();
   std::vector<std::byte> host(static_cast<std::size_t>(std::min(at_once, all) * width));
   std::vector<Slice> slices;
@@ -114,7 +104,7 @@ void Runner::Interpreter::draw_parameters() {
       const bool follows = begin + i * width == to + gathered * width;
       if (gathered > 0 && (!follows || gathered + count > at_once)) write();
       if (gathered == 0) to = begin + i * width;
-      slices.push_back({&beginnings[run.tensor], run.offset + i, count, gathered});
+      slices.push_back({&initials[run.tensor], run.offset + i, count, gathered});
       gathered += count;
     }
   }

@@ -30,6 +30,37 @@ const Program& accepted(const Program& program, const models::Software& software
   return program;
 }
 
+/// Where a rank's rows and its shard of the vocabulary begin.
+Place place_of(const Program& program, std::int64_t rank) {
+  const models::Block& embedding =
+      program.blocks[program.kind(models::ModelPart::embedding).forward];
+  Place place{.sequence = program.step.seq_len};
+  const auto begin = [&](const models::Operand& of) {
+    return shard_of(rank, of.sharding, models::Dimension::rows, program.mesh) * of.shape[1];
+  };
+  for (const models::Operation& op : embedding.operations) {
+    if (op.kind == models::OpKind::embedding) {
+      place.first_vocabulary = begin(embedding.operands[op.reads[1]]);
+    }
+  }
+  for (const models::Operand& each : embedding.operands) {
+    if (each.role == models::Role::output) place.first_row = begin(each);
+  }
+  return place;
+}
+
+/// Of the head's forward: what the loss's backward reads of every shard.
+std::int64_t statistics_of(const Program& program, const models::LayerKind& head) {
+  const models::Block& backward = program.blocks[head.backward];
+  for (const models::Operation& op : backward.operations) {
+    if (op.kind != models::OpKind::cross_entropy_backward) continue;
+    const auto id = program.blocks[head.forward].find(backward.operands[op.reads[2]].name);
+    ensure(id.has_value(), "a loss keeps no statistics");
+    return *id;
+  }
+  throw ContractError{"a head has no loss"};
+}
+
 /// The operand of some step block, by name.
 const models::Operand* step_operand(const Program& program, std::string_view name) {
   for (std::size_t b = models::first_step_block; b < program.blocks.size(); ++b) {
@@ -68,13 +99,7 @@ Runner::Interpreter::Interpreter(const Program& program, const models::Software&
   separate_master_ = step_operand(program, "parameters") != nullptr;
   ensure(settings_.arithmetic == Arithmetic::real || width_of(storage_) == 8,
          "the ring needs precision fp64");
-  const models::Block& layer = program.blocks[models::layer_forward];
-  const std::int64_t rows = layer.operands[layer.find("y").value()].shape[1];
-  const models::Block& head = program.blocks[models::head_forward];
-  const std::int64_t vocabulary = head.operands[head.find("logits").value()].shape[2];
-  place_ = {.first_row = plan.sequence_parallel ? tensor_ * rows : 0,
-            .first_vocabulary = tensor_ * vocabulary,
-            .sequence = plan.seq_len};
+  place_ = place_of(program, rank_);
   mean_ = 1.0 / static_cast<double>(plan.global_batch * plan.seq_len);
   const bool vanishing = plan.precision == models::Precision::fp16;
   if (settings_.loss_scale) {
@@ -98,48 +123,40 @@ Runner::Interpreter::Interpreter(const Program& program, const models::Software&
 /// Bytes of what the tensor group sums before the norm, side by side.
 std::int64_t Runner::Interpreter::addend_bytes() const {
   std::int64_t elements = 0;
-  for (const Span& each : layout_.addends()) elements += each.count;
+  for (const Span& each : layout_.partial_sums()) elements += each.count;
   return elements * 8;
 }
 
 /// Parameters of embedding and head lie where the layout says; those of a layer in a row.
 void Runner::Interpreter::bind_ends() {
-  const auto stem = [](const std::string& name, bool gradient) {
-    return gradient ? name.substr(0, name.size() - std::string_view{".grad"}.size()) : name;
-  };
-  layer_base_.assign(static_cast<std::size_t>(program_.model.layers), 0);
-  for (std::int64_t v = 0; v < program_.plan.virtual_stages; ++v) {
-    const auto chunk = static_cast<std::uint32_t>(v * program_.plan.pipeline + stage_);
+  layer_base_.assign(program_.kind_of_layer.size(), 0);
+  for (const std::uint32_t chunk : ranks_.chunks) {
     for (const models::Invocation& run :
-         program_.phases[models::forward_phase(chunk)].invocations) {
-      const models::Block& forward = program_.blocks[run.block];
-      if (run.block == models::layer_forward) {
+         program_.phases[program_.chunks[chunk].forward].invocations) {
+      const models::LayerKind& kind = *program_.use_of(run.block).kind;
+      if (kind.part == models::ModelPart::layer) {
+        const models::Block& forward = program_.blocks[kind.forward];
         const auto first = std::find_if(
             forward.operands.begin(), forward.operands.end(),
             [](const models::Operand& each) { return each.role == models::Role::parameter; });
         for (std::int64_t i = 0; i < run.count; ++i) {
           const std::int64_t layer = run.first_layer + i;
-          layer_base_[static_cast<std::size_t>(layer)] =
-              layout_.offset(run.block, layer, first->name);
+          layer_base_[static_cast<std::size_t>(layer)] = layout_.offset(layer, first->tensor);
         }
         continue;
       }
-      for (const std::uint32_t block : {run.block, run.block + 1}) {
-        for (std::size_t id = 0; id < program_.blocks[block].operands.size(); ++id) {
-          const models::Operand& each = program_.blocks[block].operands[id];
-          const bool gradient = each.role == models::Role::gradient;
-          if (!gradient && each.role != models::Role::parameter) continue;
-          blocks_[block].sources[id].offset =
-              layout_.offset(run.block, -1, stem(each.name, gradient));
-        }
-      }
-      if (run.block == models::head_forward) {
-        auto id = forward.find("loss.statistics.all");
-        if (!id) id = forward.find("loss.statistics");
-        ensure(id.has_value(), "a loss keeps no statistics");
-        statistics_operand_ = *id;
-      }
+      bind_parameters(kind.forward);
+      bind_parameters(kind.backward);
+      if (kind.part == models::ModelPart::head) statistics_operand_ = statistics_of(program_, kind);
     }
+  }
+}
+
+void Runner::Interpreter::bind_parameters(std::uint32_t block) {
+  for (std::size_t id = 0; id < program_.blocks[block].operands.size(); ++id) {
+    const models::Operand& each = program_.blocks[block].operands[id];
+    const bool bound = each.role == models::Role::gradient || each.role == models::Role::parameter;
+    if (bound) blocks_[block].sources[id].offset = layout_.offset(-1, each.tensor);
   }
 }
 
@@ -224,7 +241,7 @@ void Runner::Interpreter::allocate_compressed() {
     of.bucket = layout_.reduced(target).first;
     const std::uint32_t id = program_.phases[each.target].invocations.front().block;
     for (const models::Operand& operand : program_.blocks[id].operands) {
-      if (operand.name == "gradients" || of.parts.count(operand.name) > 0) continue;
+      if (operand.role == models::Role::gradient || of.parts.count(operand.name) > 0) continue;
       DeviceMemory memory{device_, aligned(operand.bytes().count())};
       device_.zero(memory.data(), memory.bytes());
       of.parts[operand.name] = memory.data();

@@ -123,7 +123,7 @@ void Runner::Interpreter::adam(const models::Operation& op) {
     update(op, numbers, owned_gradient_at(piece), parameters_.data() + piece * width_of(storage_),
            bucket.owned, bucket.piece);
   }
-  // What other ranks own holds addends still.
+  // What other ranks own holds partial sums still.
   if (!shards_sums_) device_.zero(gradients_.data(), gradients_.bytes());
 }
 

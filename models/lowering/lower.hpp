@@ -57,11 +57,9 @@ Program lower(const BlockInputs& inputs);
 Program schedule_slots(const BlockInputs& inputs);
 /// 1. Forward operations that backward repeats, and what is then not saved.
 Program insert_recompute(Program program);
-/// 2. Collectives of the tensor group inside blocks; with sequence parallelism gathers and
-/// scatters. `overlap`: the weight gradient does not wait for the input gradient's sum.
-/// `gathered`: are inputs gathered under sequence parallelism kept for backward, or gathered again?
-Program insert_tensor_collectives(Program program, bool overlap,
-                                  Gathered gathered = Gathered::again);
+/// 2. Collectives inside blocks, between layouts (reshard.hpp). `overlap`: the weight gradient does
+/// not wait for the input gradient's sum.
+Program insert_collectives(Program program, bool overlap, Gathered gathered = Gathered::again);
 /// 2b. Where the stack's tensor collectives bring hosts together, each host goes on behind those of
 /// forward and recomputation; backward is launched from another thread, far ahead.
 Program insert_host_waits(Program program, const Software& software);

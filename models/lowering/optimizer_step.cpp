@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -41,28 +42,29 @@ class StepEnd {
   /// First and last stage hold a copy of the embedding each and sum its gradients.
   void tie_embeddings() {
     const Block& head = program_.blocks[head_forward];
-    const auto weight = head.find("head.weight");
-    ensure(weight.has_value(), "a head has no weight");
+    const auto table = std::find_if(head.operands.begin(), head.operands.end(),
+                                    [](const Operand& each) { return each.tied(); });
+    ensure(table != head.operands.end(), "a tied head has no table");
     const auto last = static_cast<std::uint32_t>(program_.plan.pipeline - 1);
-    const std::uint32_t tie =
-        add({.name = "tied embedding",
-             .kind = Collective::all_reduce,
-             .communicator = tie_group,
-             .dtype = gradient_,
-             .bytes = Bytes{head.operands[*weight].elements() * bits(gradient_) / 8},
-             .classes = {0, last}});
+    const std::uint32_t tie = add({.name = "tied embedding",
+                                   .kind = Collective::all_reduce,
+                                   .communicator = tie_group,
+                                   .dtype = gradient_,
+                                   .bytes = Bytes{table->elements() * bits(gradient_) / 8},
+                                   .classes = {0, last}});
     program_.classes.front().instructions.push_back(step(Opcode::tie, tie));
     program_.classes.back().instructions.push_back(step(Opcode::tie, tie));
   }
 
-  /// Bytes of the gradients of which each rank of the tensor group made an addend.
-  Bytes addends_of(const RankClass& ranks) const {
+  /// Bytes of the gradients of which each rank of the tensor group has a partial sum.
+  Bytes partial_sums_of(const RankClass& ranks) const {
     Bytes sum{};
     for (std::int64_t v = 0; v < program_.plan.virtual_stages; ++v) {
       const std::int64_t chunk = v * program_.plan.pipeline + ranks.stage;
       for (const Invocation& run : program_.phases[backward_phase(chunk)].invocations) {
         for (const Operand& each : program_.blocks[run.block].operands) {
-          if (each.tensor_addend) sum += each.bytes() * run.count;
+          const bool partial = each.sharding.partial.has(MeshAxis::tensor);
+          if (each.role == Role::gradient && partial) sum += each.bytes() * run.count;
         }
       }
     }
@@ -72,7 +74,7 @@ class StepEnd {
   /// Where gradients are sharded by now, of the owned pieces of those: their share.
   void sum_replicated(std::uint32_t c) {
     RankClass& ranks = program_.classes[c];
-    Bytes bytes = addends_of(ranks);
+    Bytes bytes = partial_sums_of(ranks);
     if (bytes == Bytes{}) return;
     if (ranks.owned > 0) bytes = Bytes{(bytes.count() + shards() - 1) / shards()};
     const std::uint32_t sum = add({.name = "replicated gradients.s" + std::to_string(ranks.stage),

@@ -1,4 +1,3 @@
-
 #include "models/lowering/lower.hpp"
 
 namespace orrery::models {
@@ -28,7 +27,7 @@ bool feeds_others(const Block& forward, std::string_view operand, Recompute reco
   return false;
 }
 
-/// A layer's input is given to backward as a saved operand; everything else that forward made and
+/// Forward's input is given to backward as a saved operand; everything else that forward made and
 /// backward makes again lives only inside backward.
 void settle_roles(const Block& forward, Block& backward, const std::vector<Operation>& again,
                   Recompute recompute) {
@@ -39,9 +38,8 @@ void settle_roles(const Block& forward, Block& backward, const std::vector<Opera
       if (made && !feeds_others(forward, written.name, recompute)) written.role = Role::temporary;
     }
     for (const OperandId id : op.reads) {
-      if (backward.operands[id].role == Role::input && backward.operands[id].name == "x") {
-        backward.operands[id].role = Role::saved;
-      }
+      Operand& read = backward.operands[id];
+      if (read.role == Role::input) read.role = Role::saved;
     }
   }
 }
@@ -58,7 +56,9 @@ void recompute_block(Block& forward, Block& backward, Recompute recompute) {
     };
     move(copy.reads);
     move(copy.writes);
-    move(copy.full_sequence);
+    for (auto* uses : {&copy.needs, &copy.makes}) {
+      for (OperandUse& each : *uses) each.operand = adopt(backward, forward.operands[each.operand]);
+    }
     again.push_back(std::move(copy));
   }
   settle_roles(forward, backward, again, recompute);

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "models/lowering/lower.hpp"
+#include "models/operations/layouts.hpp"
 #include "models/schedules/schedule.hpp"
 #include "sim/errors.hpp"
 
@@ -37,9 +38,8 @@ void add_kinds(Program& program, const BlockInputs& inputs) {
   program.boundary = boundary_of(program.blocks[program.kinds[layer].forward]);
   const bool shares_table = inputs.model.tied_embeddings && inputs.plan.pipeline == 1;
   if (!shares_table) return;
-  const Block& block = program.blocks[program.kinds[head].forward];
-  if (const auto table = block.find("head.weight")) {
-    program.kinds[head].parameters -= block.operands[*table].elements();
+  for (const Operand& each : program.blocks[program.kinds[head].forward].operands) {
+    if (each.tied()) program.kinds[head].parameters -= each.elements();
   }
 }
 
@@ -154,7 +154,7 @@ Program schedule_slots(const BlockInputs& inputs) {
   Program program;
   program.model = inputs.model;
   program.plan = inputs.plan;
-  program.mesh = {inputs.plan.tensor, inputs.plan.data, inputs.plan.pipeline};
+  program.mesh = mesh_of(inputs.plan);
   program.communicators = communicators_of(program.mesh);
   state_facts(program, inputs);
   add_kinds(program, inputs);
@@ -166,8 +166,8 @@ Program schedule_slots(const BlockInputs& inputs) {
 Program lower(const BlockInputs& inputs) {
   Program program = schedule_slots(inputs);
   program = insert_recompute(std::move(program));
-  program = insert_tensor_collectives(std::move(program), inputs.software.overlap.tensor_backward,
-                                      inputs.software.gathered);
+  program = insert_collectives(std::move(program), inputs.software.overlap.tensor_backward,
+                               inputs.software.gathered);
   program = insert_host_waits(std::move(program), inputs.software);
   program = insert_transfers(std::move(program));
   program = insert_gradient_reduction(std::move(program), inputs);

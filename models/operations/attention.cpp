@@ -10,68 +10,95 @@ bool LayerBuilder::fused_attention() const {
   return bits(storage_) == 16 && inputs_.software.attention(inputs_.generation) != "unfused";
 }
 
+std::int64_t LayerBuilder::local_heads(std::int64_t heads) const {
+  return local_extent(heads, by_columns(), Dimension::columns, block_.mesh());
+}
+
 AttentionShape LayerBuilder::attention_shape() const {
-  return {.batch = shares_.sequences,
-          .seq = shares_.seq,
-          .heads = shares_.heads,
-          .kv_heads = shares_.kv_heads,
-          .head_dim = shares_.head_dim,
-          .causal = inputs_.model.causal,
-          .window = inputs_.model.sliding_window};
+  const Model& model = inputs_.model;
+  return {.batch = inputs_.plan.micro_batch,
+          .seq = inputs_.plan.seq_len,
+          .heads = local_heads(model.heads),
+          .kv_heads = local_heads(model.kv_heads),
+          .head_dim = model.head_dim,
+          .causal = model.causal,
+          .window = model.sliding_window};
+}
+
+HeadColumns LayerBuilder::head_columns() const {
+  const Model& model = inputs_.model;
+  return {local_heads(model.heads), local_heads(model.kv_heads), model.head_dim};
+}
+
+ModelTensor LayerBuilder::head_norm() const {
+  return {.name = "qk_norm.weight",
+          .uncut = {1, 2, inputs_.model.head_dim},
+          .initial = {Initial::Kind::ones}};
 }
 
 OperandId LayerBuilder::scores(std::string_view name, Role role, DType dtype) {
+  const Plan& plan = inputs_.plan;
   return block_.operand(name, role, dtype,
-                        {shares_.sequences * shares_.heads, shares_.seq, shares_.seq});
+                        {plan.micro_batch * inputs_.model.heads, plan.seq_len, plan.seq_len},
+                        {MeshAxis::tensor, Dimension::matrices});
+}
+
+OperandId LayerBuilder::log_sum_exp() {
+  return block_.operand("attention.lse", Role::saved, DType::fp32,
+                        {inputs_.plan.micro_batch, inputs_.model.heads, inputs_.plan.seq_len},
+                        by_rows());
 }
 
 GemmShape LayerBuilder::per_head(std::int64_t m, std::int64_t n, std::int64_t k) const {
-  return {.m = m, .n = n, .k = k, .batch = shares_.sequences * shares_.heads};
+  return {
+      .m = m, .n = n, .k = k, .batch = inputs_.plan.micro_batch * local_heads(inputs_.model.heads)};
 }
 
 void LayerBuilder::product(Product which, std::string_view name, OperandId a, OperandId b,
                            OperandId out, const GemmShape& shape) {
   Operation& op = block_.batched_gemm(name, a, b, out, shape, storage_);
-  const Bytes square =
-      multiplied<Bytes>(shares_.sequences, shares_.heads, shares_.seq, shares_.seq);
-  const std::int64_t columns = shares_.query + shares_.key_value;
-  const Bytes elements = square + multiplied<Bytes>(shares_.tokens, columns);
-  op.bytes = Bytes{(elements * bits(storage_)).count() / 8};
   op.attention = attention_shape();
+  const AttentionShape& of = op.attention;
+  const Bytes square = multiplied<Bytes>(of.batch, of.heads, of.seq, of.seq);
+  const std::int64_t columns = (of.heads + of.kv_heads) * of.head_dim;
+  const Bytes elements = square + multiplied<Bytes>(tokens(), columns);
+  op.bytes = Bytes{(elements * bits(storage_)).count() / 8};
   op.product = which;
   op.attention_core = op.pass == Pass::forward;
 }
 
+/// In place, queries and keys alone: values are not touched.
+void LayerBuilder::rotary(OpKind kind, std::string_view name, OperandId qkv_out) {
+  Operation& op = block_.add(kind, name, {qkv_out}, {qkv_out});
+  op.heads = head_columns();
+  const std::int64_t rotated = (op.heads.queries + op.heads.keys) * op.heads.dim;
+  op.bytes = Bytes{op.bytes.count() / block_.at(qkv_out).shape[2] * rotated};
+}
+
 void LayerBuilder::attention_forward() {
   const Model& model = inputs_.model;
-  const std::int64_t columns = qkv().out;
-  OperandId qkv_out = tokens("qkv.out", Role::saved, columns);
+  OperandId qkv_out = qkv_columns("qkv.out", Role::saved);
   if (model.qk_norm) {
-    const OperandId normed = tokens("qkv.normed", Role::saved, columns);
-    const OperandId weight =
-        block_.operand("qk_norm.weight", Role::parameter, storage_, {1, 2, shares_.head_dim});
-    block_.add(OpKind::norm, "qk_norm", {qkv_out, weight}, {normed});
+    const OperandId normed = qkv_columns("qkv.normed", Role::saved);
+    block_.add(OpKind::norm, "qk_norm", {qkv_out, parameter(head_norm())}, {normed}).heads =
+        head_columns();
     qkv_out = normed;
   }
-  const OperandId out = tokens("attention.out", Role::saved, shares_.query);
-  if (model.positions == Positions::rotary) {
-    Operation& op = block_.add(OpKind::rotary, "rotary", {qkv_out}, {qkv_out});
-    // Queries and keys are turned in place; values stay untouched.
-    op.bytes = Bytes{op.bytes.count() / columns * (shares_.query + shares_.key_value)};
-  }
-  if (fused_attention()) {
-    const OperandId lse = block_.operand("attention.lse", Role::saved, DType::fp32,
-                                         {shares_.sequences, shares_.heads, shares_.seq});
-    Operation& op = block_.add(OpKind::attention, "attention", {qkv_out}, {out, lse});
-    op.time_class = TimeClass::attention;
-    op.attention = attention_shape();
-    op.attention_core = true;
-    op.flops = BlockBuilder::attention_flops(op.attention);
-    return;
-  }
+  const OperandId out = attention_columns("attention.out", Role::saved);
+  if (model.positions == Positions::rotary) rotary(OpKind::rotary, "rotary", qkv_out);
+  if (!fused_attention()) return unfused_forward(qkv_out, out);
+  Operation& op = block_.add(OpKind::attention, "attention", {qkv_out}, {out, log_sum_exp()});
+  op.time_class = TimeClass::attention;
+  op.attention = attention_shape();
+  op.attention_core = true;
+  op.flops = BlockBuilder::attention_flops(op.attention);
+}
+
+void LayerBuilder::unfused_forward(OperandId qkv_out, OperandId out) {
+  const std::int64_t s = inputs_.plan.seq_len, d = inputs_.model.head_dim;
   const OperandId raw = scores("scores", Role::temporary, storage_);
   const OperandId probabilities = scores("probabilities", Role::saved, storage_);
-  GemmShape square = per_head(shares_.seq, shares_.seq, shares_.head_dim);
+  GemmShape square = per_head(s, s, d);
   square.transpose_b = true;
   product(Product::scores, "scores", qkv_out, qkv_out, raw, square);
   Operation& softmax = block_.add(OpKind::softmax, "softmax", {raw}, {probabilities});
@@ -84,26 +111,26 @@ void LayerBuilder::attention_forward() {
     block_.add(OpKind::add, "attention.dropout", {probabilities}, {weights, mask}).attention_core =
         true;
   }
-  product(Product::context, "context", weights, qkv_out, out,
-          per_head(shares_.seq, shares_.head_dim, shares_.seq));
+  product(Product::context, "context", weights, qkv_out, out, per_head(s, d, s));
 }
 
 /// Four products: dV = P' dO, dP = dO V', dQ = dS K, dK = dS' Q, and dS by the softmax's backward.
 void LayerBuilder::unfused_backward(OperandId qkv_out, OperandId gradient_out,
                                     OperandId gradient_in) {
+  const std::int64_t s = inputs_.plan.seq_len, d = inputs_.model.head_dim;
   const bool dropout = inputs_.software.kernels.dropout;
   const OperandId probabilities = scores("probabilities", Role::saved, storage_);
   const OperandId weights =
       dropout ? scores("probabilities.dropped", Role::saved, storage_) : probabilities;
   const OperandId d_weights = scores("probabilities.grad", Role::temporary, storage_);
   const OperandId d_scores = scores("scores.grad", Role::temporary, storage_);
-  GemmShape square = per_head(shares_.seq, shares_.seq, shares_.head_dim);
+  GemmShape square = per_head(s, s, d);
   square.transpose_b = true;
-  const GemmShape tall = per_head(shares_.seq, shares_.head_dim, shares_.seq);
-  GemmShape turned = tall;
-  turned.transpose_a = true;
+  const GemmShape tall = per_head(s, d, s);
+  GemmShape transposed = tall;
+  transposed.transpose_a = true;
   product(Product::weights_gradient, "context.dgrad", gradient_out, qkv_out, d_weights, square);
-  product(Product::value_gradient, "value.grad", weights, gradient_out, gradient_in, turned);
+  product(Product::value_gradient, "value.grad", weights, gradient_out, gradient_in, transposed);
   if (dropout) {
     const OperandId mask = scores("attention.mask", Role::saved, DType::uint8);
     block_.add(OpKind::add_backward, "attention.dropout.backward", {d_weights, mask}, {d_weights});
@@ -112,19 +139,16 @@ void LayerBuilder::unfused_backward(OperandId qkv_out, OperandId gradient_out,
                                   {d_weights, probabilities}, {d_scores});
   softmax.attention = attention_shape();
   product(Product::query_gradient, "query.grad", d_scores, qkv_out, gradient_in, tall);
-  product(Product::key_gradient, "key.grad", d_scores, qkv_out, gradient_in, turned);
+  product(Product::key_gradient, "key.grad", d_scores, qkv_out, gradient_in, transposed);
 }
 
 void LayerBuilder::attention_backward(OperandId gradient_out, OperandId gradient_in) {
   const Model& model = inputs_.model;
-  const std::int64_t columns = qkv().out;
-  const OperandId qkv_out = tokens(model.qk_norm ? "qkv.normed" : "qkv.out", Role::saved, columns);
-  const OperandId out = tokens("attention.out", Role::saved, shares_.query);
+  const OperandId qkv_out = qkv_columns(model.qk_norm ? "qkv.normed" : "qkv.out", Role::saved);
+  const OperandId out = attention_columns("attention.out", Role::saved);
   if (fused_attention()) {
-    const OperandId lse = block_.operand("attention.lse", Role::saved, DType::fp32,
-                                         {shares_.sequences, shares_.heads, shares_.seq});
     Operation& op = block_.add(OpKind::attention_backward, "attention.backward",
-                               {qkv_out, out, lse, gradient_out}, {gradient_in});
+                               {qkv_out, out, log_sum_exp(), gradient_out}, {gradient_in});
     op.time_class = TimeClass::attention;
     op.attention = attention_shape();
     // Five products of the forward's two: the scores are computed again.
@@ -133,18 +157,16 @@ void LayerBuilder::attention_backward(OperandId gradient_out, OperandId gradient
     unfused_backward(qkv_out, gradient_out, gradient_in);
   }
   if (model.positions == Positions::rotary) {
-    Operation& op =
-        block_.add(OpKind::rotary_backward, "rotary.backward", {gradient_in}, {gradient_in});
-    op.bytes = Bytes{op.bytes.count() / columns * (shares_.query + shares_.key_value)};
+    rotary(OpKind::rotary_backward, "rotary.backward", gradient_in);
   }
   if (model.qk_norm) {
-    const OperandId weight =
-        block_.operand("qk_norm.weight", Role::parameter, storage_, {1, 2, shares_.head_dim});
-    const OperandId weight_gradient =
-        block_.operand("qk_norm.weight.grad", Role::gradient, gradient_, {1, 2, shares_.head_dim});
-    block_.add(OpKind::norm_backward, "qk_norm.backward",
-               {gradient_in, tokens("qkv.out", Role::saved, columns), weight},
-               {gradient_in, weight_gradient});
+    const OperandId weight = parameter(head_norm());
+    const OperandId weight_gradient = gradient(head_norm(), gradient_in);
+    block_
+        .add(OpKind::norm_backward, "qk_norm.backward",
+             {gradient_in, qkv_columns("qkv.out", Role::saved), weight},
+             {gradient_in, weight_gradient})
+        .heads = head_columns();
   }
 }
 

@@ -1,10 +1,10 @@
 #pragma once
-// The blocks of a transformer as one rank of a tensor group runs them, before the lowering adds
-// collectives and recomputation: layers, embedding, head with loss, and the optimizer.
+// The blocks of a transformer, before the lowering adds collectives and recomputation: layers,
+// embedding, head with loss, and the optimizer. Operands are stated uncut with how they are cut
+// (layouts.hpp).
 //
-// Shapes: tokens T = micro_batch * seq_len; S = T, or T / tensor where sequence parallelism keeps
-// a shard of the sequence; h hidden; q, kv, f, V: this rank's share of heads, KV heads, MLP and
-// (padded) vocabulary.
+// Shapes: tokens T = micro_batch * seq_len; h hidden; q, kv columns of queries and of keys or
+// values; f MLP; V vocabulary.
 
 #include <cstdint>
 #include <utility>
@@ -26,25 +26,16 @@ struct BlockInputs {
   std::int64_t node_gpus = 0;  // 0: more than any tensor group has ranks
 };
 
-/// Sizes of one rank's share.
-struct Shares {
-  std::int64_t sequences, seq, tokens, rows;  // b, s, T, S
-  std::int64_t hidden, heads, kv_heads, head_dim;
-  std::int64_t query, key_value;  // columns: heads * head_dim, kv_heads * head_dim
-  std::int64_t ffn, vocab;
-  std::int64_t embedding;  // width of a token's row
-
-  explicit Shares(const BlockInputs& inputs);
-};
+/// Tokens of a micro-batch.
+inline std::int64_t tokens_of(const Plan& plan) {
+  return plan.micro_batch * plan.seq_len;
+}
 
 /// What gradients are added up and reduced in: the stack's choice, fp64 where the plan computes so.
 DType gradient_dtype(const Plan& plan, const Software& software);
 
 /// Do norms add a bias? RMS norms have none.
 bool has_norm_bias(const Model& model);
-
-/// Vocabulary padded to a multiple of 128 x tensor, as Megatron does, so that it cuts evenly.
-std::int64_t padded_vocab(const Model& model, std::int64_t tensor);
 
 /// One direction of a block and the one that undoes it.
 struct BlockPair {
@@ -70,7 +61,7 @@ Block adam_block(const BlockInputs& inputs, std::int64_t elements);
 /// A bucket of `elements` gradients on its way to other ranks, and back.
 BlockPair narrowing_blocks(const BlockInputs& inputs, std::int64_t elements);
 /// The largest of them with their places, what is left kept in the residual; and every rank's added
-/// up in the cleared bucket. In one pass: selecting itself costs nothing beside the traffic.
+/// up in the cleared bucket. In one pass: selecting itself costs nothing on top of the traffic.
 BlockPair top_k_blocks(const BlockInputs& inputs, std::int64_t elements);
 
 /// Parameters (elements) of this rank's share of a block.

@@ -15,11 +15,44 @@ constexpr double norm_epsilon = 1e-5;
 
 }  // namespace
 
-OperandId BlockBuilder::operand(std::string_view name, Role role, DType dtype,
-                                std::array<std::int64_t, 3> shape) {
-  if (const auto known = block_.find(name)) return *known;
-  block_.operands.push_back({std::string{name}, role, dtype, shape});
+OperandId BlockBuilder::add(Operand operand) {
+  if (const auto known = block_.find(operand.name)) return *known;
+  operand.sharding = operand.sharding.on(mesh_);
+  operand.shape = local_shape(operand.uncut, operand.sharding, mesh_);
+  block_.operands.push_back(std::move(operand));
   return static_cast<OperandId>(block_.operands.size() - 1);
+}
+
+OperandId BlockBuilder::operand(std::string_view name, Role role, DType dtype, const Shape& uncut,
+                                const Sharding& sharding) {
+  return add({.name = std::string{name},
+              .role = role,
+              .dtype = dtype,
+              .uncut = uncut,
+              .sharding = sharding});
+}
+
+OperandId BlockBuilder::parameter(const ModelTensor& tensor, DType dtype) {
+  return add({.name = tensor.name,
+              .role = Role::parameter,
+              .dtype = dtype,
+              .uncut = tensor.uncut,
+              .sharding = tensor.sharding,
+              .tensor = tensor.tied_to.empty() ? tensor.name : tensor.tied_to,
+              .initial = tensor.initial,
+              .transposed = tensor.transposed});
+}
+
+OperandId BlockBuilder::gradient(const ModelTensor& tensor, DType dtype, AxisSet partial) {
+  Sharding sharding = tensor.sharding;
+  sharding.partial = partial;
+  return add({.name = tensor.name + ".grad",
+              .role = Role::gradient,
+              .dtype = dtype,
+              .uncut = tensor.uncut,
+              .sharding = sharding,
+              .tensor = tensor.tied_to.empty() ? tensor.name : tensor.tied_to,
+              .transposed = tensor.transposed});
 }
 
 Operation& BlockBuilder::add(OpKind kind, std::string_view name, Operands reads, Operands writes) {
@@ -45,6 +78,27 @@ void BlockBuilder::read(Operation& op, OperandId id) const {
 void BlockBuilder::write(Operation& op, OperandId id) const {
   op.writes.push_back(id);
   op.bytes += at(id).bytes();
+}
+
+Bytes BlockBuilder::difference(OperandId id, const Sharding& sharding) const {
+  Operand in_use = at(id);
+  in_use.shape = shape(id, sharding);
+  return in_use.bytes() - at(id).bytes();
+}
+
+void BlockBuilder::need(Operation& op, OperandId id, const Sharding& sharding) const {
+  const Sharding here = sharding.on(mesh_);
+  if (here == at(id).sharding) return;
+  op.needs.push_back({id, here});
+  const auto reads = std::count(op.reads.begin(), op.reads.end(), id);
+  op.bytes += difference(id, here) * reads;
+}
+
+void BlockBuilder::make(Operation& op, OperandId id, const Sharding& sharding) const {
+  const Sharding here = sharding.on(mesh_);
+  if (here == at(id).sharding) return;
+  op.makes.push_back({id, here});
+  op.bytes += difference(id, here);
 }
 
 Operation& BlockBuilder::gemm(std::string_view name, OperandId a, OperandId b, OperandId out,

@@ -12,19 +12,38 @@ namespace orrery::models {
 
 using Operands = std::initializer_list<OperandId>;
 
+/// A tensor of the model, of which a block holds parameter and gradient.
+struct ModelTensor {
+  std::string name;  // in the block: "qkv.weight"
+  Shape uncut{1, 1, 1};
+  Sharding sharding{};
+  Initial initial{};
+  std::string tied_to{};  // the tensor that it is another name of
+  bool transposed = false;
+};
+
 class BlockBuilder {
  public:
-  BlockBuilder(std::string name, Pass pass) : pass_{pass} { block_.name = std::move(name); }
+  BlockBuilder(std::string name, Pass pass, const Mesh& mesh = {}) : pass_{pass}, mesh_{mesh} {
+    block_.name = std::move(name);
+  }
 
-  /// A formal operand; the same name again is the same operand.
-  OperandId operand(std::string_view name, Role role, DType dtype,
-                    std::array<std::int64_t, 3> shape);
+  /// A formal operand, by its uncut shape; the same name again is the same operand.
+  OperandId operand(std::string_view name, Role role, DType dtype, const Shape& uncut,
+                    const Sharding& sharding = {});
+  OperandId parameter(const ModelTensor& tensor, DType dtype);
+  /// What accumulates its gradient, of which ranks along `partial` hold a partial sum each.
+  OperandId gradient(const ModelTensor& tensor, DType dtype, AxisSet partial = {});
 
   /// An operation with its traffic counted from its operands.
   Operation& add(OpKind kind, std::string_view name, Operands reads, Operands writes);
   /// One more operand of `op`, with its traffic.
   void read(Operation& op, OperandId id) const;
   void write(Operation& op, OperandId id) const;
+  /// The operation needs an operand in this layout, or makes it so: its traffic is that layout's,
+  /// where it reads or writes it.
+  void need(Operation& op, OperandId id, const Sharding& sharding) const;
+  void make(Operation& op, OperandId id, const Sharding& sharding) const;
   /// A GEMM whose FLOPs follow from its shape; `dtype` is the format of the arithmetic.
   Operation& gemm(std::string_view name, OperandId a, OperandId b, OperandId out, GemmShape shape,
                   DType dtype);
@@ -35,14 +54,23 @@ class BlockBuilder {
   static Flops attention_flops(const AttentionShape& shape);
 
   const Operand& at(OperandId id) const { return block_.operands[id]; }
+  /// What a rank holds of an operand in that layout.
+  Shape shape(OperandId id, const Sharding& sharding) const {
+    return local_shape(at(id).uncut, sharding, mesh_);
+  }
+  const Mesh& mesh() const { return mesh_; }
   std::optional<OperandId> find(std::string_view operand) const { return block_.find(operand); }
   Block finish();
 
  private:
   void drop_untouched();
+  OperandId add(Operand operand);
+  /// Traffic of an operand in that layout, beyond what it has as it is held.
+  Bytes difference(OperandId id, const Sharding& sharding) const;
 
   Block block_;
   Pass pass_;
+  Mesh mesh_;
 };
 
 }  // namespace orrery::models

@@ -2,146 +2,139 @@
 
 #include <string>
 
-#include "models/operations/ends.hpp"
+#include "models/operations/tables.hpp"
+#include "models/operations/transformer.hpp"
 
 namespace orrery::models {
 
-void Ends::norm(BlockBuilder& block, std::string_view name, OperandId in, OperandId out) const {
-  const std::string full{name};
-  Operation& op =
-      block.add(OpKind::norm, name, {in, vector(block, full + ".weight", Role::parameter)}, {out});
-  if (has_norm_bias(inputs.model)) {
-    block.read(op, vector(block, full + ".bias", Role::parameter));
-  }
-}
-
-void Ends::norm_backward(BlockBuilder& block, std::string_view name, OperandId gradient_out,
-                         OperandId saved_in, OperandId gradient_in) const {
-  const std::string full{name};
-  const OperandId weight = vector(block, full + ".weight", Role::parameter);
-  const OperandId weight_gradient = vector(block, full + ".weight.grad", Role::gradient);
-  Operation& op = block.add(OpKind::norm_backward, full + ".backward",
-                            {gradient_out, saved_in, weight}, {gradient_in, weight_gradient});
-  op.dtype = storage;
-  if (has_norm_bias(inputs.model)) {
-    block.write(op, vector(block, full + ".bias.grad", Role::gradient));
-  }
-}
-
 namespace {
 
-/// Are positions or segments added to what the tokens' table gives?
-bool adds_rows(const Model& model) {
-  return position_rows(model) > 0 || model.token_types > 0;
-}
+class EmbeddingBuilder : private TransformerBuilder {
+ public:
+  EmbeddingBuilder(const BlockInputs& inputs, Pass pass)
+      : TransformerBuilder{
+            inputs, pass == Pass::forward ? "embedding.forward" : "embedding.backward", pass} {}
 
-/// Bytes of the positions that a rank adds, each once for all its sequences.
-Bytes rows_of_positions(const Ends& ends, DType dtype) {
-  return Bytes{ends.shares.rows / ends.shares.sequences * ends.shares.hidden * bits(dtype) / 8};
-}
-
-/// Every rank adds to its own rows, behind the sum over the vocabulary's shards.
-void add_rows(const Ends& ends, BlockBuilder& block, OperandId words, OperandId out) {
-  const Model& model = ends.inputs.model;
-  Operation& op = block.add(OpKind::add, "positions", {words}, {out});
-  if (const std::int64_t rows = position_rows(model); rows > 0) {
-    op.reads.push_back(ends.table(block, "positions.weight", Role::parameter, rows));
-    op.bytes += rows_of_positions(ends, ends.storage);
+  Block forward() {
+    const Model& model = inputs_.model;
+    const OperandId batch = token_ids();
+    const OperandId words = parameter(embedding_table(model));
+    const OperandId y = rows("y", Role::output);
+    const OperandId out = model.embedding_norm ? rows("embedding.out", Role::saved) : y;
+    const OperandId looked_up = adds_rows() ? rows("words", Role::temporary) : out;
+    look_up(batch, words, looked_up);
+    if (adds_rows()) add_rows(looked_up, out);
+    if (model.embedding_norm) norm("embedding_norm", out, y);
+    return block_.finish();
   }
-  if (model.token_types > 0) {
-    block.read(op, ends.table(block, "token_types.weight", Role::parameter, model.token_types));
-  }
-}
 
-void gradients_of_rows(const Ends& ends, BlockBuilder& block, OperandId dy) {
-  const Model& model = ends.inputs.model;
-  Operation& op = block.add(OpKind::add_backward, "positions.backward", {dy}, {});
-  op.dtype = ends.storage;
-  if (const std::int64_t rows = position_rows(model); rows > 0) {
-    op.writes.push_back(ends.table(block, "positions.weight.grad", Role::gradient, rows));
-    op.bytes += rows_of_positions(ends, ends.gradient) * 2;
+  Block backward() {
+    OperandId dy = rows("y.grad", Role::input);
+    if (inputs_.model.embedding_norm) {
+      const OperandId below = rows("embedding.out.grad", Role::temporary);
+      norm_backward("embedding_norm", dy, rows("embedding.out", Role::saved), std::nullopt, below);
+      dy = below;
+    }
+    const OperandId batch = token_ids();
+    const OperandId words = block_.gradient(embedding_table(inputs_.model), gradient_);
+    const OperandId fresh = separate() ? fresh_table(words) : words;
+    const OperandId found = gradient_of_narrow(dy);
+    Operation& op =
+        block_.add(OpKind::embedding_backward, "embedding.backward", {batch, found}, {fresh});
+    block_.need(op, found, {});
+    // The rows that occur are read and written; a separate accumulation walks the dense gradient.
+    op.bytes = all_rows(block_.at(found).dtype) + all_rows(block_.at(fresh).dtype) * 2;
+    if (adds_rows()) gradients_of_rows(dy);
+    if (separate()) {
+      block_.add(OpKind::accumulate, "embedding.accumulate", {fresh, words}, {words});
+    }
+    return block_.finish();
   }
-  if (model.token_types > 0) {
-    block.write(op,
-                ends.table(block, "token_types.weight.grad", Role::gradient, model.token_types));
+
+ private:
+  bool separate() const { return inputs_.software.accumulation == Accumulation::separate; }
+  /// Are positions or segments added to what the tokens' table gives?
+  bool adds_rows() const {
+    return position_rows(inputs_.model) > 0 || inputs_.model.token_types > 0;
   }
-}
-
-/// Tokens' rows, as wide as the layers.
-void look_up(const Ends& ends, BlockBuilder& block, OperandId batch, OperandId words,
-             OperandId rows) {
-  const bool projects = projects_embeddings(ends.inputs.model);
-  const OperandId found = projects ? ends.narrow_rows(block, "narrow", Role::saved) : rows;
-  Operation& op = block.add(OpKind::embedding, "embedding", {batch, words}, {found});
-  op.partial_sum = true;
-  // One row of the table is read for each row written.
-  op.bytes = ends.all_rows(ends.storage) + block.at(found).bytes() + block.at(batch).bytes();
-  if (!projects) return;
-  LinearBuilder{block, ends.inputs, ends.shares}.forward(
-      ends.projection("project_in", ends.shares.embedding, ends.shares.hidden), found, rows);
-}
-
-/// The gradient of what the tables gave, behind the projection.
-OperandId gradient_of_narrow(const Ends& ends, BlockBuilder& block, OperandId dy) {
-  if (!projects_embeddings(ends.inputs.model)) return dy;
-  const OperandId narrow = ends.narrow_rows(block, "narrow.grad", Role::temporary);
-  LinearBuilder{block, ends.inputs, ends.shares}.backward(
-      ends.projection("project_in", ends.shares.embedding, ends.shares.hidden),
-      ends.narrow_rows(block, "narrow", Role::saved), dy, narrow);
-  return narrow;
-}
-
-Block embedding_of_tokens(const Ends& ends) {
-  const Model& model = ends.inputs.model;
-  BlockBuilder block{"embedding.forward", Pass::forward};
-  const OperandId batch =
-      block.operand("tokens", Role::batch, DType::int64, {1, 1, ends.shares.tokens});
-  const OperandId words = ends.words(block, "embedding.weight", Role::parameter);
-  const OperandId y = ends.rows(block, "y", Role::output);
-  const OperandId out = model.embedding_norm ? ends.rows(block, "embedding.out", Role::saved) : y;
-  const OperandId rows = adds_rows(model) ? ends.rows(block, "words", Role::temporary) : out;
-  look_up(ends, block, batch, words, rows);
-  if (adds_rows(model)) add_rows(ends, block, rows, out);
-  if (model.embedding_norm) ends.norm(block, "embedding_norm", out, y);
-  return block.finish();
-}
-
-Block gradients_of_tables(const Ends& ends) {
-  const Model& model = ends.inputs.model;
-  const bool separate = ends.inputs.software.accumulation == Accumulation::separate;
-  BlockBuilder block{"embedding.backward", Pass::backward};
-  OperandId dy = ends.rows(block, "y.grad", Role::input);
-  if (model.embedding_norm) {
-    const OperandId below = ends.rows(block, "embedding.out.grad", Role::temporary);
-    ends.norm_backward(block, "embedding_norm", dy, ends.rows(block, "embedding.out", Role::saved),
-                       below);
-    dy = below;
+  OperandId token_ids() {
+    return block_.operand("tokens", Role::tokens, DType::int64, {1, 1, tokens()});
   }
-  const OperandId batch =
-      block.operand("tokens", Role::batch, DType::int64, {1, 1, ends.shares.tokens});
-  const OperandId words = ends.words(block, "embedding.weight.grad", Role::gradient);
-  const OperandId fresh =
-      separate ? block.operand("embedding.weight.fresh", Role::temporary, ends.storage,
-                               {1, ends.shares.vocab, ends.shares.embedding})
-               : words;
-  const OperandId rows = gradient_of_narrow(ends, block, dy);
-  Operation& op =
-      block.add(OpKind::embedding_backward, "embedding.backward", {batch, rows}, {fresh});
-  op.full_sequence = {rows};
-  // The rows that occur are read and written; a separate accumulation walks the dense gradient.
-  op.bytes = block.at(rows).bytes() + ends.all_rows(block.at(fresh).dtype) * 2;
-  if (adds_rows(model)) gradients_of_rows(ends, block, dy);
-  if (separate) {
-    block.add(OpKind::accumulate, "embedding.accumulate", {fresh, words}, {words});
+  OperandId fresh_table(OperandId gradient) {
+    return block_.operand("embedding.weight.fresh", Role::temporary, storage_,
+                          block_.at(gradient).uncut, block_.at(gradient).sharding);
   }
-  return block.finish();
-}
+  /// One row of the table for every token.
+  Bytes all_rows(DType dtype) const {
+    const std::int64_t width = embedding_width(inputs_.model);
+    return Bytes{multiplied<Bytes>(tokens(), width, bits(dtype)).count() / 8};
+  }
+  ModelTensor table(std::string name, std::int64_t count) const {
+    return {.name = std::move(name), .uncut = {1, count, inputs_.model.hidden}};
+  }
+  ModelTensor positions() const { return table("positions.weight", position_rows(inputs_.model)); }
+  ModelTensor token_types() const { return table("token_types.weight", inputs_.model.token_types); }
+  /// Bytes of the positions that a rank adds, each once for all its sequences.
+  Bytes bytes_of_positions(OperandId of, DType dtype) const {
+    const Shape& shape = block_.at(of).shape;
+    return Bytes{shape[1] / inputs_.plan.micro_batch * shape[2] * bits(dtype) / 8};
+  }
+  Linear project_in() const {
+    return {.name = "project_in",
+            .in = embedding_width(inputs_.model),
+            .out = inputs_.model.hidden,
+            .low_precision = false};
+  }
+
+  /// Tokens' rows, as wide as the layers. A rank finds those of its shard, zeros for the others.
+  void look_up(OperandId batch, OperandId words, OperandId out) {
+    const bool projects = projects_embeddings(inputs_.model);
+    const OperandId found = projects ? narrow_rows("narrow", Role::saved) : out;
+    Operation& op = block_.add(OpKind::embedding, "embedding", {batch, words}, {found});
+    Sharding made;
+    made.partial = MeshAxis::tensor;
+    block_.make(op, found, made);
+    // One row of the table is read for each row written.
+    op.bytes = all_rows(storage_) * 2 + block_.at(batch).bytes();
+    if (projects) linear_.forward(project_in(), found, out);
+  }
+
+  /// The gradient of what the table gave, after the projection.
+  OperandId gradient_of_narrow(OperandId dy) {
+    if (!projects_embeddings(inputs_.model)) return dy;
+    const OperandId narrow = narrow_rows("narrow.grad", Role::temporary);
+    linear_.backward(project_in(), narrow_rows("narrow", Role::saved), dy, narrow);
+    return narrow;
+  }
+
+  /// Every rank adds to its own rows, after the sum over the vocabulary's shards.
+  void add_rows(OperandId words, OperandId out) {
+    Operation& op = block_.add(OpKind::add, "positions", {words}, {out});
+    if (position_rows(inputs_.model) > 0) {
+      op.by_position = true;
+      op.reads.push_back(parameter(positions()));
+      op.bytes += bytes_of_positions(out, storage_);
+    }
+    if (inputs_.model.token_types > 0) block_.read(op, parameter(token_types()));
+  }
+
+  void gradients_of_rows(OperandId dy) {
+    Operation& op = block_.add(OpKind::add_backward, "positions.backward", {dy}, {});
+    op.dtype = storage_;
+    if (position_rows(inputs_.model) > 0) {
+      op.by_position = true;
+      op.writes.push_back(gradient(positions(), dy));
+      op.bytes += bytes_of_positions(dy, gradient_) * 2;
+    }
+    if (inputs_.model.token_types > 0) block_.write(op, gradient(token_types(), dy));
+  }
+};
 
 }  // namespace
 
 BlockPair embedding_blocks(const BlockInputs& inputs) {
-  const Ends ends{inputs};
-  return {embedding_of_tokens(ends), gradients_of_tables(ends)};
+  return {EmbeddingBuilder{inputs, Pass::forward}.forward(),
+          EmbeddingBuilder{inputs, Pass::backward}.backward()};
 }
 
 }  // namespace orrery::models

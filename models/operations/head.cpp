@@ -1,56 +1,57 @@
-// What stands behind the last layer: final norm, BERT's transform and pooler, the vocabulary
+// What stands after the last layer: final norm, BERT's transform and pooler, the vocabulary
 // projection and the loss.
 
 #include <algorithm>
 #include <cmath>
 #include <string>
 
-#include "models/operations/ends.hpp"
+#include "models/operations/tables.hpp"
+#include "models/operations/transformer.hpp"
 
 namespace orrery::models {
 
 namespace {
 
-class HeadBuilder {
+class HeadBuilder : private TransformerBuilder {
  public:
   HeadBuilder(const BlockInputs& inputs, Pass pass)
-      : ends_{inputs},
-        block_{pass == Pass::forward ? "head.forward" : "head.backward", pass},
-        linear_{block_, ends_.inputs, ends_.shares} {}
+      : TransformerBuilder{inputs, pass == Pass::forward ? "head.forward" : "head.backward", pass} {
+  }
 
   Block forward() {
-    const Model& model = ends_.inputs.model;
-    OperandId in = ends_.rows(block_, "x", Role::input);
+    const Model& model = inputs_.model;
+    OperandId in = rows("x", Role::input);
     if (model.final_norm) {
-      const OperandId out = ends_.rows(block_, "final_norm.out", Role::saved);
-      ends_.norm(block_, "final_norm", in, out);
+      const OperandId out = rows("final_norm.out", Role::saved);
+      norm("final_norm", in, out);
       in = out;
     }
     if (model.pooler) pool(in);
     if (picks()) in = pick(in);
     if (model.head_transform) in = transform(in);
     if (projects_embeddings(model)) in = narrowed(in);
-    linear_.forward(vocabulary(), in, logits("logits", Role::temporary, ends_.storage));
-    Operation& loss = block_.add(OpKind::cross_entropy, "loss",
-                                 {logits("logits", Role::temporary, ends_.storage), labels()},
-                                 {exponentials(), statistics()});
-    loss.bytes = loss_bytes(ends_.inputs.software.kernels.loss_forward_bytes);
+    const OperandId out = logits("logits", Role::temporary, storage_);
+    linear_.forward(vocabulary(), in, out);
+    Operation& loss =
+        block_.add(OpKind::cross_entropy, "loss", {out, labels()}, {exponentials(), statistics()});
+    // A loss over shards of the vocabulary needs every shard's numbers.
+    block_.make(loss, statistics(), {MeshAxis::tensor, Dimension::matrices});
+    loss.bytes = loss_bytes(out, inputs_.software.kernels.loss_forward_bytes);
     return block_.finish();
   }
 
   Block backward() {
-    const Model& model = ends_.inputs.model;
-    const OperandId d_logits = logits("logits.grad", Role::temporary, ends_.storage);
+    const Model& model = inputs_.model;
+    const OperandId d_logits = logits("logits.grad", Role::temporary, storage_);
     Operation& loss = block_.add(OpKind::cross_entropy_backward, "loss.backward",
                                  {exponentials(), labels(), statistics()}, {d_logits});
-    loss.bytes = loss_bytes(ends_.inputs.software.kernels.loss_backward_bytes);
-    const OperandId x = ends_.rows(block_, "x", Role::saved);
-    const OperandId dx = ends_.rows(block_, "x.grad", Role::output);
-    const OperandId in = model.final_norm ? ends_.rows(block_, "final_norm.out", Role::saved) : x;
-    const OperandId d_in =
-        model.final_norm ? ends_.rows(block_, "final_norm.out.grad", Role::temporary) : dx;
-    const OperandId picked = picks() ? rows("picked", Role::saved) : in;
-    const OperandId d_picked = picks() ? rows("picked.grad", Role::temporary) : d_in;
+    loss.bytes = loss_bytes(d_logits, inputs_.software.kernels.loss_backward_bytes);
+    const OperandId x = rows("x", Role::saved);
+    const OperandId dx = rows("x.grad", Role::output);
+    const OperandId in = model.final_norm ? rows("final_norm.out", Role::saved) : x;
+    const OperandId d_in = model.final_norm ? rows("final_norm.out.grad", Role::temporary) : dx;
+    const OperandId picked = picks() ? predicted_rows("picked", Role::saved) : in;
+    const OperandId d_picked = picks() ? predicted_rows("picked.grad", Role::temporary) : d_in;
     if (model.head_transform) {
       transform_backward(picked, d_logits, d_picked);
     } else if (projects_embeddings(model)) {
@@ -60,83 +61,83 @@ class HeadBuilder {
     }
     if (picks()) put_back(d_picked, d_in);
     if (model.pooler) pool_backward(d_in);
-    if (model.final_norm) ends_.norm_backward(block_, "final_norm", d_in, x, dx);
+    if (model.final_norm) norm_backward("final_norm", d_in, x, std::nullopt, dx);
     return block_.finish();
   }
 
  private:
+  /// Cut as the embedding's table is, which a tied one is.
   Linear vocabulary() const {
+    const Model& model = inputs_.model;
     return {.name = "head",
-            .in = ends_.shares.embedding,
-            .out = ends_.shares.vocab,
-            .bias = ends_.inputs.model.head_bias,
-            .rows = picks() ? predicted() : 0,
-            .low_precision = false};
+            .in = embedding_width(model),
+            .out = model.vocab,
+            .bias = model.head_bias,
+            .sharding = by_columns(vocabulary_unit),
+            .low_precision = false,
+            .stored_transposed = true,
+            .tied_to = model.tied_embeddings ? embedding_table(model).name : ""};
   }
   /// A dense layer that every rank of the tensor group has whole.
-  Linear whole(std::string name, std::int64_t out, std::int64_t rows) const {
+  Linear whole(std::string name, std::int64_t out) const {
     return {.name = std::move(name),
-            .in = ends_.shares.hidden,
+            .in = inputs_.model.hidden,
             .out = out,
             .bias = true,
-            .cut = LinearCut::whole,
-            .rows = rows,
             .low_precision = false};
   }
-  Linear dense() const {
-    return whole("transform", ends_.shares.hidden, picks() ? predicted() : ends_.shares.rows);
-  }
-  Linear pooler() const { return whole("pooler", ends_.shares.hidden, ends_.shares.sequences); }
+  Linear dense() const { return whole("transform", inputs_.model.hidden); }
+  Linear pooler() const { return whole("pooler", inputs_.model.hidden); }
   /// Does the second sentence follow the first?
-  Linear relation() const { return whole("relation", 2, ends_.shares.sequences); }
+  Linear relation() const { return whole("relation", 2); }
 
   OperandId logits(std::string_view name, Role role, DType dtype) {
-    return block_.operand(name, role, dtype, {1, predicted(), ends_.shares.vocab});
+    return block_.operand(name, role, dtype, {1, predicted(), inputs_.model.vocab},
+                          by_columns(vocabulary_unit));
   }
   /// exp(logit - largest logit of this rank's columns): not yet divided by their sum.
   OperandId exponentials() {
-    return logits("softmax", Role::saved, state_dtype(ends_.inputs.plan.precision));
+    return logits("softmax", Role::saved, state_dtype(inputs_.plan.precision));
   }
-  /// Of each row, over this rank's columns: the largest logit, the sum of exponentials, and the
+  /// Of each row and each shard of the columns: the largest logit, the sum of exponentials, and the
   /// label's logit, minus infinity where the label is another rank's.
   OperandId statistics() {
-    return block_.operand("loss.statistics", Role::saved, state_dtype(ends_.inputs.plan.precision),
-                          {1, predicted(), 3});
+    return block_.operand("loss.statistics", Role::saved, state_dtype(inputs_.plan.precision),
+                          {block_.mesh().degree(MeshAxis::tensor), predicted(), 3});
   }
   OperandId labels() {
-    return block_.operand("labels", Role::batch, DType::int64, {1, 1, predicted()});
+    return block_.operand("labels", Role::labels, DType::int64, {1, 1, predicted()});
   }
   /// [b, columns]: of the first token of each sequence.
   OperandId firsts(std::string_view name, Role role, std::int64_t columns) {
-    return block_.operand(name, role, ends_.storage, {1, ends_.shares.sequences, columns});
+    return block_.operand(name, role, storage_, {1, inputs_.plan.micro_batch, columns});
   }
   /// Rows that go through the head.
-  OperandId rows(std::string_view name, Role role) {
-    if (!picks()) return ends_.rows(block_, name, role);
-    return block_.operand(name, role, ends_.storage, {1, predicted(), ends_.shares.hidden});
+  OperandId predicted_rows(std::string_view name, Role role) {
+    if (!picks()) return rows(name, role);
+    return block_.operand(name, role, storage_, {1, predicted(), inputs_.model.hidden});
   }
 
   /// Tokens that the model must predict: all, or the masked ones where the stack picks them out.
   std::int64_t predicted() const {
-    const BlockInputs& inputs = ends_.inputs;
-    const double share = inputs.software.kernels.predicted_share;
-    const std::int64_t tokens = ends_.shares.tokens;
-    if (inputs.model.causal || inputs.plan.sequence_parallel) return tokens;
-    return std::clamp<std::int64_t>(std::llround(static_cast<double>(tokens) * share), 1, tokens);
+    const double share = inputs_.software.kernels.predicted_share;
+    const std::int64_t all = tokens();
+    if (inputs_.model.causal || inputs_.plan.sequence_parallel) return all;
+    return std::clamp<std::int64_t>(std::llround(static_cast<double>(all) * share), 1, all);
   }
-  bool picks() const { return predicted() < ends_.shares.tokens; }
+  bool picks() const { return predicted() < tokens(); }
 
   /// Bytes that the loss moves for every logit, as the stack's kernels do: its statistics are few
-  /// beside them. In fp64 each number is twice as wide.
-  Bytes loss_bytes(double per_logit) const {
-    const double width = ends_.storage == DType::fp64 ? 2 : 1;
-    const auto count = static_cast<double>(predicted() * ends_.shares.vocab);
+  /// next to them. In fp64 each number is twice as wide.
+  Bytes loss_bytes(OperandId logits, double per_logit) const {
+    const double width = storage_ == DType::fp64 ? 2 : 1;
+    const auto count = static_cast<double>(block_.at(logits).elements());
     return nearest_count<Bytes>(count * per_logit * width);
   }
 
   /// Copies the rows to predict, which are all that it moves.
   OperandId pick(OperandId in) {
-    const OperandId out = rows("picked", Role::saved);
+    const OperandId out = predicted_rows("picked", Role::saved);
     block_.add(OpKind::cast, "pick", {in}, {out}).bytes = block_.at(out).bytes() * 2;
     return out;
   }
@@ -148,45 +149,48 @@ class HeadBuilder {
   }
 
   OperandId transform(OperandId in) {
-    const OperandId out = rows("transform.out", Role::saved);
-    const OperandId active = rows("transform.active", Role::saved);
-    const OperandId normed = rows("transform.normed", Role::saved);
+    const OperandId out = predicted_rows("transform.out", Role::saved);
+    const OperandId active = predicted_rows("transform.active", Role::saved);
+    const OperandId normed = predicted_rows("transform.normed", Role::saved);
     linear_.forward(dense(), in, out);
     block_.add(OpKind::activation, "transform.activation", {out}, {active}).activation =
-        ends_.inputs.model.activation;
-    ends_.norm(block_, "transform_norm", active, normed);
+        inputs_.model.activation;
+    norm("transform_norm", active, normed);
     return normed;
   }
 
   void transform_backward(OperandId in, OperandId d_logits, OperandId d_in) {
-    const OperandId out = rows("transform.out", Role::saved);
-    const OperandId active = rows("transform.active", Role::saved);
-    const OperandId d_normed = rows("transform.normed.grad", Role::temporary);
-    const OperandId d_active = rows("transform.active.grad", Role::temporary);
-    const OperandId d_out = rows("transform.out.grad", Role::temporary);
-    linear_.backward(vocabulary(), rows("transform.normed", Role::saved), d_logits, d_normed);
-    ends_.norm_backward(block_, "transform_norm", d_normed, active, d_active);
+    const OperandId out = predicted_rows("transform.out", Role::saved);
+    const OperandId active = predicted_rows("transform.active", Role::saved);
+    const OperandId d_normed = predicted_rows("transform.normed.grad", Role::temporary);
+    const OperandId d_active = predicted_rows("transform.active.grad", Role::temporary);
+    const OperandId d_out = predicted_rows("transform.out.grad", Role::temporary);
+    linear_.backward(vocabulary(), predicted_rows("transform.normed", Role::saved), d_logits,
+                     d_normed);
+    norm_backward("transform_norm", d_normed, active, std::nullopt, d_active);
     block_
         .add(OpKind::activation_backward, "transform.activation.backward", {d_active, out}, {d_out})
-        .activation = ends_.inputs.model.activation;
+        .activation = inputs_.model.activation;
     linear_.backward(dense(), in, d_out, d_in);
   }
 
   /// As wide as the vocabulary's rows. Only decoders have it, whose every row is predicted.
   Linear project_out() const {
-    return ends_.projection("project_out", ends_.shares.hidden, ends_.shares.embedding);
+    return {.name = "project_out",
+            .in = inputs_.model.hidden,
+            .out = embedding_width(inputs_.model),
+            .low_precision = false};
   }
 
   OperandId narrowed(OperandId in) {
-    const OperandId out = ends_.narrow_rows(block_, "narrow", Role::saved);
+    const OperandId out = narrow_rows("narrow", Role::saved);
     linear_.forward(project_out(), in, out);
     return out;
   }
 
   void narrowed_backward(OperandId in, OperandId d_logits, OperandId d_in) {
-    const OperandId d_out = ends_.narrow_rows(block_, "narrow.grad", Role::temporary);
-    linear_.backward(vocabulary(), ends_.narrow_rows(block_, "narrow", Role::saved), d_logits,
-                     d_out);
+    const OperandId d_out = narrow_rows("narrow.grad", Role::temporary);
+    linear_.backward(vocabulary(), narrow_rows("narrow", Role::saved), d_logits, d_out);
     linear_.backward(project_out(), in, d_out, d_in);
   }
 
@@ -196,7 +200,7 @@ class HeadBuilder {
   }
 
   void pool(OperandId in) {
-    const std::int64_t h = ends_.shares.hidden;
+    const std::int64_t h = inputs_.model.hidden;
     const OperandId first = firsts("first", Role::saved, h);
     const OperandId out = firsts("pooler.out", Role::saved, h);
     const OperandId active = firsts("pooler.active", Role::saved, h);
@@ -211,14 +215,14 @@ class HeadBuilder {
 
   /// Adds to the gradient of the first rows.
   void pool_backward(OperandId d_in) {
-    const std::int64_t h = ends_.shares.hidden;
+    const std::int64_t h = inputs_.model.hidden;
     const OperandId out = firsts("pooler.out", Role::saved, h);
     const OperandId d_answer = firsts("relation.out.grad", Role::temporary, 2);
     const OperandId d_active = firsts("pooler.active.grad", Role::temporary, h);
     const OperandId d_out = firsts("pooler.out.grad", Role::temporary, h);
     const OperandId d_first = firsts("first.grad", Role::temporary, h);
-    const OperandId follows = block_.operand("sentence_labels", Role::batch, DType::int64,
-                                             {1, 1, ends_.shares.sequences});
+    const OperandId follows = block_.operand("sentence_labels", Role::labels, DType::int64,
+                                             {1, 1, inputs_.plan.micro_batch});
     block_.add(OpKind::softmax_backward, "relation.backward",
                {firsts("relation.softmax", Role::saved, 2), follows}, {d_answer});
     linear_.backward(relation(), firsts("pooler.active", Role::saved, h), d_answer, d_active);
@@ -227,10 +231,6 @@ class HeadBuilder {
     block_.add(OpKind::add, "first.add", {d_in, d_first}, {d_in}).bytes =
         block_.at(d_first).bytes() * 3;
   }
-
-  Ends ends_;
-  BlockBuilder block_;
-  LinearBuilder linear_;
 };
 
 }  // namespace

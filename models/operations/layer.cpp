@@ -3,113 +3,83 @@
 namespace orrery::models {
 
 LayerBuilder::LayerBuilder(const BlockInputs& inputs, Pass pass)
-    : inputs_{inputs},
-      shares_{inputs},
-      storage_{storage_dtype(inputs.plan.precision)},
-      gradient_{gradient_dtype(inputs.plan, inputs.software)},
-      block_{pass == Pass::forward ? "layer.forward" : "layer.backward", pass},
-      linear_{block_, inputs_, shares_} {}
-
-OperandId LayerBuilder::rows(std::string_view name, Role role) {
-  return block_.operand(name, role, storage_, {1, shares_.rows, shares_.hidden});
+    : TransformerBuilder{inputs, pass == Pass::forward ? "layer.forward" : "layer.backward", pass} {
 }
 
-OperandId LayerBuilder::tokens(std::string_view name, Role role, std::int64_t columns) {
-  return block_.operand(name, role, storage_, {1, shares_.tokens, columns});
+OperandId LayerBuilder::qkv_columns(std::string_view name, Role role) {
+  return features(name, role, qkv().out, heads_layout(inputs_.model));
+}
+OperandId LayerBuilder::attention_columns(std::string_view name, Role role) {
+  return features(name, role, projection().in, by_columns(inputs_.model.head_dim));
+}
+OperandId LayerBuilder::up_columns(std::string_view name, Role role) {
+  return features(name, role, up().out, mlp_layout(inputs_.model));
+}
+OperandId LayerBuilder::mlp_columns(std::string_view name, Role role) {
+  return features(name, role, inputs_.model.ffn_hidden);
 }
 
 Linear LayerBuilder::qkv() const {
+  const Model& model = inputs_.model;
   return {.name = "qkv",
-          .in = shares_.hidden,
-          .out = shares_.query + 2 * shares_.key_value,
-          .bias = inputs_.model.qkv_bias};
+          .in = model.hidden,
+          .out = (model.heads + 2 * model.kv_heads) * model.head_dim,
+          .bias = model.qkv_bias,
+          .sharding = heads_layout(model)};
 }
 Linear LayerBuilder::projection() const {
+  const Model& model = inputs_.model;
   return {.name = "projection",
-          .in = shares_.query,
-          .out = shares_.hidden,
-          .bias = inputs_.model.output_bias,
-          .cut = LinearCut::row};
+          .in = model.heads * model.head_dim,
+          .out = model.hidden,
+          .bias = model.output_bias,
+          .sharding = by_rows(model.head_dim)};
 }
 Linear LayerBuilder::up() const {
+  const Model& model = inputs_.model;
   return {.name = "up",
-          .in = shares_.hidden,
-          .out = shares_.ffn * (inputs_.model.gated_mlp ? 2 : 1),
-          .bias = inputs_.model.mlp_bias};
+          .in = model.hidden,
+          .out = model.ffn_hidden * (model.gated_mlp ? 2 : 1),
+          .bias = model.mlp_bias,
+          .sharding = mlp_layout(model)};
 }
 Linear LayerBuilder::down() const {
+  const Model& model = inputs_.model;
   return {.name = "down",
-          .in = shares_.ffn,
-          .out = shares_.hidden,
-          .bias = inputs_.model.mlp_bias,
-          .cut = LinearCut::row};
-}
-
-void LayerBuilder::norm(std::string_view name, OperandId in, OperandId out) {
-  const OperandId weight = block_.operand(std::string{name} + ".weight", Role::parameter, storage_,
-                                          {1, 1, shares_.hidden});
-  Operation& op = block_.add(OpKind::norm, name, {in, weight}, {out});
-  if (has_norm_bias(inputs_.model)) {
-    block_.read(op, block_.operand(std::string{name} + ".bias", Role::parameter, storage_,
-                                   {1, 1, shares_.hidden}));
-  }
-}
-
-/// Adds the residual's gradient on its way out: dx = norm'(gradient) + residual.
-void LayerBuilder::norm_backward(std::string_view name, OperandId gradient, OperandId saved_in,
-                                 OperandId residual, OperandId out) {
-  const std::string full{name};
-  const OperandId weight =
-      block_.operand(full + ".weight", Role::parameter, storage_, {1, 1, shares_.hidden});
-  const OperandId weight_gradient =
-      block_.operand(full + ".weight.grad", Role::gradient, gradient_, {1, 1, shares_.hidden});
-  Operation& op = block_.add(OpKind::norm_backward, full + ".backward",
-                             {gradient, saved_in, weight, residual}, {out, weight_gradient});
-  op.dtype = storage_;
-  if (has_norm_bias(inputs_.model)) {
-    block_.write(
-        op, block_.operand(full + ".bias.grad", Role::gradient, gradient_, {1, 1, shares_.hidden}));
-  }
+          .in = model.ffn_hidden,
+          .out = model.hidden,
+          .bias = model.mlp_bias,
+          .sharding = by_rows()};
 }
 
 /// out = residual + dropout(branch + bias).
-void LayerBuilder::add(std::string_view name, OperandId residual, OperandId branch, OperandId out,
+void LayerBuilder::add(const std::string& name, OperandId residual, OperandId branch, OperandId out,
                        bool bias) {
-  const std::string full{name};
-  Operation& op = block_.add(OpKind::add, full, {residual, branch}, {out});
-  if (bias) {
-    block_.read(op,
-                block_.operand(full + ".bias", Role::parameter, storage_, {1, 1, shares_.hidden}));
-  }
+  Operation& op = block_.add(OpKind::add, name, {residual, branch}, {out});
+  if (bias) block_.read(op, parameter(bias_of(name + ".bias")));
   if (inputs_.software.kernels.dropout) {
-    block_.write(op, block_.operand(full + ".mask", Role::saved, DType::uint8,
-                                    {1, shares_.rows, shares_.hidden}));
+    block_.write(op, rows(name + ".mask", Role::saved, DType::uint8));
   }
 }
 
 /// The branch's gradient: the residual's own where there is neither dropout nor bias.
-OperandId LayerBuilder::add_backward(std::string_view name, OperandId gradient, bool bias) {
-  const std::string full{name};
+OperandId LayerBuilder::add_backward(const std::string& name, OperandId dy, bool bias) {
   const bool dropout = inputs_.software.kernels.dropout;
-  if (!dropout && !bias) return gradient;
-  const OperandId out = dropout ? rows(full + ".grad", Role::temporary) : gradient;
-  Operation& op = block_.add(OpKind::add_backward, full + ".backward", {gradient}, {});
+  if (!dropout && !bias) return dy;
+  const OperandId out = dropout ? rows(name + ".grad", Role::temporary) : dy;
+  Operation& op = block_.add(OpKind::add_backward, name + ".backward", {dy}, {});
   op.dtype = storage_;
   if (dropout) {
-    block_.read(op, block_.operand(full + ".mask", Role::saved, DType::uint8,
-                                   {1, shares_.rows, shares_.hidden}));
+    block_.read(op, rows(name + ".mask", Role::saved, DType::uint8));
     block_.write(op, out);
   }
-  if (bias) {
-    block_.write(
-        op, block_.operand(full + ".bias.grad", Role::gradient, gradient_, {1, 1, shares_.hidden}));
-  }
+  if (bias) block_.write(op, gradient(bias_of(name + ".bias"), dy));
   return out;
 }
 
 void LayerBuilder::mlp_forward(OperandId in, OperandId out) {
-  const OperandId inner = tokens("up.out", Role::saved, up().out);
-  const OperandId active = tokens("activation.out", Role::saved, shares_.ffn);
+  const OperandId inner = up_columns("up.out", Role::saved);
+  const OperandId active = mlp_columns("activation.out", Role::saved);
   linear_.forward(up(), in, inner);
   block_.add(OpKind::activation, "activation", {inner}, {active}).activation =
       inputs_.model.activation;
@@ -117,14 +87,30 @@ void LayerBuilder::mlp_forward(OperandId in, OperandId out) {
 }
 
 void LayerBuilder::mlp_backward(OperandId saved_in, OperandId gradient_out, OperandId gradient_in) {
-  const OperandId inner = tokens("up.out", Role::saved, up().out);
-  const OperandId active = tokens("activation.out", Role::saved, shares_.ffn);
-  const OperandId d_active = tokens("activation.out.grad", Role::temporary, shares_.ffn);
-  const OperandId d_inner = tokens("up.out.grad", Role::temporary, up().out);
+  const OperandId inner = up_columns("up.out", Role::saved);
+  const OperandId active = mlp_columns("activation.out", Role::saved);
+  const OperandId d_active = mlp_columns("activation.out.grad", Role::temporary);
+  const OperandId d_inner = up_columns("up.out.grad", Role::temporary);
   linear_.backward(down(), active, gradient_out, d_active);
   block_.add(OpKind::activation_backward, "activation.backward", {d_active, inner}, {d_inner})
       .activation = inputs_.model.activation;
   linear_.backward(up(), saved_in, d_inner, gradient_in);
+}
+
+/// Attention and MLP next to each other: both read the normalised input, or one of their own.
+void LayerBuilder::parallel_forward(OperandId x, OperandId n1, OperandId y) {
+  const Model& model = inputs_.model;
+  const OperandId context = attention_columns("attention.out", Role::saved);
+  const OperandId mlp_out = rows("down.out", Role::temporary);
+  OperandId n2 = n1;
+  if (!model.shared_norm) norm("norm2", x, n2 = rows("norm2.out", Role::saved));
+  const OperandId attention_out = rows("projection.out", Role::temporary);
+  linear_.forward(projection(), context, attention_out);
+  mlp_forward(n2, mlp_out);
+  const OperandId sum = rows("branches", Role::temporary);
+  Operation& both = block_.add(OpKind::add, "branches", {attention_out, mlp_out}, {sum});
+  if (model.output_bias) block_.read(both, parameter(bias_of("projection.bias")));
+  add("mlp.add", x, sum, y, model.mlp_bias);
 }
 
 Block LayerBuilder::forward() {
@@ -132,24 +118,13 @@ Block LayerBuilder::forward() {
   const OperandId x = rows("x", Role::input);
   const OperandId n1 = rows("norm1.out", Role::saved);
   norm("norm1", x, n1);
-  linear_.forward(qkv(), n1, tokens("qkv.out", Role::saved, qkv().out));
+  linear_.forward(qkv(), n1, qkv_columns("qkv.out", Role::saved));
   attention_forward();
-  const OperandId context = tokens("attention.out", Role::saved, shares_.query);
+  const OperandId context = attention_columns("attention.out", Role::saved);
   const OperandId y = rows("y", Role::output);
   const OperandId mlp_out = rows("down.out", Role::temporary);
   if (model.parallel_block) {
-    OperandId n2 = n1;
-    if (!model.shared_norm) norm("norm2", x, n2 = rows("norm2.out", Role::saved));
-    const OperandId attention_out = rows("projection.out", Role::temporary);
-    linear_.forward(projection(), context, attention_out);
-    mlp_forward(n2, mlp_out);
-    const OperandId sum = rows("branches", Role::temporary);
-    Operation& both = block_.add(OpKind::add, "branches", {attention_out, mlp_out}, {sum});
-    if (model.output_bias) {
-      block_.read(both, block_.operand("projection.bias", Role::parameter, storage_,
-                                       {1, 1, shares_.hidden}));
-    }
-    add("mlp.add", x, sum, y, model.mlp_bias);
+    parallel_forward(x, n1, y);
     return block_.finish();
   }
   const OperandId projected = rows("projection.out", Role::temporary);
@@ -163,20 +138,19 @@ Block LayerBuilder::forward() {
   return block_.finish();
 }
 
-/// Attention and MLP side by side: both take the gradient of their sum.
+/// Both take the gradient of their sum.
 void LayerBuilder::parallel_backward(OperandId d_sum, OperandId dy, OperandId dx) {
   const Model& model = inputs_.model;
   const OperandId x = rows("x", Role::saved);
   const OperandId n1 = rows("norm1.out", Role::saved);
-  const OperandId context = tokens("attention.out", Role::saved, shares_.query);
-  const OperandId d_context = tokens("attention.out.grad", Role::temporary, shares_.query);
-  const OperandId d_qkv = tokens("qkv.out.grad", Role::temporary, qkv().out);
+  const OperandId context = attention_columns("attention.out", Role::saved);
+  const OperandId d_context = attention_columns("attention.out.grad", Role::temporary);
+  const OperandId d_qkv = qkv_columns("qkv.out.grad", Role::temporary);
   const OperandId d_n1 = rows("norm1.out.grad", Role::temporary);
   const OperandId d_n2 = rows("norm2.out.grad", Role::temporary);
   if (model.output_bias) {
     Operation& bias = block_.add(OpKind::add_backward, "branches.backward", {d_sum}, {});
-    block_.write(bias, block_.operand("projection.bias.grad", Role::gradient, gradient_,
-                                      {1, 1, shares_.hidden}));
+    block_.write(bias, gradient(bias_of("projection.bias"), d_sum));
     bias.dtype = storage_;
   }
   mlp_backward(model.shared_norm ? n1 : rows("norm2.out", Role::saved), d_sum, d_n2);
@@ -205,9 +179,9 @@ Block LayerBuilder::backward() {
     return block_.finish();
   }
   const OperandId n1 = rows("norm1.out", Role::saved);
-  const OperandId context = tokens("attention.out", Role::saved, shares_.query);
-  const OperandId d_context = tokens("attention.out.grad", Role::temporary, shares_.query);
-  const OperandId d_qkv = tokens("qkv.out.grad", Role::temporary, qkv().out);
+  const OperandId context = attention_columns("attention.out", Role::saved);
+  const OperandId d_context = attention_columns("attention.out.grad", Role::temporary);
+  const OperandId d_qkv = qkv_columns("qkv.out.grad", Role::temporary);
   const OperandId d_n1 = rows("norm1.out.grad", Role::temporary);
   const OperandId d_n2 = rows("norm2.out.grad", Role::temporary);
   const OperandId middle = rows("middle", Role::saved);

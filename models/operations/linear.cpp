@@ -2,15 +2,58 @@
 
 namespace orrery::models {
 
-DType LinearBuilder::arithmetic(const Linear& layer) const {
-  return layer.low_precision
-             ? compute_dtype(inputs_.plan.precision)
-             : (inputs_.plan.precision == Precision::fp8 ? DType::bf16
-                                                         : compute_dtype(inputs_.plan.precision));
+namespace {
+
+ModelTensor weight_of(const Linear& layer) {
+  return {.name = layer.name + ".weight",
+          .uncut = {1, layer.in, layer.out},
+          .sharding = layer.sharding,
+          .tied_to = layer.tied_to,
+          .transposed = layer.stored_transposed};
 }
 
-std::int64_t LinearBuilder::rows(const Linear& layer) const {
-  return layer.rows > 0 ? layer.rows : shares_.tokens;
+ModelTensor bias_of(const Linear& layer) {
+  return {.name = layer.name + ".bias",
+          .uncut = {1, 1, layer.out},
+          .sharding = layer.sharding,
+          .initial = {Initial::Kind::zeros}};
+}
+
+/// Is the bias added in the product's epilogue? Partial sums leave it to what adds the residual.
+bool adds_bias(const Linear& layer) {
+  return layer.bias && layer.sharding.axes(Dimension::rows).empty();
+}
+
+/// How a product reads [rows, columns] where the columns are the weight's `dimension`.
+Sharding read_by(Sharding held, const Sharding& weight, Dimension dimension) {
+  for (const AxisRow& each : axes) {
+    const auto& cut = weight.cut(each.axis);
+    if (!cut) continue;
+    auto& own = held.cut(each.axis);
+    const bool along = cut->dimension == dimension;
+    if (!along) {
+      own.reset();
+    } else if (!own || own->dimension != Dimension::columns) {
+      own = Cut{Dimension::columns, cut->unit};
+    }
+  }
+  return held;
+}
+
+/// How a product leaves [rows, columns] where the columns are the weight's `dimension`, and sums
+/// over its other one.
+Sharding written_by(const Sharding& held, const Sharding& weight, Dimension dimension) {
+  Sharding made = read_by(held, weight, dimension);
+  const Dimension summed = dimension == Dimension::rows ? Dimension::columns : Dimension::rows;
+  made.partial = weight.axes(summed);
+  return made;
+}
+
+}  // namespace
+
+DType LinearBuilder::arithmetic(const Linear& layer) const {
+  const DType plan = compute_dtype(inputs_.plan.precision);
+  return plan == DType::fp8 && !layer.low_precision ? DType::bf16 : plan;
 }
 
 /// The 8-bit copy that a product reads in fp8; the tensor itself in other formats. What two layers
@@ -20,7 +63,7 @@ OperandId LinearBuilder::quantised(const Linear& layer, OperandId source, Role r
   const Operand& original = block_.at(source);
   const std::string name = original.name + ".fp8";
   if (const auto known = block_.find(name)) return *known;
-  const OperandId copy = block_.operand(name, role, DType::fp8, original.shape);
+  const OperandId copy = block_.operand(name, role, DType::fp8, original.uncut, original.sharding);
   block_.add(OpKind::quantise, name, {source}, {copy});
   return copy;
 }
@@ -29,68 +72,69 @@ OperandId LinearBuilder::quantised(const Linear& layer, OperandId source, Role r
 OperandId LinearBuilder::kept(const Linear& layer, OperandId input) {
   if (arithmetic(layer) != DType::fp8) return input;
   const Operand& original = block_.at(input);
-  return block_.operand(original.name + ".fp8", Role::saved, DType::fp8, original.shape);
+  return block_.operand(original.name + ".fp8", Role::saved, DType::fp8, original.uncut,
+                        original.sharding);
 }
 
 void LinearBuilder::forward(const Linear& layer, OperandId input, OperandId output) {
-  const DType storage = storage_dtype(inputs_.plan.precision);
-  const OperandId a = quantised(layer, input, Role::saved);
-  const OperandId weight =
-      block_.operand(layer.name + ".weight", Role::parameter, storage, {1, layer.in, layer.out});
-  Operation& op = block_.gemm(layer.name, a, weight, output,
-                              {.m = rows(layer), .n = layer.out, .k = layer.in}, arithmetic(layer));
-  if (layer.cut == LinearCut::column) op.full_sequence = {a};
-  op.partial_sum = layer.cut == LinearCut::row;
-  if (layer.bias && layer.cut != LinearCut::row) {  // added in the epilogue
-    block_.read(op,
-                block_.operand(layer.name + ".bias", Role::parameter, storage, {1, 1, layer.out}));
-  }
+  const OperandId x = quantised(layer, input, Role::saved);
+  const OperandId weight = block_.parameter(weight_of(layer), storage());
+  const Sharding reads = read_by(block_.at(x).sharding, layer.sharding, Dimension::rows);
+  const Shape& w = block_.at(weight).shape;
+  Operation& op =
+      block_.gemm(layer.name, x, weight, output,
+                  {.m = block_.shape(x, reads)[1], .n = w[2], .k = w[1]}, arithmetic(layer));
+  block_.need(op, x, reads);
+  block_.make(op, output,
+              written_by(block_.at(output).sharding, layer.sharding, Dimension::columns));
+  if (adds_bias(layer)) block_.read(op, block_.parameter(bias_of(layer), storage()));
 }
 
 void LinearBuilder::backward(const Linear& layer, OperandId input, OperandId output_gradient,
                              OperandId input_gradient) {
-  const DType storage = storage_dtype(inputs_.plan.precision);
   const OperandId dy = quantised(layer, output_gradient, Role::temporary);
   const OperandId x = kept(layer, input);
-  const OperandId weight =
-      block_.operand(layer.name + ".weight", Role::parameter, storage, {1, layer.in, layer.out});
-  Operation& op = block_.gemm(
-      layer.name + ".dgrad", dy, weight, input_gradient,
-      {.m = rows(layer), .n = layer.in, .k = layer.out, .transpose_b = true}, arithmetic(layer));
-  // The gather of the saved input starts before this product, so that it hides behind it.
-  if (layer.cut == LinearCut::column) op.full_sequence = {x};
-  if (layer.cut == LinearCut::row) op.full_sequence = {dy};
-  op.partial_sum = layer.cut == LinearCut::column;
+  const OperandId weight = block_.parameter(weight_of(layer), storage());
+  const Sharding reads = read_by(block_.at(dy).sharding, layer.sharding, Dimension::columns);
+  const Shape& w = block_.at(weight).shape;
+  Operation& op =
+      block_.gemm(layer.name + ".dgrad", dy, weight, input_gradient,
+                  {.m = block_.shape(dy, reads)[1], .n = w[1], .k = w[2], .transpose_b = true},
+                  arithmetic(layer));
+  // The weight gradient's input is fetched before this product, so that the gather overlaps it.
+  block_.need(op, x, read_by(block_.at(x).sharding, layer.sharding, Dimension::rows));
+  block_.need(op, dy, reads);
+  block_.make(op, input_gradient,
+              written_by(block_.at(input_gradient).sharding, layer.sharding, Dimension::rows));
   weight_gradient(layer, x, dy);
 }
 
-void LinearBuilder::weight_gradient(const Linear& layer, OperandId input,
-                                    OperandId output_gradient) {
-  const Software& software = inputs_.software;
-  const DType sums = gradient_dtype(inputs_.plan, software);
-  const std::array<std::int64_t, 3> shape{1, layer.in, layer.out};
-  const OperandId gradient =
-      block_.operand(layer.name + ".weight.grad", Role::gradient, sums, shape);
-  const bool separate = software.accumulation == Accumulation::separate;
-  const OperandId out = separate ? block_.operand(layer.name + ".weight.fresh", Role::temporary,
-                                                  storage_dtype(inputs_.plan.precision), shape)
-                                 : gradient;
-  Operation& op = block_.gemm(layer.name + ".wgrad", input, output_gradient, out,
-                              {.m = layer.in,
-                               .n = layer.out,
-                               .k = rows(layer),
+/// Ranks that read other rows hold partial sums of it.
+void LinearBuilder::weight_gradient(const Linear& layer, OperandId x, OperandId dy) {
+  const DType sums = gradient_dtype(inputs_.plan, inputs_.software);
+  const Sharding reads_x = read_by(block_.at(x).sharding, layer.sharding, Dimension::rows);
+  const Sharding reads_dy = read_by(block_.at(dy).sharding, layer.sharding, Dimension::columns);
+  const AxisSet partial = reads_x.axes(Dimension::rows);
+  const OperandId gradient = block_.gradient(weight_of(layer), sums, partial);
+  const bool separate = inputs_.software.accumulation == Accumulation::separate;
+  const OperandId out =
+      separate ? block_.operand(layer.name + ".weight.fresh", Role::temporary, storage(),
+                                block_.at(gradient).uncut, block_.at(gradient).sharding)
+               : gradient;
+  const Shape& w = block_.at(gradient).shape;
+  Operation& op = block_.gemm(layer.name + ".wgrad", x, dy, out,
+                              {.m = w[1],
+                               .n = w[2],
+                               .k = block_.shape(x, reads_x)[1],
                                .transpose_a = true,
                                .accumulate = !separate},
                               arithmetic(layer));
-  if (layer.cut != LinearCut::whole) op.full_sequence = {input, output_gradient};
-  if (layer.bias && layer.cut != LinearCut::row) {
-    block_.write(
-        op, block_.operand(layer.name + ".bias.grad", Role::gradient, sums, {1, 1, layer.out}));
-  }
+  block_.need(op, x, reads_x);
+  block_.need(op, dy, reads_dy);
+  if (adds_bias(layer)) block_.write(op, block_.gradient(bias_of(layer), sums, partial));
   if (separate) {
-    Operation& sum =
-        block_.add(OpKind::accumulate, layer.name + ".accumulate", {out, gradient}, {gradient});
-    sum.dtype = sums;
+    block_.add(OpKind::accumulate, layer.name + ".accumulate", {out, gradient}, {gradient}).dtype =
+        sums;
   }
 }
 

@@ -1,7 +1,10 @@
 #pragma once
 // A linear layer's three products and what surrounds them: [T, in] x [in, out] forward, the input
 // gradient [T, out] x [out, in] and the weight gradient [in, T] x [T, out], in the plan's format
-// with fp8's quantisation passes and the stack's way to accumulate.
+// with fp8's quantisation passes and the stack's way to accumulate. What the products need and make
+// follows from how the weight is cut: an axis that cuts its outputs wants the input's rows whole
+// and cuts the output's columns; an axis that cuts its inputs reads cut columns and leaves a
+// partial sum; backward the other way round. An axis that does not cut it leaves rows as they are.
 
 #include <string>
 
@@ -10,27 +13,20 @@
 
 namespace orrery::models {
 
-/// How a linear layer is cut over the tensor axis.
-enum class LinearCut : std::uint8_t {
-  column,  // outputs cut: input needs all rows, input gradient is a partial sum
-  row,     // inputs cut: output is a partial sum, output gradient needs all rows
-  whole,   // not cut: every rank has all of it, for the rows that it holds
-};
-
 struct Linear {
   std::string name;              // "qkv"
-  std::int64_t in = 0, out = 0;  // of this rank
+  std::int64_t in = 0, out = 0;  // uncut
   bool bias = false;
-  LinearCut cut = LinearCut::column;
-  std::int64_t rows = 0;      // of the product; 0: all tokens
+  Sharding sharding{};        // of the weight, [in, out]
   bool low_precision = true;  // fp8 where the plan says so; the vocabulary head stays in 16 bits
+  bool stored_transposed = false;
+  std::string tied_to{};  // the tensor that the weight is another name of
 };
 
 /// Writes linear layers into a block.
 class LinearBuilder {
  public:
-  LinearBuilder(BlockBuilder& block, const BlockInputs& inputs, const Shares& shares)
-      : block_{block}, inputs_{inputs}, shares_{shares} {}
+  LinearBuilder(BlockBuilder& block, const BlockInputs& inputs) : block_{block}, inputs_{inputs} {}
 
   void forward(const Linear& layer, OperandId input, OperandId output);
   /// `output_gradient` -> `input_gradient` and the weight's gradient; `input` is what forward read.
@@ -38,15 +34,14 @@ class LinearBuilder {
                 OperandId input_gradient);
 
  private:
+  DType storage() const { return storage_dtype(inputs_.plan.precision); }
   DType arithmetic(const Linear& layer) const;
-  std::int64_t rows(const Linear& layer) const;
   OperandId quantised(const Linear& layer, OperandId source, Role role);
   OperandId kept(const Linear& layer, OperandId input);
   void weight_gradient(const Linear& layer, OperandId input, OperandId output_gradient);
 
   BlockBuilder& block_;
   const BlockInputs& inputs_;
-  const Shares& shares_;
 };
 
 }  // namespace orrery::models

@@ -7,8 +7,8 @@ namespace orrery::models {
 namespace {
 
 std::string_view word(Role role) {
-  constexpr std::string_view of[] = {"input",     "output", "parameter", "gradient",
-                                     "optimizer", "saved",  "temporary", "batch"};
+  constexpr std::string_view of[] = {"input", "output",    "parameter", "gradient", "optimizer",
+                                     "saved", "temporary", "tokens",    "labels"};
   return of[static_cast<int>(role)];
 }
 
@@ -24,6 +24,30 @@ void put_operands(TextBuffer& text, std::string_view what, const std::vector<Ope
   for (std::size_t i = 0; i < ids.size(); ++i) {
     put(text, "{}{}", i > 0 ? "," : "", block.operands[ids[i]].name);
   }
+}
+
+void put_uses(TextBuffer& text, std::string_view what, const std::vector<OperandUse>& uses,
+              const Block& block) {
+  for (const OperandUse& each : uses) {
+    put(text, " {}={}:{}", what, block.operands[each.operand].name, text_of(each.sharding));
+  }
+}
+
+/// What a rank holds, and of what it is a part.
+void put_operand(TextBuffer& text, const Operand& each) {
+  put(text, "  operand {} {} {} {}x{}x{}", each.name, word(each.role), hardware::name(each.dtype),
+      each.shape[0], each.shape[1], each.shape[2]);
+  if (each.sharding != Sharding{}) {
+    put(text, " of={}x{}x{} cut={}", each.uncut[0], each.uncut[1], each.uncut[2],
+        text_of(each.sharding));
+  }
+  if (each.tied()) put(text, " tied={}", each.tensor);
+  if (each.transposed) put(text, " transposed");
+  constexpr std::string_view initials[] = {"normal", "zeros", "ones"};
+  if (each.role == Role::parameter) {
+    put(text, " initial={}", initials[static_cast<int>(each.initial.kind)]);
+  }
+  text.push_back('\n');
 }
 
 void put_shape(TextBuffer& text, const Operation& op, const Program& program) {
@@ -60,9 +84,13 @@ void put_operation(TextBuffer& text, std::size_t index, const Operation& op, con
       name(op.queue), word(op.pass), name(op.time_class), hardware::name(op.dtype));
   put_operands(text, "reads", op.reads, block);
   put_operands(text, "writes", op.writes, block);
-  put_operands(text, "full_sequence", op.full_sequence, block);
+  put_uses(text, "needs", op.needs, block);
+  put_uses(text, "makes", op.makes, block);
   put_shape(text, op, program);
-  if (op.partial_sum) put(text, " partial_sum");
+  if (op.heads.dim > 0) {
+    put(text, " queries={} keys={} width={}", op.heads.queries, op.heads.keys, op.heads.dim);
+  }
+  if (op.by_position) put(text, " by_position");
   if (op.attention_core) put(text, " attention_core");
   if (op.host_waits) put(text, " host_waits");
   for (std::size_t i = 0; i < op.after.size(); ++i) {
@@ -80,10 +108,7 @@ void put_operation(TextBuffer& text, std::size_t index, const Operation& op, con
 
 void put_block(TextBuffer& text, const Block& block, const Program& program) {
   put(text, "block {}\n", block.name);
-  for (const Operand& each : block.operands) {
-    put(text, "  operand {} {} {} {}x{}x{}\n", each.name, word(each.role),
-        hardware::name(each.dtype), each.shape[0], each.shape[1], each.shape[2]);
-  }
+  for (const Operand& each : block.operands) put_operand(text, each);
   for (std::size_t i = 0; i < block.operations.size(); ++i) {
     put_operation(text, i, block.operations[i], block, program);
   }

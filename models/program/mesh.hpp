@@ -61,6 +61,15 @@ class AxisSet {
   constexpr bool has(MeshAxis axis) const { return (bits_ & bit(axis)) != 0; }
   constexpr bool empty() const { return bits_ == 0; }
   constexpr bool includes(AxisSet other) const { return (other.bits_ & ~bits_) == 0; }
+  constexpr AxisSet without(AxisSet other) const {
+    AxisSet set;
+    set.bits_ = static_cast<std::uint8_t>(bits_ & ~other.bits_);
+    return set;
+  }
+  friend constexpr AxisSet operator|(AxisSet a, AxisSet b) {
+    a.bits_ |= b.bits_;
+    return a;
+  }
   friend constexpr bool operator==(AxisSet, AxisSet) = default;
 
  private:

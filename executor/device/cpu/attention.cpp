@@ -132,12 +132,10 @@ void softmax_backward(const Call<T>& call) {
 /// backward turns back, which is the transpose.
 template <class T>
 void rotary(const Call<T>& call) {
-  const models::Model& model = call.model();
-  const std::int64_t d = model.head_dim, half = d / 2;
+  const models::HeadColumns& of = call.operation().heads;
+  const std::int64_t d = of.dim, half = d / 2, heads = of.queries + of.keys;
   const View& view = call.out(0);
   const std::int64_t columns = view.shape[2];
-  const std::int64_t heads =
-      columns / d * (model.heads + model.kv_heads) / (model.heads + 2 * model.kv_heads);
   const bool back = call.operation().kind == models::OpKind::rotary_backward;
   const std::int64_t sequence = call.kernel.place.sequence;
   const auto& turns = turns_of<T>(sequence, half);

@@ -90,28 +90,16 @@ void backward_row(const Row<T>& row, Norm kind, double epsilon) {
   }
 }
 
-/// Heads of a rank's queries and keys, where the norm is of heads: its weight is [2, head_dim], one
-/// row for queries and one for keys. Values pass.
-struct Heads {
-  std::int64_t queries = 0, keys = 0, dim = 0;
-  bool any = false;
-};
-Heads heads_of(const models::Operation& operation, const models::Model& model,
-               std::int64_t columns) {
-  if (operation.name.rfind("qk_norm", 0) != 0) return {};
-  const std::int64_t all = columns / model.head_dim;
-  const std::int64_t shares = model.heads + 2 * model.kv_heads;
-  return {all * model.heads / shares, all * model.kv_heads / shares, model.head_dim, true};
-}
-
 }  // namespace
 
+/// Of whole rows; or of the heads that the operation names, with a weight [2, head_dim], one row for
+/// queries and one for keys. Values pass.
 template <class T>
 void norm(const Call<T>& call) {
   const std::int64_t rows = call.in(0).shape[1], n = call.in(0).shape[2];
   const models::Operation& op = call.operation();
   const Norm kind = call.model().norm;
-  const Heads heads = heads_of(op, call.model(), n);
+  const models::HeadColumns& heads = op.heads;
   const T* bias = call.kernel.reads.size() > 2 ? call.reads[2] : nullptr;
   for (std::int64_t i = 0; i < rows; ++i) {
     Row<T> row;
@@ -119,7 +107,7 @@ void norm(const Call<T>& call) {
     row.weight = call.reads[1];
     row.out = call.writes[0] + i * n;
     row.n = n;
-    if (!heads.any) {
+    if (heads.dim == 0) {
       forward_row(row, bias, kind, op.epsilon);
       continue;
     }
@@ -139,7 +127,7 @@ void norm_backward(const Call<T>& call) {
   const std::int64_t rows = call.in(0).shape[1], n = call.in(0).shape[2];
   const models::Operation& op = call.operation();
   const Norm kind = call.model().norm;
-  const Heads heads = heads_of(op, call.model(), n);
+  const models::HeadColumns& heads = op.heads;
   for (std::int64_t i = 0; i < rows; ++i) {
     Row<T> row;
     row.gradient = call.reads[0] + i * n;
@@ -148,7 +136,7 @@ void norm_backward(const Call<T>& call) {
     row.out = call.writes[0] + i * n;
     row.weight_gradient = call.writes[1];
     row.n = n;
-    if (!heads.any) {
+    if (heads.dim == 0) {
       if (call.kernel.reads.size() > 3) row.residual = call.reads[3] + i * n;
       if (call.kernel.writes.size() > 2) row.bias_gradient = call.writes[2];
       backward_row(row, kind, op.epsilon);

@@ -116,11 +116,6 @@ struct Backward {
   static void run(const Call<T>& call, bool gated) { backward<F>(call, gated); }
 };
 
-/// Position tables are added row by position; everything else element by element or as one row.
-bool of_positions(const models::Operation& operation) {
-  return operation.name.rfind("positions", 0) == 0;
-}
-
 }  // namespace
 
 template <class T>
@@ -138,7 +133,7 @@ template <class T>
 void add(const Call<T>& call) {
   const std::int64_t rows = call.out(0).shape[1], n = call.out(0).shape[2];
   const Place& place = call.kernel.place;
-  const bool table = of_positions(call.operation());
+  const bool table = call.operation().by_position;
   const T* bias = call.kernel.reads.size() > 2 ? call.reads[2] : nullptr;
   for (std::int64_t i = 0; i < rows; ++i) {
     const std::int64_t other = table ? (place.first_row + i) % place.sequence : i;
@@ -158,7 +153,7 @@ template <class T>
 void add_backward(const Call<T>& call) {
   const std::int64_t rows = call.in(0).shape[1], n = call.in(0).shape[2];
   const Place& place = call.kernel.place;
-  const bool table = of_positions(call.operation());
+  const bool table = call.operation().by_position;
   for (std::int64_t i = 0; i < rows; ++i) {
     const T* dy = call.reads[0] + i * n;
     T* sum = call.writes[0] + (table ? (place.first_row + i) % place.sequence * n : 0);

@@ -149,7 +149,7 @@ TEST_CASE("Recomputation begins when the gradient arrives, not before") {
 TEST_CASE("A tensor group sums twice per layer forward and twice backward") {
   // Each all-reduce carries [T, h] in fp16.
   const Bytes whole{2 * sbh};
-  const Program program = insert_tensor_collectives(recomputed(gpt3(8, false, {})), true);
+  const Program program = insert_collectives(recomputed(gpt3(8, false, {})), true);
   for (const std::uint32_t block : {layer_forward, layer_backward}) {
     CHECK(collectives(program.blocks[block]) == 2);
     CHECK(count(program.blocks[block], Collective::all_reduce, whole) == 2);
@@ -162,24 +162,23 @@ TEST_CASE("A tensor group sums twice per layer forward and twice backward") {
   CHECK(collectives(program.blocks[embedding_backward]) == 0);
 }
 
-TEST_CASE("Shards of a loss keep everyone's statistics and no longer their own") {
-  const Program program = insert_tensor_collectives(recomputed(gpt3(8, false, {})), true);
+TEST_CASE("Shards of a loss keep everyone's statistics and not only their own") {
+  const Program program = insert_collectives(recomputed(gpt3(8, false, {})), true);
   for (const std::uint32_t id : {head_forward, head_backward}) {
     const Block& block = program.blocks[id];
-    const auto all = block.find("loss.statistics.all");
+    const auto all = block.find("loss.statistics");
     REQUIRE(all);
     CHECK(block.operands[*all].role == Role::saved);
     CHECK(block.operands[*all].shape == std::array<std::int64_t, 3>{8, 2048, 3});
-    CHECK(block.operands[*block.find("loss.statistics")].role == Role::temporary);
   }
   const Block& backward = program.blocks[head_backward];
-  CHECK(operation(backward, "loss.backward").reads[2] == *backward.find("loss.statistics.all"));
+  CHECK(operation(backward, "loss.backward").reads[2] == *backward.find("loss.statistics"));
 }
 
 TEST_CASE("With sequence parallelism the sums become scatters, and gathers bring whole rows") {
   // Forward gathers both norms' outputs; backward gathers two gradients and both inputs again.
   const Bytes whole{2 * sbh};
-  const Program program = insert_tensor_collectives(recomputed(gpt3(8, true, {})), true);
+  const Program program = insert_collectives(recomputed(gpt3(8, true, {})), true);
   const Block& forward = program.blocks[layer_forward];
   CHECK(collectives(forward) == 4);
   CHECK(count(forward, Collective::all_gather, whole) == 2);
@@ -194,14 +193,14 @@ TEST_CASE("With sequence parallelism the sums become scatters, and gathers bring
 
 TEST_CASE("Recomputation gathers for itself, and backward gathers again") {
   const Program program =
-      insert_tensor_collectives(recomputed(gpt3(8, true, Recompute::full)), true);
+      insert_collectives(recomputed(gpt3(8, true, Recompute::full)), true);
   CHECK(count(program.blocks[layer_backward], Collective::all_gather, Bytes{2 * sbh}) == 6);
   CHECK(count(program.blocks[layer_backward], Collective::reduce_scatter, Bytes{2 * sbh}) == 4);
 }
 
 TEST_CASE("A product that reads gathered rows moves them all, sequence parallel or not") {
-  const Program sums = insert_tensor_collectives(recomputed(gpt3(8, false, {})), true);
-  const Program scatters = insert_tensor_collectives(recomputed(gpt3(8, true, {})), true);
+  const Program sums = insert_collectives(recomputed(gpt3(8, false, {})), true);
+  const Program scatters = insert_collectives(recomputed(gpt3(8, true, {})), true);
   for (const std::uint32_t block : {layer_forward, layer_backward}) {
     for (const Operation& op : sums.blocks[block].operations) {
       if (op.kind != OpKind::gemm) continue;
@@ -214,7 +213,7 @@ TEST_CASE("A product that reads gathered rows moves them all, sequence parallel 
 TEST_CASE(
     "A weight gradient waits for the input gradient's sum only in stacks that do not overlap") {
   const auto waits = [](bool overlap) {
-    const Program program = insert_tensor_collectives(recomputed(gpt3(8, false, {})), overlap);
+    const Program program = insert_collectives(recomputed(gpt3(8, false, {})), overlap);
     const Block& block = program.blocks[layer_backward];
     for (const OpId id : operation(block, "up.wgrad").after) {
       if (id != block_input && block.operations[id].name == "up.dgrad.sum") return true;
@@ -226,7 +225,7 @@ TEST_CASE(
 }
 
 TEST_CASE("One rank alone has no tensor collectives") {
-  const Program program = insert_tensor_collectives(recomputed(gpt3(1, false, {})), true);
+  const Program program = insert_collectives(recomputed(gpt3(1, false, {})), true);
   for (const Block& block : program.blocks) CHECK(collectives(block) == 0);
 }
 

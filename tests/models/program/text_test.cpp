@@ -71,12 +71,12 @@ TEST_CASE("A Program's text holds its mesh, blocks with operations, phases and c
   CHECK(lines(text, "phase backward.c1") ==
         "phase backward.c1: head.backward layer.backward[layer 3, 2 of them]\n");
   CHECK(lines(text, "  operand qkv.weight ") ==
-        "  operand qkv.weight parameter bf16 1x8x24\n"
-        "  operand qkv.weight parameter bf16 1x8x24\n");
+        "  operand qkv.weight parameter bf16 1x8x24 initial=normal\n"
+        "  operand qkv.weight parameter bf16 1x8x24 initial=normal\n");
   // [8, 8] x [8, 24] and a bias of 24: 2 * 8 * 24 * 8 FLOPs; (64 + 192 + 192 + 24) bf16.
   CHECK(lines(text, "  o1 qkv ") ==
         "  o1 qkv gemm q=compute pass=forward class=gemm dtype=bf16 "
-        "reads=norm1.out,qkv.weight,qkv.bias writes=qkv.out full_sequence=norm1.out m=8 n=24 k=8 "
+        "reads=norm1.out,qkv.weight,qkv.bias writes=qkv.out m=8 n=24 k=8 "
         "flops=3072 bytes=944\n");
   CHECK(lines(text, "class") == "class stage=0 parameters=1936\nclass stage=1 parameters=1888\n");
   CHECK(lines(text, "i1 ") ==

@@ -42,24 +42,24 @@ __device__ Statistics<Compute<T>> statistics_of(const Row<T, held>& x, const Row
   return {mean, C(1) / root(variance + epsilon)};
 }
 
-/// The columns that an operation norms: whole rows, or where its weight is [2, head_dim], one row
-/// for queries and one for keys, the heads of those. Values pass.
+/// The columns that an operation norms: whole rows, or the heads that it names, with a weight
+/// [2, head_dim], one row for queries and one for keys. Values pass.
 struct Part {
   std::int64_t first = 0, heads = 1, n = 0;
 };
 struct Parts {
   Part of[2];
   int count = 1;
-  std::int64_t passed = 0;  // columns behind them
+  std::int64_t passed = 0;  // columns after them
 };
 inline Parts parts_of(const Call& call) {
   const std::int64_t columns = call.in(0).shape[2];
-  if (call.operation().name.rfind("qk_norm", 0) != 0) return {{{0, 1, columns}, {}}, 1, 0};
-  const models::Model& model = call.model();
-  const std::int64_t all = columns / model.head_dim, shares = model.heads + 2 * model.kv_heads;
-  const std::int64_t queries = all * model.heads / shares, keys = all * model.kv_heads / shares;
-  const std::int64_t d = model.head_dim;
-  return {{{0, queries, d}, {queries * d, keys, d}}, 2, keys * d};
+  const models::HeadColumns& heads = call.operation().heads;
+  if (heads.dim == 0) return {{{0, 1, columns}, {}}, 1, 0};
+  const std::int64_t normed = (heads.queries + heads.keys) * heads.dim;
+  return {{{0, heads.queries, heads.dim}, {heads.queries * heads.dim, heads.keys, heads.dim}},
+          2,
+          columns - normed};
 }
 
 /// Not shifted: a thread sums up the same columns of all its rows.

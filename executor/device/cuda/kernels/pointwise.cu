@@ -134,7 +134,7 @@ struct RowsOfSum {
 
   RowsOfSum() = default;
   explicit RowsOfSum(const Call& call)
-      : by_position{call.operation().name.rfind("positions", 0) == 0},
+      : by_position{call.operation().by_position},
         first{call.kernel.place.first_row},
         sequence{call.kernel.place.sequence} {}
   __device__ std::int64_t row_of(std::int64_t i) const {

@@ -86,14 +86,13 @@ __global__ void __launch_bounds__(block_threads)
 }  // namespace
 
 void rotary(const Call& call) {
-  const models::Model& model = call.model();
+  const models::HeadColumns& of = call.operation().heads;
   const View& view = call.out(0);
   Heads heads;
   heads.rows = view.shape[1];
   heads.columns = view.shape[2];
-  heads.half = model.head_dim / 2;
-  heads.count = heads.columns / model.head_dim * (model.heads + model.kv_heads) /
-                (model.heads + 2 * model.kv_heads);
+  heads.half = of.dim / 2;
+  heads.count = of.queries + of.keys;
   heads.sequence = call.kernel.place.sequence;
   heads.way = call.operation().kind == models::OpKind::rotary ? Way::there : Way::back;
   ensure(heads.half <= most_pairs, "rotary positions of heads wider than 256");

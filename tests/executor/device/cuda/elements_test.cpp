@@ -60,8 +60,8 @@ TEST_CASE("Rows of positions are added, and their gradients, from any first row 
     for (const std::int64_t n : {3, 40}) {
       for (const std::int64_t rows : {4, 23}) {  // less than a sequence, and three of them
         const Shape x{1, rows, n}, table{1, 12, n};
-        Trial forward{OpKind::add, "positions"};
-        Trial backward{OpKind::add_backward, "positions.backward"};
+        Trial forward{OpKind::add}, backward{OpKind::add_backward};
+        forward.operation.by_position = backward.operation.by_position = true;
         forward.place.sequence = backward.place.sequence = 7;
         forward.place.first_row = backward.place.first_row = 5;
         forward.read(dtype, x, normal(1)).read(dtype, table, normal(2)).write(dtype, x).check();
@@ -82,9 +82,7 @@ TEST_CASE("A row is added to all rows") {
 
 Trial rotary_trial(OpKind kind, DType dtype, std::int64_t dim, const Fill& fill) {
   Trial trial{kind};
-  trial.model.heads = 9;
-  trial.model.kv_heads = 3;
-  trial.model.head_dim = dim;
+  trial.operation.heads = {9, 3, dim};
   trial.place.sequence = 6;
   trial.read(dtype, {1, 14, 15 * dim}, fill).write_over(0);
   return trial;
@@ -111,8 +109,7 @@ TEST_CASE("Turned there and back, queries and keys are what they were") {
 TEST_CASE("Angles of far positions keep their digits in fp32") {
   // Position 100,000 of a pair (1, 0) with frequency 1: (cos, sin) of 100,000 radians.
   Trial trial{OpKind::rotary};
-  trial.model.heads = trial.model.kv_heads = 1;
-  trial.model.head_dim = 2;
+  trial.operation.heads = {1, 1, 2};
   trial.place.sequence = 100001;
   const std::int64_t last = 100000;
   trial.read(DType::fp32, {1, last + 1, 6}, [](std::int64_t i) { return i % 2 == 0 ? 1 : 0; });
@@ -289,8 +286,7 @@ TEST_CASE("What is no kernel of the GPU's own is our mistake") {
   CHECK_THROWS_WITH(wide.write_over(1).by_gpu(),
                     "a GPU kernel was given two formats that do not go together");
   Trial head{OpKind::rotary};
-  head.model.heads = head.model.kv_heads = 1;
-  head.model.head_dim = 258;
+  head.operation.heads = {1, 1, 258};
   head.read(DType::fp32, {1, 1, 3 * 258}, constant(1)).write_over(0);
   CHECK_THROWS_WITH(head.by_gpu(), "rotary positions of heads wider than 256");
 }

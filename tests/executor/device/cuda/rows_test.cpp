@@ -76,11 +76,9 @@ TEST_CASE("A group of threads that norms many rows backward sums over all of the
 
 /// 6 query and 2 key heads of 5 or 8 columns; 2 value heads pass.
 Trial heads_trial(OpKind kind, std::int64_t dim) {
-  Trial trial{kind, kind == OpKind::norm ? "qk_norm" : "qk_norm.backward"};
+  Trial trial{kind};
   trial.model.norm = Norm::rms_norm;
-  trial.model.heads = 12;
-  trial.model.kv_heads = 4;
-  trial.model.head_dim = dim;
+  trial.operation.heads = {6, 2, dim};
   return trial;
 }
 

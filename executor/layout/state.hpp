@@ -1,0 +1,33 @@
+#pragma once
+// What a training state consists of: the tensors of the uncut model, and which elements of them a
+// rank updates.
+
+#include <cstdint>
+#include <string>
+
+#include "models/program/operand.hpp"
+
+namespace orrery::executor {
+
+/// A tensor of the uncut model: "layer12.qkv.weight", [rows, columns] row-major. Linear weights are
+/// [in, out] but for the vocabulary head's, [vocab, hidden] like the embedding's. The padding of a
+/// vocabulary is no part of it. The same list on every rank.
+struct StateTensor {
+  std::string name;
+  std::int64_t rows = 1, columns = 1;
+  models::Initial initial{};
+
+  std::int64_t elements() const { return rows * columns; }
+};
+
+/// Elements of a global tensor that this rank updates, consecutive there and here. Of the ranks
+/// that update the same ones, exactly one is the writer.
+struct StateRun {
+  std::uint32_t tensor = 0;
+  std::int64_t offset = 0;  // in the global tensor
+  std::int64_t count = 0;
+  std::int64_t local = 0;  // first element here, for read_state and load_state
+  bool writer = false;
+};
+
+}  // namespace orrery::executor

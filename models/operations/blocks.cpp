@@ -1,0 +1,23 @@
+#include "models/operations/blocks.hpp"
+
+namespace orrery::models {
+
+DType gradient_dtype(const Plan& plan, const Software& software) {
+  return plan.precision == Precision::fp64
+             ? DType::fp64
+             : software.gradient_beside(storage_dtype(plan.precision));
+}
+
+bool has_norm_bias(const Model& model) {
+  return model.norm == Norm::layer_norm && model.norm_bias;
+}
+
+std::int64_t parameters_of(const Block& block) {
+  std::int64_t sum = 0;
+  for (const Operand& each : block.operands) {
+    if (each.role == Role::parameter) sum += each.elements();
+  }
+  return sum;
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,131 @@
+#pragma once
+// Operations: one kernel, collective or copy each, with all that an executor or a cost model asks.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/model/activation.hpp"
+#include "models/program/ids.hpp"
+#include "models/program/operand.hpp"
+
+namespace orrery::models {
+
+/// What an operation computes. Its attributes are in `Operation`; an executor needs no more.
+enum class OpKind : std::uint8_t {
+  gemm,                // writes[0] (+)= op(reads[0]) x op(reads[1])
+  batched_gemm,        // per head: attention scores, context and their gradients
+  attention,           // fused forward: q k v -> out, log-sum-exp
+  attention_backward,  // fused backward
+  softmax,             // scale, mask, softmax (and dropout) of the scores
+  softmax_backward,
+  norm,
+  norm_backward,
+  rotary,
+  rotary_backward,
+  activation,  // gelu; silu(gate) * up
+  activation_backward,
+  add,  // residual (with bias and dropout where the model has them)
+  add_backward,
+  embedding,
+  embedding_backward,
+  cross_entropy,  // softmax and loss over vocabulary shards
+  cross_entropy_backward,
+  quantise,    // cast to fp8 with its scale
+  accumulate,  // gradient += fresh gradient
+  squared_norm,
+  adam,
+  cast,
+  collective,
+  copy,
+  top_k,         // gradients += residual; the k largest and their places; residual = the rest
+  scatter_add,   // gradients = 0, then += every rank's values at their places
+  grouped_gemm,  // as gemm for each expert, which has rows and a weight of its own
+};
+inline constexpr int op_kind_count = 28;
+std::string_view name(OpKind kind);
+/// Is it one matrix product or several?
+constexpr bool is_product(OpKind kind) {
+  return kind == OpKind::gemm || kind == OpKind::batched_gemm || kind == OpKind::grouped_gemm;
+}
+
+using OpId = std::uint16_t;
+inline constexpr OpId block_input = 0xffff;  // as a dependency: the bound input is ready
+
+/// Does a GEMM read its operands transposed, and does it add to what is there?
+struct GemmShape {
+  std::int64_t m = 0, n = 0, k = 0;  // [m, k] x [k, n], 2mnk FLOPs
+  std::int64_t batch = 1;            // products, for batched_gemm and grouped_gemm
+  bool transpose_a = false, transpose_b = false;
+  bool accumulate = false;  // fp32 accumulators: writes[0] += product
+};
+
+/// Which product of an unfused attention a `batched_gemm` is, and so which heads of its operands it
+/// multiplies: with S = Q K' the scores, P their softmax, and C = P V the context.
+enum class Product : std::uint8_t {
+  none,
+  scores,            // S = Q K'
+  context,           // C = P V
+  weights_gradient,  // dP = dC V'
+  value_gradient,    // dV = P' dC
+  query_gradient,    // dQ = dS K
+  key_gradient,      // dK = dS' Q
+};
+std::string_view name(Product product);
+
+/// Sizes of one attention on one rank.
+struct AttentionShape {
+  std::int64_t batch = 0, seq = 0, heads = 0, kv_heads = 0, head_dim = 0;
+  bool causal = true;
+  std::int64_t window = 0;  // tokens that one attends to at most; 0: all before it
+};
+
+/// Heads next to each other in a row, queries and then keys. The columns after them are values.
+struct HeadColumns {
+  std::int64_t queries = 0, keys = 0, dim = 0;
+};
+
+/// An operand in another layout than the one in which it is held.
+struct OperandUse {
+  OperandId operand = 0;
+  Sharding sharding;
+};
+
+/// Which half of training an operation belongs to; the host pays differently for each.
+enum class Pass : std::uint8_t { forward, backward, recompute, step };
+
+/// One kernel, collective or copy on one queue.
+struct Operation {
+  OpKind kind = OpKind::gemm;
+  Lane queue = Lane::compute;
+  Pass pass = Pass::forward;
+  TimeClass time_class = TimeClass::memory_bound;
+  std::string name;  // unique in its block: "qkv", "qkv.dgrad"
+  std::vector<OperandId> reads, writes;
+  std::vector<OpId> after;    // ends to wait for besides queue order; filled by `link`
+  DType dtype = DType::bf16;  // format of the arithmetic
+  GemmShape gemm{};
+  /// Of a grouped_gemm, each expert's rows: of reads[0] and writes[0], where its weight is
+  /// reads[1], one matrix for each expert; with transpose_a, of both reads, and each expert's
+  /// product is a matrix of writes[0]. They add up to m, to k with transpose_a.
+  std::vector<std::int64_t> group_rows;
+  AttentionShape attention{};
+  Product product = Product::none;           // of a batched_gemm
+  Activation activation = Activation::gelu;  // of activations
+  Collective collective = Collective::all_reduce;
+  std::uint16_t communicator = 0;  // of a collective, index into Program::communicators
+  /// What it needs and makes in another layout than the one in which the operand is held;
+  /// resharding adds the collectives between the two, and nothing is left here. What is needed and
+  /// not read is fetched ahead, for an operation that follows.
+  std::vector<OperandUse> needs, makes;
+  HeadColumns heads;            // of rotary positions, and of a norm of each head alone
+  bool by_position = false;     // of an add: reads[1] is a table with a row for each position
+  bool attention_core = false;  // recomputed by selective recomputation
+  bool host_waits = false;      // the host goes on only after its end
+  double epsilon = 0;           // of norms
+  Flops flops{};                // multiply-adds count two; causal attention counts half
+  Bytes bytes{};                // memory traffic, or payload of a collective (nccl-tests size)
+};
+
+}  // namespace orrery::models
