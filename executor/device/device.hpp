@@ -31,7 +31,7 @@ struct View {
 /// each other, so that a shard cut wrongly, a sum missing or counted twice shows in the first bit.
 enum class Arithmetic : std::uint8_t { real, ring };
 
-/// What an operation must know beside its operands: where this rank stands in the cut.
+/// What an operation must know next to its operands: where this rank stands in the cut.
 struct Place {
   std::int64_t first_row = 0;         // of the micro-batch's tokens, under sequence parallelism
   std::int64_t first_vocabulary = 0;  // first row of this rank's shard of the vocabulary
@@ -79,7 +79,8 @@ class Device {
   virtual std::byte* allocate(Bytes size) = 0;
   virtual void release(std::byte* memory) noexcept = 0;
   /// Memory of the host that `copy` goes to and from without the host's help: page-locked where
-  /// the device is a GPU. Dear to make, so made once. Errors as above.
+  /// the device is a GPU. Slow to allocate (pages are locked): allocate once and reuse. Errors as
+  /// above.
   virtual std::byte* allocate_host(Bytes size) = 0;
   virtual void release_host(std::byte* memory) noexcept = 0;
   virtual void read(const std::byte* from, void* to, Bytes size) = 0;  // after all queues

@@ -24,7 +24,7 @@ inline Fp8 fp8_read(const models::Operation& product, std::size_t read) {
   return backward && read == gradient ? Fp8::e5m2 : Fp8::e4m3;
 }
 
-/// Behind the numbers, from the next multiple of 64 bytes on, lies one float: the inverse of the
+/// After the numbers, from the next multiple of 64 bytes on, lies one float: the inverse of the
 /// scale, what stored numbers are multiplied by.
 inline constexpr std::int64_t fp8_scale_room = 64;
 
@@ -35,7 +35,7 @@ inline float* fp8_inverse_scale(const View& view) {
   return reinterpret_cast<float*>(view.data + fp8_scale_offset(view.elements()));
 }
 
-/// Bytes that an operand takes, with what lies behind it.
+/// Bytes that an operand takes, with what lies after it.
 inline std::int64_t room_of(const models::Operand& operand) {
   const bool scaled = operand.dtype == models::DType::fp8;
   return scaled ? fp8_scale_offset(operand.elements()) + fp8_scale_room : operand.bytes().count();

@@ -21,7 +21,7 @@ class Graphs {
   /// nothing but what has run before: same operations, same operands.
   /// Errors  RunFailure: what the device says; nothing is recorded then
   virtual Graph capture(const std::function<void()>& work) = 0;
-  /// Behind all that the queue has.
+  /// After all that the queue has.
   virtual void launch(const Graph& graph) = 0;
   /// Its last launch may still be on its way.
   virtual void release(const Graph& graph) noexcept = 0;

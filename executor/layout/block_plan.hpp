@@ -53,7 +53,7 @@ struct BlockPlan {
 models::Block executed(const models::Block& block);
 
 /// Plans of a forward block and its backward block. Parameters lie one after another from the
-/// base, in the order of the forward block; the layout moves those of the model's ends.
+/// base, in the order of the forward block; the layout moves those of embedding and head.
 struct BlockPlans {
   BlockPlan forward, backward;
 };

@@ -61,7 +61,7 @@ void Runner::Interpreter::reduce(std::uint32_t i) {
   }
 }
 
-/// The exchange of a bucket's narrow copy, of its largest values, or of their places.
+/// The collective on a bucket's narrow copy, of its largest values, or of their places.
 void Runner::Interpreter::reduce_compressed(std::uint32_t i, std::size_t bucket) {
   const models::JointCollective& joint = program_.collectives[ranks_.instructions[i].target];
   const std::map<std::string, std::byte*>& parts = compressed_.at(i).parts;
@@ -146,7 +146,7 @@ void Runner::Interpreter::wait_until_empty(const std::byte* bucket) {
   }
 }
 
-/// Behind a reduction of ZeRO-2 and 3 the owned piece is added to the sums, and the bucket is
+/// After a reduction of ZeRO-2 and 3 the owned piece is added to the sums, and the bucket is
 /// cleared for what fills it next.
 void Runner::Interpreter::add_to_sums(Pending& pending) {
   const std::uint32_t target = ranks_.instructions[pending.instruction].target;

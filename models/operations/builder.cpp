@@ -129,7 +129,7 @@ Flops BlockBuilder::attention_flops(const AttentionShape& shape) {
   return Flops{per_pair.count() / 2} * multiplied<Flops>(w, 2 * s - w).count();
 }
 
-/// A saved operand that nobody touches is not kept.
+/// A saved operand that no operation touches is not kept.
 void BlockBuilder::drop_untouched() {
   std::vector<bool> touched(block_.operands.size(), false);
   for (const Operation& op : block_.operations) {

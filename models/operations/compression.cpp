@@ -1,4 +1,4 @@
-// What a bucket of gradients goes through before and behind its exchange.
+// What a bucket of gradients goes through before and after its collective.
 
 #include <string>
 #include <string_view>

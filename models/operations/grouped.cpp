@@ -43,7 +43,7 @@ std::int64_t ExpertsShape::all_rows() const {
 }
 
 Block experts_block(const ExpertsShape& shape, ExpertsProduct which) {
-  ensure(!shape.rows.empty(), "a product of experts has an expert");
+  ensure(!shape.rows.empty(), "a grouped GEMM has an expert");
   constexpr const char* names[] = {"experts", "experts.dgrad", "experts.wgrad"};
   Block block;
   block.name = names[static_cast<int>(which)];

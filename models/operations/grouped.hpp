@@ -1,5 +1,5 @@
 #pragma once
-// Products of experts: each has a weight of its own and as many rows as were sent to it. One
+// Grouped GEMM: each expert has a weight of its own and as many rows as were sent to it. One
 // operation (OpKind::grouped_gemm) holds all of them. Calibration times it and pricing knows it;
 // no lowering emits it yet, as mixtures of experts are not lowered.
 

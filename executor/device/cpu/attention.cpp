@@ -59,30 +59,30 @@ constexpr double rotary_base = 10000.0;
 /// cos and sin of position x base^(-2 i / d), [sequence][d / 2]; in the ring small integers that
 /// differ by position.
 template <class T>
-std::vector<std::pair<T, T>> computed_turns(std::int64_t sequence, std::int64_t half) {
-  std::vector<std::pair<T, T>> turns(static_cast<std::size_t>(sequence * half));
+std::vector<std::pair<T, T>> computed_rotations(std::int64_t sequence, std::int64_t half) {
+  std::vector<std::pair<T, T>> rotations(static_cast<std::size_t>(sequence * half));
   for (std::int64_t s = 0; s < sequence; ++s) {
     for (std::int64_t i = 0; i < half; ++i) {
-      auto& turn = turns[static_cast<std::size_t>(s * half + i)];
+      auto& rotation = rotations[static_cast<std::size_t>(s * half + i)];
       if constexpr (in_ring<T>) {
-        turn = {static_cast<T>(2 * s + 1), static_cast<T>(s + i)};
+        rotation = {static_cast<T>(2 * s + 1), static_cast<T>(s + i)};
       } else {
         const double exponent = -static_cast<double>(i) / static_cast<double>(half);
         const double angle = static_cast<double>(s) * std::pow(rotary_base, exponent);
-        turn = {static_cast<T>(std::cos(angle)), static_cast<T>(std::sin(angle))};
+        rotation = {static_cast<T>(std::cos(angle)), static_cast<T>(std::sin(angle))};
       }
     }
   }
-  return turns;
+  return rotations;
 }
 
 /// The same, kept by every rank's thread: each layer asks for them again.
 template <class T>
-const std::vector<std::pair<T, T>>& turns_of(std::int64_t sequence, std::int64_t half) {
+const std::vector<std::pair<T, T>>& rotations_of(std::int64_t sequence, std::int64_t half) {
   using Shape = std::pair<std::int64_t, std::int64_t>;
   thread_local std::map<Shape, std::vector<std::pair<T, T>>> kept;
   const auto [found, fresh] = kept.try_emplace(Shape{sequence, half});
-  if (fresh) found->second = computed_turns<T>(sequence, half);
+  if (fresh) found->second = computed_rotations<T>(sequence, half);
   return found->second;
 }
 
@@ -128,8 +128,8 @@ void softmax_backward(const Call<T>& call) {
   });
 }
 
-/// Turns the pairs (i, i + d/2) of every query and key head by its position's angle, in place;
-/// backward turns back, which is the transpose.
+/// Rotates the pairs (i, i + d/2) of every query and key head by its position's angle, in place;
+/// backward rotates back, which is the transpose.
 template <class T>
 void rotary(const Call<T>& call) {
   const models::HeadColumns& of = call.operation().heads;
@@ -138,14 +138,14 @@ void rotary(const Call<T>& call) {
   const std::int64_t columns = view.shape[2];
   const bool back = call.operation().kind == models::OpKind::rotary_backward;
   const std::int64_t sequence = call.kernel.place.sequence;
-  const auto& turns = turns_of<T>(sequence, half);
+  const auto& rotations = rotations_of<T>(sequence, half);
   for (std::int64_t row = 0; row < view.shape[1]; ++row) {
-    const auto* turn = turns.data() + row % sequence * half;
+    const auto* rotation = rotations.data() + row % sequence * half;
     for (std::int64_t h = 0; h < heads; ++h) {
       T* x = call.writes[0] + row * columns + h * d;
       for (std::int64_t i = 0; i < half; ++i) {
-        const T cosine = turn[i].first;
-        const T sine = back ? T{} - turn[i].second : turn[i].second;
+        const T cosine = rotation[i].first;
+        const T sine = back ? T{} - rotation[i].second : rotation[i].second;
         const T a = x[i], b = x[i + half];
         x[i] = a * cosine - b * sine;
         x[i + half] = b * cosine + a * sine;

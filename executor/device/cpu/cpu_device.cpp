@@ -163,7 +163,7 @@ std::string CpuDevice::refusal(const models::Operation& op) const {
     case OpKind::copy:
       return "the CPU has no memory to copy from or to";
     case OpKind::grouped_gemm:
-      if (op.dtype == DType::fp8) return "the CPU has no fp8 products of experts";
+      if (op.dtype == DType::fp8) return "the CPU has no fp8 grouped GEMM";
       break;
     case OpKind::gemm:
     case OpKind::quantise:

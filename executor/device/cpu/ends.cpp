@@ -1,4 +1,4 @@
-// The two ends of a model: the table of tokens, and the loss over a shard of the vocabulary.
+// Embedding and head: the table of tokens, and the loss over a shard of the vocabulary.
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 
 namespace orrery::executor::cpu {
 
-/// Stores `numbers` in `to`, with the inverse of their scale behind them.
+/// Stores `numbers` in `to`, with the inverse of their scale after them.
 void quantise(const float* numbers, const View& to, Fp8 format);
 
 /// What is stored in `from`.

@@ -49,16 +49,16 @@ void multiply_by_loops(const GemmShape& s, const Matrices<T>& x) {
 #ifdef ORRERY_OPENBLAS
 template <class T>
 void multiply(const GemmShape& s, const Matrices<T>& x) {
-  const auto turned = [](bool yes) { return yes ? CblasTrans : CblasNoTrans; };
+  const auto transposed = [](bool yes) { return yes ? CblasTrans : CblasNoTrans; };
   const auto size = [](std::int64_t n) { return static_cast<blasint>(n); };
   if constexpr (std::is_same_v<T, float>) {
-    cblas_sgemm(CblasRowMajor, turned(s.transpose_a), turned(s.transpose_b), size(s.m), size(s.n),
-                size(s.k), 1.0F, x.a, size(x.row_a), x.b, size(x.row_b), s.accumulate ? 1.0F : 0.0F,
-                x.c, size(x.row_c));
+    cblas_sgemm(CblasRowMajor, transposed(s.transpose_a), transposed(s.transpose_b), size(s.m),
+                size(s.n), size(s.k), 1.0F, x.a, size(x.row_a), x.b, size(x.row_b),
+                s.accumulate ? 1.0F : 0.0F, x.c, size(x.row_c));
   } else if constexpr (std::is_same_v<T, double>) {
-    cblas_dgemm(CblasRowMajor, turned(s.transpose_a), turned(s.transpose_b), size(s.m), size(s.n),
-                size(s.k), 1.0, x.a, size(x.row_a), x.b, size(x.row_b), s.accumulate ? 1.0 : 0.0,
-                x.c, size(x.row_c));
+    cblas_dgemm(CblasRowMajor, transposed(s.transpose_a), transposed(s.transpose_b), size(s.m),
+                size(s.n), size(s.k), 1.0, x.a, size(x.row_a), x.b, size(x.row_b),
+                s.accumulate ? 1.0 : 0.0, x.c, size(x.row_c));
   } else {
     multiply_by_loops(s, x);
   }

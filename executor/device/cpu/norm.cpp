@@ -92,8 +92,8 @@ void backward_row(const Row<T>& row, Norm kind, double epsilon) {
 
 }  // namespace
 
-/// Of whole rows; or of the heads that the operation names, with a weight [2, head_dim], one row for
-/// queries and one for keys. Values pass.
+/// Of whole rows; or of the heads that the operation names, with a weight [2, head_dim], one row
+/// for queries and one for keys. Values pass.
 template <class T>
 void norm(const Call<T>& call) {
   const std::int64_t rows = call.in(0).shape[1], n = call.in(0).shape[2];

@@ -81,7 +81,7 @@ CudaDevice::~CudaDevice() {
 }
 
 std::string CudaDevice::doing(const char* what) const {
-  return fmt::format("{} behind '{}'", what, last_);
+  return fmt::format("{} after '{}'", what, last_);
 }
 
 std::string CudaDevice::refusal(const Operation& op) const {
@@ -97,7 +97,7 @@ std::string CudaDevice::refusal(const Operation& op) const {
     case OpKind::batched_gemm:
       return op.dtype == DType::fp8 ? fp8_product_refusal(op) : std::string{};
     case OpKind::grouped_gemm:
-      return op.dtype == DType::fp8 ? "the CUDA backend has no fp8 products of experts" : "";
+      return op.dtype == DType::fp8 ? "the CUDA backend has no fp8 grouped GEMM" : "";
     case OpKind::collective:
       return {};
     case OpKind::attention:
@@ -153,7 +153,7 @@ void CudaDevice::read(const std::byte* from, void* to, Bytes size) {
   check(cudaMemcpy(to, from, size_of(size), cudaMemcpyDeviceToHost), doing("reading memory"));
 }
 
-/// Behind nothing that queues have, and over when it returns: pageable memory may still be on its
+/// Ordered after nothing that queues have, and over when it returns: pageable memory may still be on its
 /// way when cudaMemcpy comes back, and our streams do not wait for the one that it uses.
 void CudaDevice::write(const void* from, std::byte* to, Bytes size) {
   if (size.count() == 0) return;

@@ -1,7 +1,7 @@
 #pragma once
 // One NVIDIA GPU as a device: a stream for each queue but the host's, kernels of this folder and
 // products of cuBLASLt on them, events for marks. What `run`, `copy` and `zero` start goes on
-// behind the host; `read`, `write` and `finish` wait for it.
+// after the host; `read`, `write` and `finish` wait for it.
 
 #include <cuda_runtime_api.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 // Graphs of a GPU's compute stream, by stream capture: what is enqueued there between begin and
-// end becomes nodes, one behind another as on the stream.
+// end becomes nodes, one after another as on the stream.
 
 #include <cuda_runtime_api.h>
 

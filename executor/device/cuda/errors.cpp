@@ -18,7 +18,7 @@ namespace {
 
 void check(cudaError_t status, std::string_view doing, const char* file, int line) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // what is not sticky is told once
+  cudaGetLastError();  // what is not sticky is reported once
   fail(doing, cudaGetErrorString(status), cudaGetErrorName(status), file, line);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 // A Hugging Face config.json while it is read: typed access by key, limits that keep every count
-// within 64 bits, and the keys that nobody asked for. Multimodal files nest the decoder in
+// within 64 bits, and the keys that were not asked for. Multimodal files nest the decoder in
 // `text_config`; keys missing there are looked for above.
 
 #include <cstdint>
@@ -105,7 +105,7 @@ struct Tally {
 /// Embedding, final norm and head of a decoder.
 void tally_ends(Tally& tally, const Model& model);
 
-/// Ends the reading of a dense model, or of one counted in a tally (`formula` says how).
+/// Finishes the reading of a dense model, or of one counted in a tally (`formula` says how).
 Model dense(Model model);
 Model counted(Model model, const Tally& tally, std::string formula, std::string reason);
 

@@ -126,7 +126,7 @@ Model read_gpt_oss(Config& config) {
                  experts_not_simulated);
 }
 
-/// The language model alone. One shared expert beside the routed ones on every n-th layer, a
+/// The language model alone. One shared expert next to the routed ones on every n-th layer, a
 /// plain gated MLP on the others; norms of queries and keys have no weights.
 /// Source  the Llama 4 model card: 109 B (Scout) and 400 B (Maverick) with the vision encoder
 Model read_llama4(Config& config) {

@@ -26,7 +26,7 @@ Model read_gpt2(Config& config) {
   return dense(model);
 }
 
-/// Attention without biases beside an MLP with them, behind one shared norm; a head with bias.
+/// Attention without biases next to an MLP with them, after one shared norm; a head with bias.
 Model read_gptj(Config& config) {
   Model model = read_gpt_shape(config);
   model.positions = Positions::rotary;
@@ -90,7 +90,7 @@ Model read_bloom(Config& config) {
   return dense(model);
 }
 
-/// Attention beside the MLP. The new decoder (40B, 180B) has two norms and grouped keys; the old
+/// Attention next to the MLP. The new decoder (40B, 180B) has two norms and grouped keys; the old
 /// (7B) one norm and one key-value head. No position is learned, no linear layer has a bias.
 Model read_falcon(Config& config) {
   Model model;
@@ -136,7 +136,7 @@ Model read_mpt(Config& config) {
   return dense(model);
 }
 
-/// One norm before attention and MLP side by side, biases everywhere, also on the head.
+/// One norm before attention and MLP next to each other, biases everywhere, also on the head.
 Model read_phi(Config& config) {
   Model model;
   model.positions = Positions::rotary;

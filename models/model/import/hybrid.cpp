@@ -94,7 +94,7 @@ Pattern read_pattern(Config& config, std::int64_t layers) {
   return pattern;
 }
 
-/// Experts that work in a narrower space, between a projection down and one up, beside shared
+/// Experts that work in a narrower space, between a projection down and one up, next to shared
 /// experts of full width; no gate.
 void tally_latent_experts(Config& config, Tally& tally, Model& model, std::int64_t layers) {
   read_expert_counts(config, model, "n_routed_experts");
@@ -143,7 +143,7 @@ Model read_qwen3_next(Config& config) {
                  "linear attention and mixture of experts are counted, not yet simulated");
 }
 
-/// One mixer or MLP per layer, each behind one norm, in the order of a pattern.
+/// One mixer or MLP per layer, each after one norm, in the order of a pattern.
 Model read_nemotron_h(Config& config) {
   Model model = llama_like(config);
   model.gated_mlp = false;

@@ -114,7 +114,7 @@ TEST_CASE("Products of experts in fp8 are refused by name") {
   models::Operation op = experts_block(small, ExpertsProduct::forward).operations.front();
   CHECK(CpuDevice{}.refusal(op).empty());
   op.dtype = DType::fp8;
-  CHECK(CpuDevice{}.refusal(op) == "the CPU has no fp8 products of experts");
+  CHECK(CpuDevice{}.refusal(op) == "the CPU has no fp8 grouped GEMM");
 }
 
 TEST_CASE("Experts whose rows are not the operation's are our mistake") {

@@ -75,7 +75,7 @@ TEST_CASE("A block of experts has the FLOPs of its rows, and the bytes of its op
   CHECK(sums.flops == forward.flops);
   CHECK(sums.bytes == Bytes{2 * (8 * 4 + 8 * 2) + 2 * 4 * (3 * 4 * 2)});
   CHECK_THROWS_WITH(experts_block({.rows = {}, .k = 1, .n = 1}, ExpertsProduct::forward),
-                    Catch::Contains("a product of experts has an expert"));
+                    Catch::Contains("a grouped GEMM has an expert"));
 }
 
 }  // namespace orrery::models

@@ -23,7 +23,7 @@ class AttentionPlan {
   virtual Bytes workspace() const = 0;
   /// Why its sums come in any order; empty: equal calls give equal bits.
   virtual std::string disorder() const = 0;
-  /// With the operands of `launch_attention`, behind what the stream has; `workspace` lies on 256
+  /// With the operands of `launch_attention`, after what the stream has; `workspace` lies on 256
   /// bytes. Errors: RunFailure{local_failure} in the library's own words
   virtual void run(const Kernel& kernel, Stream stream, std::byte* workspace) = 0;
 };

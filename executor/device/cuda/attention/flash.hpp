@@ -24,7 +24,7 @@ std::string attention_refusal(const models::Operation& operation);
 std::int64_t attention_scratch_bytes(const models::Operation& operation);
 
 /// OpKind::attention (qkv -> out, log-sum-exp of the scaled scores) and OpKind::attention_backward
-/// (qkv, out, log-sum-exp, gradient of out -> gradient of qkv, overwritten) behind what the stream
+/// (qkv, out, log-sum-exp, gradient of out -> gradient of qkv, overwritten) after what the stream
 /// has. `scratch` lies on 16 bytes, as do all operands of 16 bits.
 void launch_attention(const Kernel& kernel, Stream stream, std::byte* scratch);
 

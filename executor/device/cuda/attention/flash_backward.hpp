@@ -14,7 +14,7 @@
 
 namespace orrery::executor::cuda {
 
-/// Of one query: log-sum-exp in units of log 2, and D. What is behind the last query has infinity,
+/// Of one query: log-sum-exp in units of log 2, and D. What is past the last query has infinity,
 /// and so no weight.
 struct alignas(8) Statistic {
   float log_sum, product;

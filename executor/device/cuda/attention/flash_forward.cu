@@ -120,13 +120,13 @@ __global__ void __launch_bounds__(ForwardTile<Dim>::threads, ForwardTile<Dim>::b
   RunningSoftmax<Tile::m> softmax;
   for (; key >= first; key -= Tile::keys) {
     wait_for_copies();
-    __syncthreads();  // keys are there, and nobody reads the last values any more
+    __syncthreads();  // keys are there, and no thread reads the last values any more
     fetch<Dim, Tile::keys, Tile::threads>(value_tile, of_values, key);
     end_copies();
     float scores[Tile::m][Tile::n][4] = {};
     multiply_tiles<T, Dim>(scores, mine, key_tile);
     wait_for_copies();
-    __syncthreads();  // values are there, and nobody reads these keys any more
+    __syncthreads();  // values are there, and no thread reads these keys any more
     if (key > first) fetch<Dim, Tile::keys, Tile::threads>(key_tile, of_keys, key - Tile::keys);
     end_copies();
     if (!sizes.sight.all(queries, {key, key + Tile::keys})) {

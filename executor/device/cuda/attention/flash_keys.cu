@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(KeyTile<Dim>::threads, KeyTile<Dim>::blocks)
       ++head;
     }
     wait_for_copies();
-    __syncthreads();  // this stage is there, and nobody reads the other one any more
+    __syncthreads();  // this stage is there, and no thread reads the other one any more
     if (head < end) fetch_queries<Dim>(x, other, sequence, head, query);
     sums.add(key_tile + mine, value_tile + mine, stage, sizes.power_scale, [&](auto& scores) {
       if (sizes.sight.all({here, here + Tile::queries}, keys)) return;

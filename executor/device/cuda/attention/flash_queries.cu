@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(QueryTile<Dim>::threads, QueryTile<Dim>::block
                          first_query + warp_row};
   for (; key < seen.last; key += Tile::keys) {
     wait_for_copies();
-    __syncthreads();  // this stage is there, and nobody reads the other one any more
+    __syncthreads();  // this stage is there, and no thread reads the other one any more
     if (key + Tile::keys < seen.last) begin(other, key + Tile::keys);
     sums.add(query_tile + mine, d_out_tile + mine, stage, sizes.power_scale, [&](auto& scores) {
       if (sizes.sight.all(queries, {key, key + Tile::keys})) return;

@@ -1,5 +1,5 @@
 #pragma once
-// One attention as its kernels are told of it: sizes, which keys a query sees, and where a head's
+// One attention as its kernels get it: sizes, which keys a query sees, and where a head's
 // rows lie. A row of `qkv` has [query heads | key heads | value heads], head_dim elements each.
 
 #include <cmath>

@@ -88,7 +88,7 @@ void with_format(models::DType format, F f) {
 }
 
 /// The same of two operands; the second, a sum over rows or the optimizer's, is of the same format
-/// or in fp32 beside 16 bits.
+/// or in fp32 next to 16 bits.
 template <class F>
 void with_formats(models::DType format, models::DType sums, F f) {
   with_format(format, [&](auto type) {

@@ -105,7 +105,7 @@ void cast(const Call& call) {
 }
 
 /// gradient = 0, then every rank's values are added at their places, rank by rank: the places of
-/// one rank are distinct, so each of its sums has one thread. 16 bits are rounded behind each rank.
+/// one rank are distinct, so each of its sums has one thread. 16 bits are rounded after each rank.
 void scatter_add(const Call& call) {
   const std::int64_t n = call.out(0).elements();
   const std::int64_t ranks = call.in(0).shape[1], kept = call.in(0).shape[2];

@@ -1,4 +1,4 @@
-// Operands of products in 8 bits, turned and quantised.
+// Operands of products in 8 bits, transposed and quantised.
 
 #include <cstring>
 
@@ -13,11 +13,12 @@ namespace {
 using models::DType;
 using models::GemmShape;
 
-/// Matrices are turned in squares of 64, a thread taking 16 bytes of a row and then of a column.
+/// Matrices are transposed in squares of 64, a thread taking 16 bytes of a row and then of a
+/// column.
 constexpr int tile = 64, tile_words = 17;  // words of a row; one more than its bytes need
 
 /// A square's place: rows and columns are multiples of 16.
-struct Turn {
+struct Transposition {
   std::int64_t rows, columns;
 
   Grid grid() const {
@@ -29,7 +30,7 @@ struct Turn {
 
 /// to[column][row] = codes of from[row][column]; `read(place)` gives 16 of a row.
 template <class Read>
-__device__ void turn(const Turn& of, const Read& read, std::uint8_t* to) {
+__device__ void transpose(const Transposition& of, const Read& read, std::uint8_t* to) {
   __shared__ std::uint32_t square[tile * tile_words];
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(square);
   const auto line = static_cast<int>(threadIdx.x / 4), part = static_cast<int>(threadIdx.x % 4);
@@ -44,26 +45,26 @@ __device__ void turn(const Turn& of, const Read& read, std::uint8_t* to) {
     for (int i = 0; i < 4; ++i) square[line * tile_words + part * 4 + i] = words[i];
   }
   __syncthreads();
-  const std::int64_t turned = first_column + line, begin = first_row + part * 16;
-  if (turned >= of.columns || begin >= of.rows) return;
+  const std::int64_t transposed = first_column + line, begin = first_row + part * 16;
+  if (transposed >= of.columns || begin >= of.rows) return;
   Codes codes;
 #pragma unroll
   for (int i = 0; i < 16; ++i) codes.of[i] = bytes[(part * 16 + i) * tile_words * 4 + line];
-  store(codes, to, turned * of.rows + begin, of.rows * of.columns, true);
+  store(codes, to, transposed * of.rows + begin, of.rows * of.columns, true);
 }
 
 __global__ void __launch_bounds__(block_threads)
-    turn_codes(const std::uint8_t* from, Turn of, std::uint8_t* to) {
+    transpose_codes(const std::uint8_t* from, Transposition of, std::uint8_t* to) {
   const std::int64_t count = of.rows * of.columns;
-  turn(
+  transpose(
       of, [=](std::int64_t first) { return load<16>(from, first, count, true); }, to);
 }
 
 template <class F>
 __global__ void __launch_bounds__(block_threads)
-    turn_quantised(const Bf16* from, Turn of, Magnitudes magnitudes, std::uint8_t* to,
-                   float* inverse, bool aligned) {
-  turn(of, Quantiser<F>{from, of.rows * of.columns, magnitudes, inverse, aligned}, to);
+    transpose_quantised(const Bf16* from, Transposition of, Magnitudes magnitudes, std::uint8_t* to,
+                        float* inverse, bool aligned) {
+  transpose(of, Quantiser<F>{from, of.rows * of.columns, magnitudes, inverse, aligned}, to);
 }
 
 /// to[row] += inverse x the sum of the row's codes; one block a row.
@@ -87,23 +88,24 @@ std::int64_t piece(std::int64_t bytes) {
   return quotient_up(bytes, 256) * 256;
 }
 
-bool turns(const GemmShape& shape, std::size_t operand) {
+bool transposes(const GemmShape& shape, std::size_t operand) {
   return operand == 0 ? shape.transpose_a : !shape.transpose_b;
 }
 std::int64_t elements_of(const GemmShape& shape, std::size_t operand) {
   return (operand == 0 ? shape.m : shape.n) * shape.k;
 }
 
-void turn_stored(const View& from, const Turn& of, std::uint8_t* to, Stream stream) {
-  launch(turn_codes, of.grid(), stream, reinterpret_cast<const std::uint8_t*>(from.data), of, to);
+void transpose_stored(const View& from, const Transposition& of, std::uint8_t* to, Stream stream) {
+  launch(transpose_codes, of.grid(), stream, reinterpret_cast<const std::uint8_t*>(from.data), of,
+         to);
 }
 
-void quantise_turned(const View& from, const Magnitudes& magnitudes, const Turn& of,
-                     const Fp8Operand& to, Stream stream) {
+void quantise_transposed(const View& from, const Magnitudes& magnitudes, const Transposition& of,
+                         const Fp8Operand& to, Stream stream) {
   const auto* numbers = reinterpret_cast<const Bf16*>(from.data);
   auto* codes = reinterpret_cast<std::uint8_t*>(const_cast<std::byte*>(to.codes));
   with_fp8_format(to.format, [&](auto format) {
-    launch(turn_quantised<decltype(format)>, of.grid(), stream, numbers, of, magnitudes, codes,
+    launch(transpose_quantised<decltype(format)>, of.grid(), stream, numbers, of, magnitudes, codes,
            const_cast<float*>(to.inverse), on_16_bytes(numbers));
   });
 }
@@ -113,29 +115,29 @@ Fp8Operand prepared(const Kernel& product, std::size_t i, Stream stream, std::by
   const models::Operation& op = *product.operation;
   const View& from = product.reads[i];
   const std::int64_t count = elements_of(op.gemm, i);
-  const bool turned = turns(op.gemm, i);
-  const std::int64_t rows = turned ? op.gemm.k : count / op.gemm.k;
-  const Turn turn{rows, count / rows};
+  const bool transposed = transposes(op.gemm, i);
+  const std::int64_t rows = transposed ? op.gemm.k : count / op.gemm.k;
+  const Transposition transposition{rows, count / rows};
   const Fp8 format = fp8_read(op, i);
   if (from.dtype == DType::fp8) {
     const float* inverse = fp8_inverse_scale(from);
-    if (!turned) return {from.data, inverse, format};
-    turn_stored(from, turn, reinterpret_cast<std::uint8_t*>(scratch), stream);
+    if (!transposed) return {from.data, inverse, format};
+    transpose_stored(from, transposition, reinterpret_cast<std::uint8_t*>(scratch), stream);
     return {scratch, inverse, format};
   }
-  std::byte* const behind = scratch + piece(count);
-  auto* inverse = reinterpret_cast<float*>(behind);
+  std::byte* const rest = scratch + piece(count);
+  auto* inverse = reinterpret_cast<float*>(rest);
   const Fp8Operand made{scratch, inverse, format};
-  const Magnitudes magnitudes = find_magnitudes(from, stream, behind + piece(sizeof(float)));
-  if (turned) {
-    quantise_turned(from, magnitudes, turn, made, stream);
+  const Magnitudes magnitudes = find_magnitudes(from, stream, rest + piece(sizeof(float)));
+  if (transposed) {
+    quantise_transposed(from, magnitudes, transposition, made, stream);
   } else {
     quantise(from, magnitudes, format, scratch, inverse, stream);
   }
   return made;
 }
 
-/// As if every operand had to be turned and quantised.
+/// As if every operand had to be transposed and quantised.
 std::int64_t operand_scratch(const GemmShape& shape, std::size_t operand) {
   const std::int64_t count = elements_of(shape, operand);
   return piece(count) + piece(sizeof(float)) + piece(magnitudes_bytes(count));

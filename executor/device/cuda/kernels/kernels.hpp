@@ -15,7 +15,7 @@
 
 namespace orrery::executor::cuda {
 
-/// Enqueues `kernel` behind what the stream has. `scratch` lies on 16 bytes, has the bytes that
+/// Enqueues `kernel` after what the stream has. `scratch` lies on 16 bytes, has the bytes that
 /// `scratch_bytes` says, and may serve the stream's next kernel as well.
 /// Errors  a kind that is not here: ContractError; RunFailure{local_failure} from CUDA
 void launch_kernel(const Kernel& kernel, Stream stream, std::byte* scratch);
@@ -26,7 +26,7 @@ std::int64_t scratch_bytes(const models::Operation& operation, std::span<const V
 /// Why an operation of these kinds cannot run; empty: it can.
 std::string kernel_refusal(const models::Operation& operation);
 
-/// `to` [1, 1, n] += the columns of `from` [1, rows, n]: the gradient of a bias behind a weight's.
+/// `to` [1, 1, n] += the columns of `from` [1, rows, n]: the gradient of a bias after a weight's.
 void column_sums(const View& from, const View& to, Stream stream, std::byte* scratch);
 std::int64_t column_sums_scratch(const View& from);
 

@@ -21,7 +21,7 @@ struct Grid {
 /// Errors  RunFailure{local_failure} when CUDA does not take the launch
 void launch_pointer(const void* kernel, const Grid& grid, Stream stream, void** arguments);
 
-/// kernel<<<grid>>>(arguments...) behind what the stream has; a grid without blocks is nothing.
+/// kernel<<<grid>>>(arguments...) after what the stream has; a grid without blocks is nothing.
 template <class... Formal, class... Actual>
 void launch(void (*kernel)(Formal...), const Grid& grid, Stream stream,
             const Actual&... arguments) {
@@ -91,7 +91,7 @@ struct Width {
 };
 
 /// f(Width<N>{}) for lines that begin at these places: packs of 16 bytes of the narrowest format,
-/// or single numbers where they do not lie so; neighbours then still read what is side by side.
+/// or single numbers where they do not lie so; neighbours then still read contiguous addresses.
 template <class F, class... T>
 void with_width(F f, const T*... places) {
   constexpr int narrowest = static_cast<int>(std::min({sizeof(T)...}));

@@ -14,7 +14,7 @@ namespace {
 constexpr double rotary_base = 10000.0;
 
 constexpr int most_pairs = 128;      // of a head: angles travel as an argument of the kernel
-constexpr std::int64_t at_once = 8;  // heads that one thread turns by the same angles
+constexpr std::int64_t at_once = 8;  // heads that one thread rotates by the same angles
 
 /// base^(-2 i / d) of each pair of a head.
 struct Frequencies {
@@ -23,7 +23,7 @@ struct Frequencies {
 
 enum class Way : std::uint8_t { there, back };
 
-/// The heads to turn: the first of each token's `columns` numbers.
+/// The heads to rotate: the first of each token's `columns` numbers.
 struct Heads {
   std::int64_t rows = 0, columns = 0, count = 0, half = 0, sequence = 1;
   Way way = Way::there;
@@ -31,13 +31,13 @@ struct Heads {
 };
 
 template <class C>
-struct Turn {
+struct Rotation {
   C cosine, sine;
 };
 
 /// The angle is brought below half a turn in fp64, so that fp32 keeps its digits at far positions.
 template <class C>
-__device__ Turn<C> turn_by(double angle) {
+__device__ Rotation<C> rotation_by(double angle) {
   constexpr double whole = 6.283185307179586477;
   const double rest = angle - whole * rint(angle / whole);
   if constexpr (std::is_same_v<C, double>) {
@@ -47,23 +47,23 @@ __device__ Turn<C> turn_by(double angle) {
   }
 }
 
-/// Turns the pairs (i, i + d/2) of every query and key head by its position's angle; backward turns
-/// back, which is the transpose. A thread has one pack of pairs of some heads of one token.
+/// Rotates the pairs (i, i + d/2) of every query and key head by its position's angle; backward
+/// rotates back, which is the transpose. A thread has one pack of pairs of some heads of one token.
 template <class T>
 __global__ void __launch_bounds__(block_threads)
-    turn_heads(T* x, Heads heads, Frequencies frequencies) {
+    rotate_heads(T* x, Heads heads, Frequencies frequencies) {
   using C = Compute<T>;
   constexpr int width = per_access<T>;
   const Division of = divided(thread_of_grid(), (heads.half + width - 1) / width);
   const std::int64_t row = of.quotient, pair = of.remainder * width;
   if (row >= heads.rows) return;
   const auto position = static_cast<double>(divided(row, heads.sequence).remainder);
-  Turn<C> turns[width];
+  Rotation<C> rotations[width];
 #pragma unroll
   for (int j = 0; j < width; ++j) {
     const std::int64_t i = smaller<std::int64_t>(pair + j, heads.half - 1);
-    turns[j] = turn_by<C>(position * frequencies.of[i]);
-    if (heads.way == Way::back) turns[j].sine = -turns[j].sine;
+    rotations[j] = rotation_by<C>(position * frequencies.of[i]);
+    if (heads.way == Way::back) rotations[j].sine = -rotations[j].sine;
   }
   const std::int64_t begin = blockIdx.y * at_once, end = smaller(begin + at_once, heads.count);
 #pragma unroll 4
@@ -75,8 +75,8 @@ __global__ void __launch_bounds__(block_threads)
 #pragma unroll
     for (int j = 0; j < width; ++j) {
       const C from = widen_to<C>(a.of[j]), to = widen_to<C>(b.of[j]);
-      a.of[j] = from_float<T>(from * turns[j].cosine - to * turns[j].sine);
-      b.of[j] = from_float<T>(to * turns[j].cosine + from * turns[j].sine);
+      a.of[j] = from_float<T>(from * rotations[j].cosine - to * rotations[j].sine);
+      b.of[j] = from_float<T>(to * rotations[j].cosine + from * rotations[j].sine);
     }
     store(a, low, pair, heads.half, heads.aligned);
     store(b, high, pair, heads.half, heads.aligned);
@@ -110,7 +110,7 @@ void rotary(const Call& call) {
     const Grid grid{{static_cast<unsigned>(quotient_up(threads, block_threads)),
                      static_cast<unsigned>(quotient_up(heads.count, at_once))},
                     block_threads};
-    launch(turn_heads<T>, grid, call.stream, x, heads, frequencies);
+    launch(rotate_heads<T>, grid, call.stream, x, heads, frequencies);
   });
 }
 

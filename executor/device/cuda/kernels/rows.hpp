@@ -81,7 +81,7 @@ class Row {
   Numbers held_[held];
 };
 
-/// Rows of matrices of one shape, or `runs` side by side in each of them.
+/// Rows of matrices of one shape, or `runs` next to each other in each of them.
 ///
 /// Where n is no multiple of a pack, packs lie on 16 bytes all the same if rows are `shifted`: by
 /// their place in memory modulo the pack. Threads then see other columns in each row.

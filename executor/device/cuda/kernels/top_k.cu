@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(block_threads) sum_tiles(Ahead* tiles, std::in
   }
 }
 
-/// Writes what is taken at its place in order: behind everything above ahead of it, and as many of
+/// Writes what is taken at its place in order: after everything above ahead of it, and as many of
 /// the equals ahead as are taken.
 template <class S, class G>
 __global__ void __launch_bounds__(block_threads)

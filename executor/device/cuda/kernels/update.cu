@@ -155,7 +155,7 @@ void squared_norm(const Call& call) {
 }
 
 /// The master is in fp32 or fp64; a working copy is in the gradient's narrow format, or stands
-/// beside gradients in fp32.
+/// next to gradients in fp32.
 void adam(const Call& call) {
   if (call.out(0).dtype == models::DType::fp64) return run_adam<double, double, double>(call);
   const models::DType working = call.has_out(4) ? call.out(4).dtype : models::DType::fp32;

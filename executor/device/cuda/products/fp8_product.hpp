@@ -1,6 +1,7 @@
 #pragma once
 // Products of 8-bit operands on GPUs that have them. Their tensor cores want both operands with k
-// side by side, so some are turned first, byte by byte; a weight in bf16 is quantised on its way.
+// K-contiguous, so some are transposed first, byte by byte; a weight in bf16 is quantised on its
+// way.
 
 #include <cstddef>
 #include <cstdint>

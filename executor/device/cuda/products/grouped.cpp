@@ -1,4 +1,4 @@
-// Products of experts: all of them in one call of cuBLAS where it has one for the format, else one
+// Grouped GEMM: all products in one call of cuBLAS where it has one for the format, else one
 // after another by cuBLASLt.
 
 #include <cuda_runtime_api.h>
@@ -93,7 +93,7 @@ Products::OwnedExperts Products::make_experts(const Kernel& kernel, Stream strea
                           cudaMemcpyHostToDevice, stream),
           "writing addresses");
   }
-  check(cudaStreamSynchronize(stream), "writing addresses");  // from memory that ends here
+  check(cudaStreamSynchronize(stream), "writing addresses");  // from memory that is freed here
   return made;
 }
 
@@ -171,9 +171,9 @@ std::vector<std::string> Products::grouped_choices() const {
   for (const auto& [key, experts] : experts_) {
     if (experts->calls.empty()) continue;
     const Call& of = experts->calls.front();
-    all.push_back(fmt::format("{} products of experts {} to {}, n {} k {}: {}",
-                              experts->calls.size(), hardware::name(of.from), hardware::name(of.to),
-                              of.shape.n, of.shape.k,
+    all.push_back(fmt::format("grouped GEMM of {} {} to {}, n {} k {}: {}", experts->calls.size(),
+                              hardware::name(of.from), hardware::name(of.to), of.shape.n,
+                              of.shape.k,
                               experts->at_once ? "one call of cuBLAS" : "one after another"));
   }
   return all;

@@ -166,7 +166,7 @@ std::string Products::words_of(const Call& call) {
   return product_words(*call.name, call.shape, call.from, call.to);
 }
 
-/// Where a call finds what its plan needs beside the matrices; ours are cuBLAS's b and a.
+/// Where a call finds what its plan needs next to the matrices; ours are cuBLAS's b and a.
 void Products::point(Plan& plan, const Call& call) {
   cublasLtMatmulDesc_t product = plan.product.get();
   if (plan.adds_bias) set(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);

@@ -47,7 +47,7 @@ class Products {
 
   /// OpKind::grouped_gemm. Where matrices lie is written to the GPU when operands first come.
   void grouped(const Kernel& kernel, Stream stream);
-  /// "8 products of experts bf16 to bf16, n 14336 k 4096: one call of cuBLAS", by operands.
+  /// "grouped GEMM of 8 bf16 to bf16, n 14336 k 4096: one call of cuBLAS", by operands.
   std::vector<std::string> grouped_choices() const;
 
   /// What was chosen for one product, as a calibration notes it. cuBLASLt's own numbers.
