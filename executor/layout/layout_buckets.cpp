@@ -28,7 +28,7 @@ void Layout::cut_buckets(std::uint32_t chunk, std::size_t first_placed) {
     if (each.op != models::Opcode::reduce_gradient || each.chunk != chunk) continue;
     const models::JointCollective& joint = program_.collectives[each.target];
     std::size_t& k = reductions[each.micro_batch];
-    const bool goes_along = joint.elements == 0;  // places of a compressed bucket's values
+    const bool goes_along = joint.part > 0;  // another part of the same compressed bucket
     if (!goes_along && k == cuts.size()) cuts.push_back(joint.elements);
     if (!goes_along) ++k;
     cut_of.emplace_back(each.target, k - 1);

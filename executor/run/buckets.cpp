@@ -64,22 +64,35 @@ void Runner::Interpreter::reduce(std::uint32_t i) {
 /// The collective on a bucket's narrow copy, of its largest values, or of their places.
 void Runner::Interpreter::reduce_compressed(std::uint32_t i, std::size_t bucket) {
   const models::JointCollective& joint = program_.collectives[ranks_.instructions[i].target];
-  const std::map<std::string, std::byte*>& parts = compressed_.at(i).parts;
+  const Compressed& of = compressed_.at(i);
   const std::size_t entry = begin_joint(i);
   CollectiveCall call;
   call.kind = joint.kind;
-  if (joint.kind == Collective::all_reduce) {
-    call.send = call.receive = parts.at("narrow");
+  call.send = of.sent.at(joint.part);
+  call.receive = of.received.at(joint.part);
+  if (of.in_place) {
     call.count = layout_.buckets()[bucket].count;
     call.element = Element::fp16;
   } else {
-    const bool places = joint.elements == 0;
-    call.send = parts.at(places ? "indices" : "values");
-    call.receive = parts.at(places ? "indices.all" : "values.all");
-    call.count = joint.bytes.count() / program_.plan.data;
+    call.count = joint.bytes.count() / program_.shards();
     call.element = Element::byte;
   }
   collective(i, joint.communicator, call, entry);
+}
+
+/// Of a phase that compresses or decompresses a bucket.
+std::vector<View> Runner::Interpreter::views_of(const models::Block& block,
+                                                const Compressed& of) const {
+  std::vector<View> views;
+  std::size_t sent = 0, received = 0;
+  for (const models::Operand& each : block.operands) {
+    std::byte* at = of.residual;
+    if (each.role == models::Role::gradient) at = gradient_at(layout_.buckets()[of.bucket].first);
+    if (each.role == models::Role::output) at = of.sent.at(sent++);
+    if (each.role == models::Role::input) at = of.received.at(received++);
+    views.push_back({at, each.dtype, each.shape});
+  }
+  return views;
 }
 
 /// Runs a phase on one bucket: what compresses it, or undoes that.
@@ -89,13 +102,7 @@ void Runner::Interpreter::compress(std::uint32_t i) {
   const Compressed& of = compressed_.at(i);
   const std::uint32_t id = program_.phases[each.target].invocations.front().block;
   const models::Block& block = program_.blocks[id];
-  std::vector<View> views;
-  for (const models::Operand& operand : block.operands) {
-    std::byte* at = operand.role == models::Role::gradient
-                        ? gradient_at(layout_.buckets()[of.bucket].first)
-                        : of.parts.at(operand.name);
-    views.push_back({at, operand.dtype, operand.shape});
-  }
+  const std::vector<View> views = views_of(block, of);
   for (std::size_t op = 0; op < block.operations.size(); ++op) {
     const models::Operation& operation = block.operations[op];
     std::vector<View> reads, writes;

@@ -94,7 +94,9 @@ class Runner::Interpreter {
   /// Where one bucket's compressed forms lie.
   struct Compressed {
     std::size_t bucket = 0;
-    std::map<std::string, std::byte*> parts;  // by the name of the operand
+    bool in_place = false;                       // what is sent becomes what is received
+    std::vector<std::byte*> sent{}, received{};  // by JointCollective::part
+    std::byte* residual = nullptr;
   };
 
   // setup.cpp
@@ -103,6 +105,8 @@ class Runner::Interpreter {
   void allocate();
   void allocate_buckets();
   void allocate_compressed();
+  void allocate_parts(const models::Block& block, Compressed& of);
+  std::vector<View> views_of(const models::Block& block, const Compressed& of) const;
   std::int64_t addend_bytes() const;
 
   // parameters.cpp

@@ -61,14 +61,6 @@ std::int64_t statistics_of(const Program& program, const models::LayerKind& head
   throw ContractError{"a head has no loss"};
 }
 
-/// The operand of some step block, by name.
-const models::Operand* step_operand(const Program& program, std::string_view name) {
-  for (std::size_t b = models::first_step_block; b < program.blocks.size(); ++b) {
-    if (const auto id = program.blocks[b].find(name)) return &program.blocks[b].operands[*id];
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 Runner::Interpreter::Interpreter(const Program& program, const models::Software& software,
@@ -93,10 +85,10 @@ Runner::Interpreter::Interpreter(const Program& program, const models::Software&
     settings_.tokens = own_tokens_.get();
   }
   const models::Plan& plan = program.plan;
-  storage_ = storage_dtype(plan.precision);
-  gradient_ = step_operand(program, "gradients")->dtype;
-  state_ = step_operand(program, "master")->dtype;
-  separate_master_ = step_operand(program, "parameters") != nullptr;
+  storage_ = program.formats.storage;
+  gradient_ = program.formats.gradient;
+  state_ = program.formats.state;
+  separate_master_ = storage_ != state_;
   ensure(settings_.arithmetic == Arithmetic::real || width_of(storage_) == 8,
          "the ring needs precision fp64");
   place_ = place_of(program, rank_);
@@ -107,9 +99,8 @@ Runner::Interpreter::Interpreter(const Program& program, const models::Software&
   } else if (vanishing) {
     scale_ = LossScale{first_loss_scale};
   }
-  const bool data = plan.data > 1;
-  shards_weights_ = data && plan.zero == models::Zero::three;
-  shards_sums_ = shards_weights_ || (data && plan.zero == models::Zero::two);
+  shards_weights_ = program.sharding.parameters;
+  shards_sums_ = program.sharding.gradients;
   accumulate_.kind = models::OpKind::accumulate;
   accumulate_.dtype = gradient_;
   narrow_.kind = models::OpKind::cast;
@@ -202,10 +193,8 @@ void Runner::Interpreter::allocate() {
 /// What backward fills and reductions empty, with room for the last owner's padding.
 void Runner::Interpreter::allocate_buckets() {
   std::int64_t bytes = 0;
-  std::size_t own = models::no_binding;  // of a tied embedding
   for (const models::PersistentBuffer& each : ranks_.persistent) {
-    if (each.name.rfind("bucket", 0) != 0) continue;
-    if (each.name == "bucket.embedding") own = bucket_offsets_.size();
+    if (!each.bucket) continue;
     bucket_offsets_.push_back(bytes);
     bytes += aligned(each.bytes.count() + program_.plan.data * width_of(gradient_));
   }
@@ -213,10 +202,11 @@ void Runner::Interpreter::allocate_buckets() {
   device_.zero(buckets_.data(), buckets_.bytes());
   filled_at_.assign(layout_.buckets().size(), nullptr);
   weights_at_.assign(layout_.buckets().size(), nullptr);
-  for (const Instruction& each : ranks_.instructions) {
-    if (each.op != models::Opcode::reduce_gradient) continue;
-    if (program_.collectives[each.target].buffer != own) continue;
-    filled_at_[layout_.reduced(each.target).first] = buckets_.data() + bucket_offsets_[own];
+  // A tied head adds to the embedding's bucket before its turn comes.
+  for (auto each = ranks_.instructions.rbegin(); each != ranks_.instructions.rend(); ++each) {
+    if (each->op != models::Opcode::reduce_gradient) continue;
+    const std::size_t buffer = program_.collectives[each->target].buffer;
+    filled_at_[layout_.reduced(each->target).first] = buckets_.data() + bucket_offsets_[buffer];
   }
 }
 
@@ -230,6 +220,28 @@ std::uint32_t Runner::Interpreter::compressed_for(std::uint32_t i) const {
   return reduction->target;
 }
 
+/// What a phase that compresses or decompresses works in, but for the bucket itself.
+void Runner::Interpreter::allocate_parts(const models::Block& block, Compressed& of) {
+  for (const models::Operand& each : block.operands) {
+    if (each.role == models::Role::gradient) continue;
+    if (each.role == models::Role::input && of.in_place) {
+      of.received = of.sent;
+      continue;
+    }
+    DeviceMemory memory{device_, aligned(each.bytes().count())};
+    device_.zero(memory.data(), memory.bytes());
+    const bool residual = each.role == models::Role::optimizer;
+    if (residual) {
+      of.residual = memory.data();
+    } else {
+      (each.role == models::Role::output ? of.sent : of.received).push_back(memory.data());
+    }
+    const auto kind = residual ? models::BufferKind::optimizer : models::BufferKind::staging;
+    held_[static_cast<std::size_t>(kind)] += memory.bytes();
+    compressed_memory_.push_back(std::move(memory));
+  }
+}
+
 /// Each bucket's part of the buffers that compression works in, and which instruction uses which.
 void Runner::Interpreter::allocate_compressed() {
   std::map<std::size_t, Compressed> made;
@@ -239,17 +251,8 @@ void Runner::Interpreter::allocate_compressed() {
     const std::uint32_t target = compressed_for(i);
     Compressed& of = made[layout_.reduced(target).first];
     of.bucket = layout_.reduced(target).first;
-    const std::uint32_t id = program_.phases[each.target].invocations.front().block;
-    for (const models::Operand& operand : program_.blocks[id].operands) {
-      if (operand.role == models::Role::gradient || of.parts.count(operand.name) > 0) continue;
-      DeviceMemory memory{device_, aligned(operand.bytes().count())};
-      device_.zero(memory.data(), memory.bytes());
-      of.parts[operand.name] = memory.data();
-      const bool residual = operand.role == models::Role::optimizer;
-      const auto kind = residual ? models::BufferKind::optimizer : models::BufferKind::staging;
-      held_[static_cast<std::size_t>(kind)] += memory.bytes();
-      compressed_memory_.push_back(std::move(memory));
-    }
+    of.in_place = program_.collectives[target].kind == models::Collective::all_reduce;
+    allocate_parts(program_.blocks[program_.phases[each.target].invocations.front().block], of);
   }
   // Both directions and the reductions between them see all parts.
   for (std::uint32_t i = 0; i < ranks_.instructions.size(); ++i) {

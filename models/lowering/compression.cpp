@@ -82,7 +82,8 @@ BucketExchange::Instructions BucketExchange::exchange(std::uint32_t rank_class,
                            .communicator = data_group,
                            .dtype = DType::int32,
                            .bytes = in(DType::int32, own * plan.data),
-                           .classes = {rank_class}};
+                           .classes = {rank_class},
+                           .part = 1};
     joint.kind = Collective::all_gather;
     joint.bytes = in(joint.dtype, own * plan.data);
     hold(ranks, "residual", BufferKind::optimizer, in(state_dtype(plan.precision), n));

@@ -119,10 +119,11 @@ class Sharder {
     turns_ = std::min<std::size_t>(several, ahead_ ? 2 : 1);
     for (std::size_t i = 0; i < turns_; ++i) {
       ranks_.persistent.push_back(
-          {"bucket" + std::to_string(i), BufferKind::gradient, in(gradient, largest)});
+          {"bucket" + std::to_string(i), BufferKind::gradient, in(gradient, largest), true});
     }
     if (own > 0) {
-      ranks_.persistent.push_back({"bucket.embedding", BufferKind::gradient, in(gradient, own)});
+      ranks_.persistent.push_back(
+          {"bucket.embedding", BufferKind::gradient, in(gradient, own), true});
     }
     reduced_.assign(turns_ + 1, no_binding);
   }

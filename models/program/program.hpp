@@ -180,10 +180,13 @@ struct JointCollective {
   std::int64_t first_layer = -1, layers = 0;  // what a bucket or an unshard holds
   std::uint8_t ends = 0;                      // ... bit per End
   std::int64_t elements = 0;                  // ... parameters, without padding
-  /// Of an unshard: what it fills, as an index into RankClass::types. Of a reduction under ZeRO-2
-  /// and 3: which of the persistent buffers "bucket..." it empties.
+  /// Of an unshard: what it fills, as an index into RankClass::types. Of a reduction of sharded
+  /// gradients: which of the class's buckets it empties.
   std::uint16_t buffer = 0;
-  /// Memory traffic behind it on its queue: the owned piece is added to the shard of sums and the
+  /// Of a compressed bucket: which output of the phase that compresses it is sent, and which input
+  /// of the one that undoes it is received.
+  std::uint8_t part = 0;
+  /// Memory traffic after it on its queue: the owned piece is added to the shard of sums and the
   /// bucket cleared (ZeRO-2 and 3).
   Bytes sums{};
   bool host_waits = false;
@@ -206,6 +209,7 @@ struct PersistentBuffer {
   std::string name;
   BufferKind kind = BufferKind::parameter;
   Bytes bytes{};
+  bool bucket = false;  // filled by backward and emptied by reductions, in the order of the list
 };
 
 /// Ranks that do the same in the same order: all tensor and data coordinates of one stage.

@@ -153,8 +153,8 @@ void CudaDevice::read(const std::byte* from, void* to, Bytes size) {
   check(cudaMemcpy(to, from, size_of(size), cudaMemcpyDeviceToHost), doing("reading memory"));
 }
 
-/// Ordered after nothing that queues have, and over when it returns: pageable memory may still be on its
-/// way when cudaMemcpy comes back, and our streams do not wait for the one that it uses.
+/// Ordered after nothing that queues have, and over when it returns: pageable memory may still be
+/// on its way when cudaMemcpy comes back, and our streams do not wait for the one that it uses.
 void CudaDevice::write(const void* from, std::byte* to, Bytes size) {
   if (size.count() == 0) return;
   const Stream stream = streams_[index_of(Lane::copy)];

@@ -192,8 +192,7 @@ TEST_CASE("With sequence parallelism the sums become scatters, and gathers bring
 }
 
 TEST_CASE("Recomputation gathers for itself, and backward gathers again") {
-  const Program program =
-      insert_collectives(recomputed(gpt3(8, true, Recompute::full)), true);
+  const Program program = insert_collectives(recomputed(gpt3(8, true, Recompute::full)), true);
   CHECK(count(program.blocks[layer_backward], Collective::all_gather, Bytes{2 * sbh}) == 6);
   CHECK(count(program.blocks[layer_backward], Collective::reduce_scatter, Bytes{2 * sbh}) == 4);
 }

@@ -50,7 +50,8 @@ Places places_of(const Kernel& kernel) {
   return places;
 }
 
-/// Of a graph: everything up to the kernels. `handle` is null for a GPU that is only described to cuDNN.
+/// Of a graph: everything up to the kernels. `handle` is null for a GPU that is only described to
+/// cuDNN.
 error_t lower(graph::Graph& graph, cudnnHandle_t handle) {
   if (error_t status = graph.validate(); status.is_bad()) return status;
   return graph.build_operation_graph(handle);

@@ -23,8 +23,8 @@ struct CudnnOptions {
 OpenedLibrary open_cudnn(const CudnnOptions& options);
 inline constexpr Bytes ordered_workspace{std::int64_t{256} << 20};
 
-/// How far cuDNN goes with an operation's graph where there is no GPU: one is described to it, in the
-/// words of its CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION. Empty: checked and lowered to its
+/// How far cuDNN goes with an operation's graph where there is no GPU: one is described to it, in
+/// the words of its CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION. Empty: checked and lowered to its
 /// operations; whether it has kernels only a driver's compiler shows.
 std::string cudnn_graph_refusal(const models::Operation& operation, const std::string& gpu,
                                 const CudnnOptions& options);
