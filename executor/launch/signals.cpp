@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdint>
 #include <ctime>
 #include <initializer_list>
 
@@ -13,13 +12,8 @@ namespace orrery::executor {
 
 namespace {
 
-/// What the handler writes and the run reads.
-struct Wishes {
-  volatile std::sig_atomic_t end = 0, checkpoint = 0, at_once = 0, patient = 0;
-  std::int64_t first = 0;  // when `end` came, in nanoseconds; only the handler's
-  int descriptor = -1;
-};
-Wishes wishes;
+static_assert(std::atomic<StopRequests*>::is_always_lock_free);  // a handler reads it
+std::atomic<StopRequests*> of_signals{nullptr};
 
 std::int64_t nanoseconds_now() {
   timespec time{};
@@ -27,25 +21,19 @@ std::int64_t nanoseconds_now() {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-extern "C" void take_wish(int signal) {
+extern "C" void pass_to_requests(int signal) {
   const int error = errno;
-  const bool again = wishes.end != 0;
-  const std::int64_t time = nanoseconds_now();
-  if (signal == SIGUSR1) {
-    wishes.checkpoint = 1;
-  } else if (!again || time - wishes.first > std::chrono::nanoseconds{same_wish}.count()) {
-    if (!again) wishes.first = time;
-    if (!again) wishes.end = signal;
-    if (again || wishes.patient == 0) {
-      wishes.at_once = 1;
-      const std::uint64_t one = 1;
-      [[maybe_unused]] const auto written = ::write(wishes.descriptor, &one, sizeof one);
+  if (StopRequests* requests = of_signals) {
+    if (signal == SIGUSR1) {
+      requests->ask_for_checkpoint();
+    } else {
+      requests->ask_to_end(signal);
     }
   }
   errno = error;
 }
 
-/// One at a time, so that two wishes never interrupt each other.
+/// One at a time, so that two requests never interrupt each other.
 void on_signal(int signal, void (*handler)(int)) {
   struct sigaction action {};
   action.sa_handler = handler;
@@ -56,37 +44,33 @@ void on_signal(int signal, void (*handler)(int)) {
 
 }  // namespace
 
-SignalWishes::SignalWishes() {
-  wishes = {};
-  wishes.descriptor = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  for (const int each : {SIGINT, SIGTERM, SIGUSR1}) on_signal(each, take_wish);
+StopRequests::StopRequests() : descriptor_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {}
+
+StopRequests::~StopRequests() {
+  ::close(descriptor_);
+}
+
+void StopRequests::ask_to_end(int signal) noexcept {
+  const std::int64_t time = nanoseconds_now();
+  const bool again = end_ != 0;
+  if (again && time - first_ <= std::chrono::nanoseconds{same_request}.count()) return;
+  if (!again) first_ = time;
+  if (!again) end_ = signal;
+  if (!again && patient_) return;
+  at_once_ = true;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(descriptor_, &one, sizeof one);
+}
+
+SignalRequests::SignalRequests(StopRequests& requests) {
+  of_signals = &requests;
+  for (const int each : {SIGINT, SIGTERM, SIGUSR1}) on_signal(each, pass_to_requests);
   for (const int each : {SIGPIPE, SIGXFSZ}) on_signal(each, SIG_IGN);
 }
 
-SignalWishes::~SignalWishes() {
+SignalRequests::~SignalRequests() {
   for (const int each : {SIGINT, SIGTERM, SIGUSR1, SIGPIPE, SIGXFSZ}) on_signal(each, SIG_DFL);
-  ::close(wishes.descriptor);
-  wishes.descriptor = -1;
-}
-
-void SignalWishes::answer_after_the_step() {
-  wishes.patient = 1;
-}
-
-int SignalWishes::end() {
-  return wishes.end;
-}
-
-bool SignalWishes::at_once() {
-  return wishes.at_once != 0;
-}
-
-bool SignalWishes::checkpoint() {
-  return wishes.checkpoint != 0;
-}
-
-int SignalWishes::descriptor() {
-  return wishes.descriptor;
+  of_signals = nullptr;
 }
 
 }  // namespace orrery::executor

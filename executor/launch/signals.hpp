@@ -1,33 +1,56 @@
 #pragma once
-// What signals ask of a run: SIGINT (Ctrl-C) and SIGTERM to end, SIGUSR1 to write a checkpoint and
-// make room. A run that writes checkpoints ends after its step; asked again, at once.
+// What a run is asked for while it goes on: to end (SIGINT, SIGTERM), or to write a checkpoint and
+// make room (SIGUSR1). A run that writes checkpoints ends after its step; asked again, at once.
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 
 namespace orrery::executor {
 
-/// A signal that comes again within this is the same wish: a terminal, a launcher and our parent
-/// may each pass it on.
-inline constexpr std::chrono::milliseconds same_wish{500};
+/// A request that is repeated within this time is the same request: a terminal, a launcher and the
+/// parent process may each pass it on.
+inline constexpr std::chrono::milliseconds same_request{500};
 
-/// Listens while it is there. SIGPIPE and SIGXFSZ are ignored: writes fail with a reason instead.
-class SignalWishes {
+/// Any thread may ask and read, and so may a signal's handler.
+class StopRequests {
  public:
-  SignalWishes();
-  ~SignalWishes();
-  SignalWishes(const SignalWishes&) = delete;
-  SignalWishes& operator=(const SignalWishes&) = delete;
+  StopRequests();
+  ~StopRequests();
+  StopRequests(const StopRequests&) = delete;
+  StopRequests& operator=(const StopRequests&) = delete;
 
-  /// From here on the first SIGINT or SIGTERM is answered after the step, with a checkpoint.
-  static void answer_after_the_step();
+  /// signal  SIGINT or SIGTERM
+  void ask_to_end(int signal) noexcept;
+  void ask_for_checkpoint() noexcept { checkpoint_ = true; }
+
+  /// From here on the first request to end is answered after the step, with a checkpoint.
+  void answer_after_the_step() noexcept { patient_ = true; }
 
   /// SIGINT or SIGTERM, whichever came first; or 0.
-  static int end();
-  /// ... and nothing is to be waited for any more.
-  static bool at_once();
-  static bool checkpoint();
+  int end() const noexcept { return end_; }
+  /// ... and the run no longer waits for anything.
+  bool at_once() const noexcept { return at_once_; }
+  bool checkpoint() const noexcept { return checkpoint_; }
   /// Readable once the run is to end at once: for waits (interruption.hpp).
-  static int descriptor();
+  int descriptor() const noexcept { return descriptor_; }
+
+ private:
+  std::atomic<int> end_{0};
+  std::atomic<bool> checkpoint_{false}, at_once_{false}, patient_{false};
+  std::atomic<std::int64_t> first_{0};  // when the first request to end came, in nanoseconds
+  int descriptor_ = -1;
+};
+
+/// While it exists, SIGINT, SIGTERM and SIGUSR1 of this process are requests. SIGPIPE and SIGXFSZ
+/// are ignored: writes fail with a reason instead. One at a time; afterwards all five have their
+/// default actions.
+class SignalRequests {
+ public:
+  explicit SignalRequests(StopRequests& requests);
+  ~SignalRequests();
+  SignalRequests(const SignalRequests&) = delete;
+  SignalRequests& operator=(const SignalRequests&) = delete;
 };
 
 }  // namespace orrery::executor

@@ -136,7 +136,7 @@ class Family {
     }
     if (signal == SIGUSR1) return;
     const auto now = Clock::now();
-    if (!settings_.saves || (asked_at_ && now - *asked_at_ > same_wish)) last_seconds();
+    if (!settings_.saves || (asked_at_ && now - *asked_at_ > same_request)) last_seconds();
     if (!asked_at_) asked_at_ = now;
   }
 

@@ -30,13 +30,11 @@ void QuestionFlags::add_to(CLI::App& command) {
       .type_name("POINTER=VALUE");
 }
 
-Scenario QuestionFlags::load() const {
+ScenarioRequest QuestionFlags::request() const {
   if (scenario && is_change(*scenario)) throw second_change(*scenario);
-  Scenario loaded = Scenario::load(scenario, parts);
-  if (changes.empty()) return loaded;
-  std::vector<std::pair<std::string, Json>> parsed;
-  for (const std::string& each : changes) parsed.push_back(parse_change(each));
-  return loaded.replace(parsed);
+  ScenarioRequest made{.scenario = scenario, .parts = parts};
+  for (const std::string& each : changes) made.changes.push_back(parse_change(each));
+  return made;
 }
 
 }  // namespace orrery::scenarios

@@ -1,12 +1,12 @@
 #pragma once
-// The flags by which every command that predicts something is told what to predict.
+// The flags that say what to predict, the same in every command that predicts something.
 
 #include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "scenarios/scenario.hpp"
+#include "scenarios/question/scenario_request.hpp"
 
 namespace orrery::scenarios {
 
@@ -17,8 +17,10 @@ struct QuestionFlags {
 
   /// SCENARIO --model --cluster --plan --software --set.
   void add_to(CLI::App& command);
+  /// Errors: InputError of a change that is none
+  ScenarioRequest request() const;
   /// The scenario with everything laid over it. Errors: InputError.
-  Scenario load() const;
+  Scenario load() const { return request().load(); }
 };
 
 }  // namespace orrery::scenarios

@@ -19,36 +19,39 @@ bool readable(int descriptor) {
 }  // namespace
 
 TEST_CASE("Before the first step, and without checkpoints, a signal ends the run at once") {
-  const SignalWishes wishes;
-  CHECK(SignalWishes::end() == 0);
-  CHECK_FALSE(readable(SignalWishes::descriptor()));
+  StopRequests requests;
+  const SignalRequests signals{requests};
+  CHECK(requests.end() == 0);
+  CHECK_FALSE(readable(requests.descriptor()));
   std::raise(SIGTERM);
-  CHECK(SignalWishes::end() == SIGTERM);
-  CHECK(SignalWishes::at_once());
-  CHECK(readable(SignalWishes::descriptor()));
+  CHECK(requests.end() == SIGTERM);
+  CHECK(requests.at_once());
+  CHECK(readable(requests.descriptor()));
 }
 
 TEST_CASE("With checkpoints the first signal waits for the step, the second one does not") {
-  const SignalWishes wishes;
-  SignalWishes::answer_after_the_step();
+  StopRequests requests;
+  const SignalRequests signals{requests};
+  requests.answer_after_the_step();
   std::raise(SIGINT);
   std::raise(SIGINT);  // by the terminal, and passed on by the parent
-  CHECK(SignalWishes::end() == SIGINT);
-  CHECK_FALSE(SignalWishes::at_once());
-  CHECK_FALSE(readable(SignalWishes::descriptor()));
+  CHECK(requests.end() == SIGINT);
+  CHECK_FALSE(requests.at_once());
+  CHECK_FALSE(readable(requests.descriptor()));
   std::this_thread::sleep_for(std::chrono::milliseconds{550});
   std::raise(SIGTERM);
-  CHECK(SignalWishes::end() == SIGINT);
-  CHECK(SignalWishes::at_once());
-  CHECK(readable(SignalWishes::descriptor()));
+  CHECK(requests.end() == SIGINT);
+  CHECK(requests.at_once());
+  CHECK(readable(requests.descriptor()));
 }
 
 TEST_CASE("SIGUSR1 asks for a checkpoint and for nothing else") {
-  const SignalWishes wishes;
+  StopRequests requests;
+  const SignalRequests signals{requests};
   std::raise(SIGUSR1);
-  CHECK(SignalWishes::checkpoint());
-  CHECK(SignalWishes::end() == 0);
-  CHECK_FALSE(SignalWishes::at_once());
+  CHECK(requests.checkpoint());
+  CHECK(requests.end() == 0);
+  CHECK_FALSE(requests.at_once());
 }
 
 }  // namespace orrery::executor

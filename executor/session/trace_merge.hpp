@@ -7,13 +7,13 @@
 #include "executor/launch/socket.hpp"
 #include "sim/trace/trace.hpp"
 
-namespace orrery::scenarios {
+namespace orrery::executor {
 
 /// A rank's trace as bytes. `begun` is when its time 0 was, on rank 0's clock.
-std::string packed(const Trace& trace, executor::Deadline begun);
+std::string packed(const Trace& trace, Deadline begun);
 
 /// All of them as one, by rank; time 0 is when the first rank began.
 /// Errors  RunFailure{peer_failed}: `rank 1 sent a trace that cannot be read`
 Trace merged(const std::vector<std::string>& traces);
 
-}  // namespace orrery::scenarios
+}  // namespace orrery::executor

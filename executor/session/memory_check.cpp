@@ -1,19 +1,14 @@
-#include "scenarios/command/execute_room.hpp"
+#include "executor/session/memory_check.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <fstream>
 
-#include "scenarios/command/commands.hpp"
-#include "scenarios/command/execute_backend.hpp"
-#include "scenarios/result.hpp"
-#include "sim/input/text.hpp"
-#include "sim/input/units.hpp"
+#include "executor/session/devices.hpp"
 
-namespace orrery::scenarios {
+namespace orrery::executor {
 
 namespace {
 
@@ -28,10 +23,10 @@ Bytes machine_memory() {
 }
 
 std::optional<NoRoom> no_room_on_cores(const models::Prediction& prediction,
-                                       const executor::Placement& placed) {
+                                       const Placement& placed) {
   const models::Mesh& mesh = prediction.program->mesh;
-  const bool all_here = placed.launcher == executor::Launcher::alone ||
-                        placed.local_ranks.value_or(0) == mesh.ranks();
+  const bool all_here =
+      placed.launcher == Launcher::alone || placed.local_ranks.value_or(0) == mesh.ranks();
   Bytes needed{};
   for (std::int64_t rank = 0; rank < mesh.ranks(); ++rank) {
     if (!all_here && rank != placed.rank) continue;
@@ -44,7 +39,7 @@ std::optional<NoRoom> no_room_on_cores(const models::Prediction& prediction,
 }
 
 std::optional<NoRoom> no_room_on_gpus(const models::Prediction& prediction) {
-  const executor::VisibleGpu gpu = cuda_module().gpus().front();
+  const VisibleGpu gpu = cuda_module().gpus().front();
   const models::StageMemory& fullest = prediction.memory[prediction.fullest];
   if (fullest.total <= gpu.memory) return std::nullopt;
   const models::Mesh& mesh = prediction.program->mesh;
@@ -55,24 +50,11 @@ std::optional<NoRoom> no_room_on_gpus(const models::Prediction& prediction) {
 
 }  // namespace
 
-std::optional<NoRoom> no_room(const models::Question& question, const ExecuteOptions& options,
-                              const executor::Placement& placed) {
+std::optional<NoRoom> no_room(const models::Question& question, Backend backend,
+                              const Placement& placed) {
   const models::Prediction prediction = models::predict(question);
-  return options.backend == Backend::cuda ? no_room_on_gpus(prediction)
-                                          : no_room_on_cores(prediction, placed);
+  return backend == Backend::cuda ? no_room_on_gpus(prediction)
+                                  : no_room_on_cores(prediction, placed);
 }
 
-int report(const NoRoom& found, const ExecuteOptions& options) {
-  const models::OutOfMemory& memory = found.found;
-  if (options.json) {
-    const Json out{{"rank", memory.rank},
-                   {"needed_bytes", memory.needed.count()},
-                   {"available_bytes", memory.available.count()}};
-    fmt::print("{}\n", Json{{"fits", false}, {"out_of_memory", out}}.dump(2));
-  }
-  fmt::print(stderr, "does not fit: {} needed, {} of {} are there\n", format(memory.needed),
-             format(memory.available), printable(found.where));
-  return exit_answer_is_no;
-}
-
-}  // namespace orrery::scenarios
+}  // namespace orrery::executor

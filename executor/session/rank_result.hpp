@@ -7,7 +7,7 @@
 
 #include "sim/quantity.hpp"
 
-namespace orrery::scenarios {
+namespace orrery::executor {
 
 struct RankResult {
   Bytes peak{}, resident{};
@@ -18,4 +18,4 @@ std::string packed(const RankResult& result);
 /// Errors  RunFailure{peer_failed}: `rank 1 sent a result that cannot be read`
 RankResult parse_result(const std::string& text, int rank, std::size_t steps);
 
-}  // namespace orrery::scenarios
+}  // namespace orrery::executor

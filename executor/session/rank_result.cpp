@@ -1,11 +1,11 @@
-#include "scenarios/command/execute_result.hpp"
+#include "executor/session/rank_result.hpp"
 
 #include <fmt/format.h>
 
 #include "executor/errors.hpp"
 #include "sim/input/document.hpp"
 
-namespace orrery::scenarios {
+namespace orrery::executor {
 
 std::string packed(const RankResult& result) {
   return Json{{"seconds", result.seconds},
@@ -23,8 +23,8 @@ RankResult parse_result(const std::string& text, int rank, std::size_t steps) {
     if (result.seconds.size() == steps) return result;
   } catch (const Json::exception&) {  // said below
   }
-  throw executor::RunFailure{executor::Exit::peer_failed,
-                             fmt::format("rank {} sent a result that cannot be read", rank)};
+  throw RunFailure{Exit::peer_failed,
+                   fmt::format("rank {} sent a result that cannot be read", rank)};
 }
 
-}  // namespace orrery::scenarios
+}  // namespace orrery::executor

@@ -14,16 +14,16 @@
 
 #include "executor/launch/environment.hpp"
 
-namespace orrery::scenarios {
+namespace orrery::executor {
 
-class Metrics {
+class MetricsPage {
  public:
   /// `where` is a number of an interface ("127.0.0.1", "::", "0.0.0.0") and a port.
   /// Errors  InputError `--metrics-address: expected ...`, `--metrics-port: cannot listen on ...`
-  explicit Metrics(const executor::Address& where);
-  ~Metrics();
-  Metrics(const Metrics&) = delete;
-  Metrics& operator=(const Metrics&) = delete;
+  explicit MetricsPage(const Address& where);
+  ~MetricsPage();
+  MetricsPage(const MetricsPage&) = delete;
+  MetricsPage& operator=(const MetricsPage&) = delete;
 
   enum class Kind : std::uint8_t { gauge, counter };
   /// help  one line, for people
@@ -44,4 +44,4 @@ class Metrics {
   std::unique_ptr<Server> server_;  // goes first: it asks for the page
 };
 
-}  // namespace orrery::scenarios
+}  // namespace orrery::executor

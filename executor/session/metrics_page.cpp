@@ -1,4 +1,4 @@
-#include "scenarios/command/metrics.hpp"
+#include "executor/session/metrics_page.hpp"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 
 #include "sim/errors.hpp"
 
-namespace orrery::scenarios {
+namespace orrery::executor {
 
 namespace {
 
@@ -82,10 +82,9 @@ asio::ip::address parsed(const std::string& host) {
 
 }  // namespace
 
-class Metrics::Server {
+class MetricsPage::Server {
  public:
-  Server(const executor::Address& where, std::function<std::string()> page)
-      : page_{std::move(page)} {
+  Server(const Address& where, std::function<std::string()> page) : page_{std::move(page)} {
     const tcp::endpoint end{parsed(where.host), where.port};
     try {
       acceptor_.open(end.protocol());
@@ -131,17 +130,17 @@ class Metrics::Server {
   std::thread thread_;
 };
 
-Metrics::Metrics(const executor::Address& where)
+MetricsPage::MetricsPage(const Address& where)
     : server_{std::make_unique<Server>(where, [this] { return page(); })} {}
 
-Metrics::~Metrics() = default;
+MetricsPage::~MetricsPage() = default;
 
-void Metrics::set(const std::string& name, Kind kind, const std::string& help, double value) {
+void MetricsPage::set(const std::string& name, Kind kind, const std::string& help, double value) {
   const std::lock_guard guard{lock_};
   metrics_[name] = {kind, help, value};
 }
 
-std::string Metrics::page() const {
+std::string MetricsPage::page() const {
   const std::lock_guard guard{lock_};
   std::string text;
   for (const auto& [name, metric] : metrics_) {
@@ -152,4 +151,4 @@ std::string Metrics::page() const {
   return text;
 }
 
-}  // namespace orrery::scenarios
+}  // namespace orrery::executor

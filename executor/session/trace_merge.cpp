@@ -1,4 +1,4 @@
-#include "scenarios/command/execute_trace.hpp"
+#include "executor/session/trace_merge.hpp"
 
 #include <fmt/format.h>
 
@@ -10,10 +10,7 @@
 #include "executor/errors.hpp"
 #include "executor/launch/frame.hpp"
 
-namespace orrery::scenarios {
-
-using executor::FrameReader;
-using executor::FrameWriter;
+namespace orrery::executor {
 
 namespace {
 
@@ -35,8 +32,8 @@ std::int64_t begin_of(FrameReader& reader) {
 }
 
 [[noreturn]] void unreadable(std::size_t rank) {
-  throw executor::RunFailure{executor::Exit::peer_failed,
-                             fmt::format("rank {} sent a trace that cannot be read", rank)};
+  throw RunFailure{Exit::peer_failed,
+                   fmt::format("rank {} sent a trace that cannot be read", rank)};
 }
 
 /// A time of at most `longest`, else the reader's bytes are no trace.
@@ -86,7 +83,7 @@ void unpack(const std::string& bytes, std::size_t rank, std::int64_t first_nanos
 
 }  // namespace
 
-std::string packed(const Trace& trace, executor::Deadline begun) {
+std::string packed(const Trace& trace, Deadline begun) {
   FrameWriter writer;
   const auto since = std::chrono::nanoseconds{begun.time_since_epoch()}.count();
   writer.number(as_bits(since), 8).number(trace.tracks().size(), 4);
@@ -120,4 +117,4 @@ Trace merged(const std::vector<std::string>& traces) {
   return all;
 }
 
-}  // namespace orrery::scenarios
+}  // namespace orrery::executor

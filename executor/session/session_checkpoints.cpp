@@ -1,36 +1,29 @@
-#include "scenarios/command/execute_saving.hpp"
+#include "executor/session/session_checkpoints.hpp"
 
 #include <fmt/format.h>
 
 #include <array>
 #include <csignal>
-#include <cstdio>
 
 #include "executor/errors.hpp"
-#include "executor/launch/signals.hpp"
 #include "sim/input/text.hpp"
 
-namespace orrery::scenarios {
-
-using executor::Clock;
-using executor::Exit;
-using executor::RunFailure;
-using executor::SignalWishes;
+namespace orrery::executor {
 
 namespace {
 
 constexpr std::chrono::minutes for_an_answer{5};
 constexpr std::chrono::minutes to_save{30};  // or to read what was saved, without a sign of life
 
-/// What a rank has been asked for, as numbers that can be added up.
+/// What a rank has been asked for, as numbers that can be summed over ranks.
 enum Vote : std::size_t { due, room, terminate, interrupt, votes };
 
-std::array<double, votes> own_votes(bool is_due) {
+std::array<double, votes> own_votes(bool is_due, const StopRequests& requests) {
   std::array<double, votes> own{};
   own[due] = is_due ? 1 : 0;
-  own[room] = SignalWishes::checkpoint() ? 1 : 0;
-  own[terminate] = SignalWishes::end() == SIGTERM ? 1 : 0;
-  own[interrupt] = SignalWishes::end() == SIGINT ? 1 : 0;
+  own[room] = requests.checkpoint() ? 1 : 0;
+  own[terminate] = requests.end() == SIGTERM ? 1 : 0;
+  own[interrupt] = requests.end() == SIGINT ? 1 : 0;
   return own;
 }
 
@@ -44,29 +37,30 @@ std::optional<Exit> asked_to_end(const std::array<double, votes>& all, bool save
 
 }  // namespace
 
-Saving::Saving(const models::Question& question, const ExecuteOptions& options,
-               const executor::TokenSource& tokens, Meeting& meeting)
+SessionCheckpoints::SessionCheckpoints(const models::Question& question,
+                                       const SessionOptions& options, const TokenSource& tokens,
+                                       RankSession& session)
     : question_{question},
       options_{options},
-      meeting_{meeting},
-      first_{meeting.placed().rank == 0},
+      session_{session},
+      first_{session.placed().rank == 0},
       data_{tokens.digest()},
       interval_{options.checkpoint_every, Clock::now()} {
   if (!options.checkpoint) return;
   if (first_) lock_.emplace(*options.checkpoint);
-  executor::try_folder(*options.checkpoint, meeting.placed().rank);
+  try_folder(*options.checkpoint, session.placed().rank);
 }
 
-executor::Checkpoints Saving::of(const executor::Runner& runner) const {
+Checkpoints SessionCheckpoints::of(const Runner& runner) const {
   const models::Plan& plan = question_.plan;
   return {{.folder = *options_.checkpoint,
-           .rank = meeting_.placed().rank,
-           .ranks = meeting_.placed().ranks,
-           .barrier = [this](const std::string& name) { meeting_.barrier(name); },
-           .alive = [this] { meeting_.watchdog().alive(); },
+           .rank = session_.placed().rank,
+           .ranks = session_.placed().ranks,
+           .barrier = [this](const std::string& name) { session_.barrier(name); },
+           .alive = [this] { session_.watchdog().alive(); },
            .note =
                [this](const std::string& what) {
-                 if (first_) fmt::print(stderr, "{}\n", printable(what));
+                 if (first_) session_.note(printable(what));
                }},
           {.model = question_.model.name,
            .tensors = runner.state_tensors(),
@@ -76,12 +70,11 @@ executor::Checkpoints Saving::of(const executor::Runner& runner) const {
                       {"global_batch", std::to_string(plan.global_batch)},
                       {"seq_len", std::to_string(plan.seq_len)},
                       {"precision", std::string{models::name(plan.precision)}}},
-           .changed =
-               options_.resume_changed ? executor::Changed::accepted : executor::Changed::refused}};
+           .changed = options_.resume_changed ? Changed::accepted : Changed::refused}};
 }
 
 /// Why a checkpoint cannot be read here; empty: it has been.
-std::string Saving::restored(executor::Runner& runner, std::int64_t steps) const {
+std::string SessionCheckpoints::restored(Runner& runner, std::int64_t steps) const {
   try {
     of(runner).restore(state_of(runner), steps);
     return {};
@@ -90,12 +83,12 @@ std::string Saving::restored(executor::Runner& runner, std::int64_t steps) const
   }
 }
 
-/// Rank 0 looks which checkpoint is the newest, so that all take the same; one that some rank finds
-/// damaged is none.
-std::int64_t Saving::resume(executor::Runner& runner) {
+/// Rank 0 looks for the newest checkpoint, so that all read the same one; one that any rank finds
+/// damaged is passed over.
+std::int64_t SessionCheckpoints::resume(Runner& runner) {
   if (!options_.checkpoint) return 0;
-  meeting_.does("its checkpoint", to_save);
-  executor::Store& store = meeting_.store();
+  session_.does("its checkpoint", to_save);
+  Store& store = session_.store();
   std::string damage;
   for (std::int64_t before = std::numeric_limits<std::int64_t>::max();;) {
     const std::string key = fmt::format("resume before {}", before);
@@ -109,35 +102,36 @@ std::int64_t Saving::resume(executor::Runner& runner) {
     const std::string own = restored(runner, steps);
     if (!own.empty()) store.first("damage " + key, own);
     std::array<double, 1> failed{own.empty() ? 0.0 : 1.0};
-    meeting_.sum(failed);
+    session_.sum(failed);
     if (failed[0] == 0) {
       runner.finish_loading(steps);
       done_ = steps;
       kept_ = steps;
-      if (first_) fmt::print(stderr, "going on from step {}\n", steps);
+      if (first_) session_.note(fmt::format("going on from step {}", steps));
       return steps;
     }
     damage = store.get("damage " + key, for_an_answer);
-    if (first_) fmt::print(stderr, "{}\n", printable(damage));
+    if (first_) session_.note(printable(damage));
     before = steps;
   }
 }
 
-void Saving::save(executor::Runner& runner, const executor::InstructionLimits& limits) {
+void SessionCheckpoints::save(Runner& runner, const InstructionLimits& limits) {
   const auto begin = Clock::now();
-  meeting_.does("its checkpoint", to_save);
+  session_.does("its checkpoint", to_save);
   of(runner).save(state_of(runner), done_);
-  meeting_.steps(runner, limits);
+  session_.steps(runner, limits);
   interval_.saved(begin, Clock::now());
   kept_ = done_.load();
 }
 
-void Saving::after_step(executor::Runner& runner, const executor::InstructionLimits& limits,
-                        std::int64_t done) {
+void SessionCheckpoints::after_step(Runner& runner, const InstructionLimits& limits,
+                                    std::int64_t done) {
   done_ = done;
-  // Rank 0's clock is everybody's.
-  std::array<double, votes> all = own_votes(first_ && interval_.due(done, Clock::now()));
-  meeting_.sum(all);
+  // Rank 0's clock decides for all ranks.
+  const bool is_due = first_ && interval_.due(done, Clock::now());
+  std::array<double, votes> all = own_votes(is_due, session_.requests());
+  session_.sum(all);
   const auto ends = asked_to_end(all, options_.checkpoint.has_value());
   const bool wanted = ends || all[due] > 0 || done == options_.steps;
   if (options_.checkpoint && wanted) save(runner, limits);
@@ -147,7 +141,7 @@ void Saving::after_step(executor::Runner& runner, const executor::InstructionLim
                               : fmt::format("ends after {} steps", done)};
 }
 
-std::string Saving::loss() const {
+std::string SessionCheckpoints::loss() const {
   const std::int64_t kept = kept_, steps = done_ - kept;
   if (steps <= 0) return {};
   const char* const lost = steps == 1 ? "step is" : "steps are";
@@ -156,4 +150,4 @@ std::string Saving::loss() const {
   return fmt::format("{} {} lost: the newest checkpoint has {}", steps, lost, kept);
 }
 
-}  // namespace orrery::scenarios
+}  // namespace orrery::executor

@@ -1,0 +1,81 @@
+#include "executor/session/devices.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "executor/device/cpu/cpu_device.hpp"
+#include "models/plan/plan.hpp"
+#include "sim/input/text.hpp"
+
+namespace orrery::executor {
+
+namespace {
+
+const FoundCuda& found_cuda() {
+  static const FoundCuda found = find_cuda();
+  return found;
+}
+
+/// The attention of one layer on one rank, as lowering asks for it.
+models::Operation attention_of(const models::Question& question) {
+  const models::Plan& plan = question.plan;
+  const models::Model& model = question.model;
+  models::Operation op;
+  op.kind = models::OpKind::attention;
+  op.name = "attention";
+  op.dtype = models::storage_dtype(plan.precision);
+  op.attention = {.batch = plan.micro_batch,
+                  .seq = plan.seq_len,
+                  .heads = model.heads / plan.tensor,
+                  .kv_heads = std::max<std::int64_t>(model.kv_heads / plan.tensor, 1),
+                  .head_dim = model.head_dim,
+                  .causal = model.causal,
+                  .window = model.sliding_window};
+  return op;
+}
+
+}  // namespace
+
+Backend backend_of(const std::string& word) {
+  if (word == "cpu") return Backend::cpu;
+  if (word != "cuda") {
+    throw InputError{"--backend", fmt::format("expected cpu or cuda, found '{}'", word)};
+  }
+  cuda_module();
+  return Backend::cuda;
+}
+
+FabricKind fabric_of(const std::string& word) {
+  if (word == "tcp") return FabricKind::tcp;
+  if (word == "mpi") return FabricKind::mpi;
+  if (word == "threads") return FabricKind::threads;
+  if (word == "nccl") return FabricKind::nccl;
+  throw InputError{"--fabric", fmt::format("expected tcp, mpi, threads or nccl, found '{}'", word)};
+}
+
+const CudaModule& cuda_module() {
+  const FoundCuda& found = found_cuda();
+  if (!found.absence.empty()) throw InputError{"--backend", "cuda: " + printable(found.absence)};
+  return *found.module;
+}
+
+Equipment equipment(Backend backend, const Placement& placed) {
+  if (backend == Backend::cpu) return {std::make_unique<CpuDevice>(), {}};
+  const std::vector<VisibleGpu> gpus = cuda_module().gpus();
+  const auto number = static_cast<std::size_t>(placed.local_rank.value_or(placed.rank));
+  const std::size_t ordinal = number % gpus.size();
+  return {cuda_module().make_device(static_cast<int>(ordinal)), gpus[ordinal].unique};
+}
+
+models::Question fitted(models::Question question, const Device& device) {
+  if (question.software.name != "orrery-cuda") return question;
+  models::Operation op = attention_of(question);
+  bool refused = !device.refusal(op).empty();
+  op.kind = models::OpKind::attention_backward;
+  refused = refused || !device.refusal(op).empty();
+  if (refused) question.software.kernels.attention = {{"default", "unfused"}};
+  return question;
+}
+
+}  // namespace orrery::executor

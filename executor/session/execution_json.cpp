@@ -1,0 +1,72 @@
+#include "executor/session/execution_json.hpp"
+
+#include <algorithm>
+
+namespace orrery::executor {
+
+namespace {
+
+Json json_of(const GraphCounts& graphs) {
+  return {{"graphs", graphs.graphs},
+          {"nodes", graphs.nodes},
+          {"launches_in_last_step", graphs.launches}};
+}
+
+Json json_of(const HostWaits& waits) {
+  return {{"calls", waits.calls}, {"in_progress", waits.late}, {"waited_s", seconds(waits.waited)}};
+}
+
+Json json_of(const std::vector<MeasuredStep>& measured) {
+  Json steps = Json::array();
+  for (const MeasuredStep& each : measured) {
+    steps.push_back({{"step", each.index},
+                     {"step_time_s", each.seconds},
+                     {"loss", each.loss},
+                     {"gradient_norm", each.gradient_norm},
+                     {"skipped_updates", each.skipped}});
+  }
+  return steps;
+}
+
+}  // namespace
+
+double median_seconds(const std::vector<MeasuredStep>& steps) {
+  std::vector<double> seconds;
+  for (std::size_t i = steps.size() > 1 ? 1 : 0; i < steps.size(); ++i) {
+    seconds.push_back(steps[i].seconds);
+  }
+  if (seconds.empty()) return 0;
+  std::sort(seconds.begin(), seconds.end());
+  const std::size_t half = seconds.size() / 2;
+  return seconds.size() % 2 == 1 ? seconds[half] : (seconds[half - 1] + seconds[half]) / 2;
+}
+
+Bytes predicted_peak(const models::Prediction& prediction) {
+  Bytes peak{};
+  for (const models::StageMemory& each : prediction.memory) {
+    peak = std::max(peak, models::total(each.program));
+  }
+  return peak;
+}
+
+Json to_json(const FinishedRun& run) {
+  const Execution& execution = run.execution;
+  const bool any = !execution.steps.empty();
+  Json json{{"ranks", execution.ranks},
+            {"fabric", execution.fabric},
+            {"device", execution.device},
+            {"resumed_from_step", execution.resumed_from},
+            {"steps", json_of(execution.steps)},
+            {"skipped_updates", any ? Json(execution.steps.back().skipped) : Json(nullptr)},
+            {"median_step_time_s", any ? Json(median_seconds(execution.steps)) : Json(nullptr)},
+            {"predicted_step_time_s", seconds(run.prediction.step)},
+            {"peak_memory_bytes", any ? Json(execution.peak.count()) : Json(nullptr)},
+            {"predicted_peak_memory_bytes", predicted_peak(run.prediction).count()},
+            {"resident_memory_bytes", any ? Json(execution.resident.count()) : Json(nullptr)}};
+  if (run.question.plan.cuda_graphs) json["cuda_graphs"] = json_of(execution.graphs);
+  if (execution.host_waits) json["fabric_calls"] = json_of(*execution.host_waits);
+  if (execution.trace && any) json["recorded_step"] = execution.steps.back().index + 1;
+  return json;
+}
+
+}  // namespace orrery::executor

@@ -1,0 +1,237 @@
+// One rank of a run, from the connection with the others to rank 0's report.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "executor/launch/private_folder.hpp"
+#include "executor/launch/process_name.hpp"
+#include "executor/session/rank_result.hpp"
+#include "executor/session/rank_session.hpp"
+#include "executor/session/session_checkpoints.hpp"
+#include "executor/session/step_log.hpp"
+#include "executor/session/trace_merge.hpp"
+
+namespace orrery::executor {
+
+namespace {
+
+constexpr std::chrono::minutes for_results{5};
+constexpr std::chrono::minutes to_begin{10};  // the first step, which builds kernels
+
+class RankRun {
+ public:
+  RankRun(const models::Question& question, const SessionOptions& options, Device& device,
+          RankSession& session)
+      : question_{question},
+        options_{options},
+        device_{device},
+        session_{session},
+        rank_{session.placed().rank},
+        log_{rank_ == 0 ? std::make_unique<StepLog>(question, options) : nullptr},
+        prediction_{models::predict(question)},
+        tokens_{options.data.empty()
+                    ? synthetic_tokens(options.seed, question.model.vocab)
+                    : text_tokens(options.data, question.model.vocab, question.plan.global_batch)},
+        checkpoints_{question, options, *tokens_, session},
+        runner_{*prediction_.program, question.software, device_, session.fabric(), settings()},
+        limits_{prediction_.priced, prediction_.program->mesh.stage_of(rank_), prediction_.step,
+                bounds(options)} {
+    if (rank_ != 0) return;
+    session_.report_loss([this] { return checkpoints_.loss(); });
+  }
+  ~RankRun() {
+    session_.does("its end", for_results);
+    session_.report_loss({});
+  }
+  RankRun(const RankRun&) = delete;
+  RankRun& operator=(const RankRun&) = delete;
+
+  void train() {
+    first_ = checkpoints_.resume(runner_);
+    if (options_.checkpoint) session_.requests().answer_after_the_step();
+    session_.steps(runner_, limits_);
+    try {
+      take_steps();
+    } catch (...) {
+      const std::string lost = rank_ == 0 ? checkpoints_.loss() : "";
+      if (!lost.empty()) session_.note(lost);
+      throw;
+    }
+    if (traces() && !steps_.empty()) record_one_more();
+  }
+
+  /// All ranks' measurements at rank 0, which hands them to `events.done`.
+  void report() {
+    session_.does("its report", for_results);
+    RankResult mine{.peak = runner_.memory().peak, .resident = runner_.memory().resident};
+    for (const MeasuredStep& each : steps_) mine.seconds.push_back(each.seconds);
+    Store& store = session_.store();
+    store.set(key("result", rank_), packed(mine));
+    if (traces()) {
+      store.set(key("trace", rank_), packed(runner_.trace(), begun_ + store.clock_offset()));
+    }
+    if (rank_ == 0) finish();
+    session_.barrier("reported");
+  }
+
+ private:
+  bool traces() const { return options_.detail != TraceDetail::none; }
+
+  /// Measured steps carry no marks, as predicted ones do not: the trace is of another step, after
+  /// the last checkpoint.
+  void record_one_more() {
+    runner_.record(options_.detail);
+    begun_ = Clock::now();
+    runner_.step(options_.steps);
+  }
+
+  void take_steps() {
+    for (std::int64_t index = first_; index < options_.steps; ++index) {
+      if (const auto verdict = session_.watchdog().verdict()) {
+        throw RunFailure{verdict->code, verdict->why};
+      }
+      const StepOutcome outcome = runner_.step(index);
+      limits_.measured(outcome.wall);
+      steps_.push_back({.index = index,
+                        .seconds = seconds(outcome.wall),
+                        .tokens = tokens_of_step_,
+                        .loss = outcome.loss,
+                        .gradient_norm = outcome.gradient_norm,
+                        .loss_scale = outcome.loss_scale,
+                        .skipped = outcome.skipped});
+      if (log_) log_->add(steps_.back());
+      if (rank_ == 0 && session_.events().step) session_.events().step(steps_.back());
+      checkpoints_.after_step(runner_, limits_, index + 1);
+    }
+  }
+
+  RunSettings settings() const {
+    RunSettings chosen;
+    chosen.seed = options_.seed;
+    chosen.tokens = tokens_.get();
+    chosen.trace = TraceDetail::none;
+    chosen.drawn = [this](std::int64_t, std::int64_t) { session_.watchdog().alive(); };
+    chosen.alive = [this] { session_.watchdog().alive(); };
+    return chosen;
+  }
+  static InstructionLimits::Bounds bounds(const SessionOptions& options) {
+    const std::chrono::milliseconds least{static_cast<std::int64_t>(options.stall * 1000)};
+    return {.least = least, .first = to_begin};
+  }
+  static std::string key(const char* what, int rank) { return fmt::format("{}/{}", what, rank); }
+
+  /// Takes the slowest rank's times and the fullest rank's memory.
+  void gather(Execution& all) {
+    std::vector<std::string> traces_of_ranks;
+    for (int rank = 0; rank < all.ranks; ++rank) {
+      const std::string bytes = session_.store().get(key("result", rank), for_results);
+      const RankResult theirs = parse_result(bytes, rank, all.steps.size());
+      all.peak = std::max(all.peak, theirs.peak);
+      all.resident = std::max(all.resident, theirs.resident);
+      for (std::size_t i = 0; i < all.steps.size(); ++i) {
+        all.steps[i].seconds = std::max(all.steps[i].seconds, theirs.seconds[i]);
+      }
+      if (!traces()) continue;
+      traces_of_ranks.push_back(session_.store().get(key("trace", rank), for_results));
+    }
+    if (!traces()) return;
+    all.trace = merged(traces_of_ranks);
+    all.trace->note("peak_memory_bytes", all.peak.count());
+  }
+
+  void finish() {
+    Execution all{.ranks = session_.placed().ranks,
+                  .resumed_from = first_,
+                  .fabric = std::string{session_.fabric().name()},
+                  .device = device_.description(),
+                  .steps = steps_,
+                  .graphs = runner_.graphs(),
+                  .host_waits = session_.fabric().host_waits()};
+    gather(all);
+    if (session_.events().done) session_.events().done({question_, prediction_, all});
+  }
+
+  const models::Question& question_;
+  const SessionOptions& options_;
+  Device& device_;
+  RankSession& session_;
+  int rank_;
+  std::unique_ptr<StepLog> log_;   // rank 0's
+  models::Prediction prediction_;  // and the Program that it priced, which is the one that runs
+  std::unique_ptr<TokenSource> tokens_;
+  SessionCheckpoints checkpoints_;  // before parameters are drawn: fails early without a folder
+  Runner runner_;
+  InstructionLimits limits_;
+  double tokens_of_step_ = static_cast<double>(question_.plan.global_batch) *
+                           static_cast<double>(question_.plan.seq_len);
+  std::int64_t first_ = 0;
+  std::vector<MeasuredStep> steps_;
+  Deadline begun_{};  // the recorded step
+};
+
+/// Of what was thrown in a rank.
+Exit exit_of(const std::exception& thrown) {
+  if (dynamic_cast<const InputError*>(&thrown) != nullptr) return Exit::wrong_input;
+  if (dynamic_cast<const OutputError*>(&thrown) != nullptr) return Exit::output_failed;
+  return Exit::our_fault;
+}
+
+Exit run_one(const Session& asked, const Placement& placed,
+             const std::optional<ThreadRanks>& threads) {
+  Equipment equipped;  // outlives the fabrics that read its memory
+  RankSession session{asked, placed, threads};
+  try {
+    equipped = equipment(asked.options.backend, placed);
+    session.connect(equipped);
+    const models::Question question = fitted(asked.question, *equipped.device);
+    RankRun run{question, asked.options, *equipped.device, session};
+    run.train();
+    run.report();
+    return Exit::done;
+  } catch (const RunFailure& failure) {
+    return session.fail(failure.code(), failure.what());
+  } catch (const std::exception& error) {
+    return session.fail(exit_of(error), error.what());
+  }
+}
+
+}  // namespace
+
+Exit run_rank(const Session& session, const Placement& placed) {
+  if (placed.ranks > 1) name_process(placed.rank);
+  return run_one(session, placed, std::nullopt);
+}
+
+Exit run_threads(const Session& session, int ranks) {
+  constexpr std::chrono::hours forever{24 * 365};  // the watchdog ends waits
+  ThreadWorld world{ranks, forever};
+  const StoreServer server{unused_socket(), {.job = "threads", .ranks = ranks}};
+  std::vector<Exit> codes(static_cast<std::size_t>(ranks), Exit::our_fault);
+  std::vector<std::exception_ptr> thrown(codes.size());
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      name_thread(rank);
+      const Placement placed{
+          .launcher = Launcher::orrery, .rank = rank, .ranks = ranks, .job = "threads"};
+      const auto at = static_cast<std::size_t>(rank);
+      try {
+        codes[at] = run_one(session, placed, ThreadRanks{&world, server.address()});
+      } catch (...) {  // before the ranks were connected
+        thrown[at] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& each : threads) each.join();
+  for (const std::exception_ptr& each : thrown) {
+    if (each) std::rethrow_exception(each);
+  }
+  for (const Exit code : codes) {
+    if (code != Exit::done && code != Exit::peer_failed) return code;
+  }
+  return *std::max_element(codes.begin(), codes.end());
+}
+
+}  // namespace orrery::executor

@@ -1,0 +1,112 @@
+#pragma once
+// A run of a plan on this machine's ranks, or one rank of a run that a launcher started: the ranks
+// find each other, take the steps, write checkpoints, send their measurements to rank 0, and end
+// together when one of them cannot go on. Nothing here prints or exits: what happens is reported
+// through SessionEvents, and a caller asks for the end through StopRequests.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "executor/checkpoint/interval.hpp"
+#include "executor/launch/environment.hpp"
+#include "executor/launch/signals.hpp"
+#include "executor/launch/vital_signs.hpp"
+#include "executor/run/runner.hpp"
+#include "models/prediction/prediction.hpp"
+#include "sim/trace/trace.hpp"
+
+namespace orrery::executor {
+
+enum class Backend : std::uint8_t { cpu, cuda };
+enum class FabricKind : std::uint8_t { tcp, mpi, threads, nccl };
+
+struct SessionOptions {
+  Backend backend = Backend::cpu;
+  std::int64_t steps = 10;  // of the training: a resumed run goes on to there
+  std::uint64_t seed = 1;
+  std::optional<std::string> checkpoint;  // folder
+  CheckpointEvery checkpoint_every{};
+  bool resume_changed = false;  // goes on though data, batch, length or precision are others
+  std::optional<FabricKind> fabric;
+  std::vector<std::string> data;           // text files; empty: synthetic tokens
+  std::optional<double> deadline;          // seconds, of the run
+  double stall = 60;                       // seconds, at one instruction
+  std::optional<std::string> log;          // a JSON line per step is appended there
+  TraceDetail detail = TraceDetail::none;  // of one more step, recorded after the last one
+  std::optional<std::uint16_t> metrics_port;
+  std::optional<std::string> metrics_address;  // 127.0.0.1
+};
+
+/// Errors  InputError of the first option that cannot be: `--steps: expected 1 or more, found 0`
+void check(const SessionOptions& options);
+
+/// One step as all ranks saw it.
+struct MeasuredStep {
+  std::int64_t index = 0;
+  double seconds = 0;  // of the slowest rank; in SessionEvents::step, of rank 0
+  double tokens = 0;   // that it trained on
+  double loss = 0;
+  double gradient_norm = 0;
+  double loss_scale = 1;     // of backward, in fp16
+  std::int64_t skipped = 0;  // updates left out so far
+};
+
+/// What rank 0 knows at the end.
+struct Execution {
+  std::int64_t ranks = 1;
+  std::int64_t resumed_from = 0;  // steps
+  std::string fabric, device;
+  std::vector<MeasuredStep> steps;
+  Bytes peak{}, resident{};               // of the fullest rank
+  GraphCounts graphs{};                   // of rank 0
+  std::optional<HostWaits> host_waits{};  // of rank 0's fabric
+  std::optional<Trace> trace{};           // of the recorded step, all ranks
+};
+
+/// A finished run with the question that it answers, as rank 0's device can run it.
+struct FinishedRun {
+  const models::Question& question;
+  const models::Prediction& prediction;
+  const Execution& execution;
+};
+
+/// Why a rank ended before its last step.
+struct SessionEnd {
+  Verdict verdict{};  // the first failure of all
+  int rank = 0;
+  Exit code = Exit::done;  // of this rank
+  bool reports = false;    // this rank is the one that reports the verdict to the user
+};
+
+/// All may be empty; all but `done` and `step` may be called by any thread, one at a time or not.
+struct SessionEvents {
+  std::function<void(const std::string&)> note;   // a line for people: a warning, a choice
+  std::function<void(const MeasuredStep&)> step;  // by rank 0, after each
+  std::function<void(const FinishedRun&)> done;   // by rank 0; what it throws ends the run
+  std::function<void(const SessionEnd&)> failed;  // by each rank that ends early
+  /// A rank's thread did not end within a few seconds of being asked to: `failed` has been called
+  /// before. The process can only be ended from outside of it, or left to finish its instruction.
+  std::function<void(Exit)> stuck;
+};
+
+struct Session {
+  const models::Question& question;
+  const SessionOptions& options;
+  const SessionEvents& events;
+  StopRequests& requests;
+};
+
+/// One rank, in this thread; waits for the others. Its exit code; rank 0's is `done` once
+/// `events.done` has returned.
+Exit run_rank(const Session& session, const Placement& placed);
+/// All ranks as threads of this process, and their exit code: of the first rank that failed by its
+/// own fault, else that of its peers.
+Exit run_threads(const Session& session, int ranks);
+
+/// The exit code of a run that a signal ended without a checkpoint.
+Exit exit_of_signal(int signal);
+
+}  // namespace orrery::executor

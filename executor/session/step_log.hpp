@@ -1,0 +1,27 @@
+#pragma once
+// Every step of a run as a line of JSON in a file and as numbers on the metrics page; rank 0's.
+
+#include <optional>
+
+#include "executor/session/metrics_page.hpp"
+#include "executor/session/session.hpp"
+#include "sim/output/line_log.hpp"
+
+namespace orrery::executor {
+
+class StepLog {
+ public:
+  /// Errors  OutputError of the file; as MetricsPage
+  StepLog(const models::Question& question, const SessionOptions& options);
+
+  void add(const MeasuredStep& step);
+
+ private:
+  void show(const MeasuredStep& step, double rate);
+
+  double trained_ = 0;  // tokens
+  std::optional<LineLog> file_;
+  std::optional<MetricsPage> page_;
+};
+
+}  // namespace orrery::executor

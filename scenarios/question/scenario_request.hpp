@@ -1,0 +1,22 @@
+#pragma once
+// Which scenario a command, or a call from Python, asks about: a base, parts laid over it, changes.
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scenarios/scenario.hpp"
+
+namespace orrery::scenarios {
+
+struct ScenarioRequest {
+  std::optional<std::string> scenario{};  // a path or a name
+  Parts parts{};
+  std::vector<std::pair<std::string, Json>> changes{};  // by JSON pointer, as Scenario::replace
+
+  /// Errors: InputError
+  Scenario load() const;
+};
+
+}  // namespace orrery::scenarios
