@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "scenarios/command/commands.hpp"
-#include "scenarios/command/curves.hpp"
+#include "scenarios/fitting/curve_tables.hpp"
 #include "sim/errors.hpp"
 #include "sim/output/durable_file.hpp"
 

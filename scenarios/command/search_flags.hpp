@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "scenarios/command/commands.hpp"
 #include "scenarios/command/terminal.hpp"
 #include "scenarios/result.hpp"
 #include "scenarios/search/query.hpp"
@@ -15,20 +16,31 @@
 namespace orrery::scenarios {
 
 struct SearchFlags {
-  std::string model;
-  std::optional<std::string> software;
-  std::string precision = "bf16";
-  std::size_t top = 10;
-  unsigned threads = 0;
   bool json = false;
   bool timing = false;
   std::optional<std::string> headroom;
 
-  double headroom_share() const { return read_headroom_flag(headroom); }
-
   /// --model --software --precision --headroom --top --threads --json --timing.
   /// shown  what is listed: "clusters"
-  void add_to(CLI::App& command, const std::string& shown);
+  template <class Request>
+  void add_to(CLI::App& command, Request& request, const std::string& shown) {
+    command.add_option("--model", request.model, "Model: a config.json, or a name")->required();
+    command.add_option("--software", request.software, "Software profile: a path, or a name");
+    command.add_option("--precision", request.precision, "fp32, tf32, fp16, bf16 (default) or fp8");
+    command.add_option("--headroom", headroom, headroom_help);
+    command.add_option("--top", request.top, "How many " + shown + " to show (10)")
+        ->check(CLI::Range(std::size_t{1}, std::size_t{1000}));
+    command.add_option("--threads", request.threads, "Threads (all of the machine)")
+        ->check(CLI::Range(1U, most_threads));
+    command.add_flag("--json", json, "One JSON document instead of the tables");
+    command.add_flag("--timing", timing, "In the JSON, how long the answer took");
+  }
+
+  /// What a flag says as text. Errors: InputError
+  template <class Request>
+  void complete(Request& request) const {
+    if (headroom) request.headroom = read_headroom_flag(headroom);
+  }
 
   /// One JSON document, or what `text_of` makes of the report for this terminal.
   /// began  when the command did

@@ -3,11 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <exception>
-#include <mutex>
-#include <thread>
 
 #include "models/prediction/prediction.hpp"
 #include "scenarios/validation/run_question.hpp"
@@ -35,48 +31,6 @@ void predict_run(const MeasuredRun& run, const models::Question& question, RunRe
   result.profile_limits = question.software.limits;
   if (run.step_time) result.error_pct = 100 * (*result.predicted / *run.step_time - 1);
 }
-
-/// Predicts rows until none is left. The first error of any thread ends them all.
-class Workers {
- public:
-  Workers(const std::vector<MeasuredRun>& runs, std::vector<std::optional<models::Question>>& asked,
-          std::vector<RunResult>& results, const ValidationOptions& options)
-      : runs_{runs}, asked_{asked}, results_{results}, options_{options} {}
-
-  void run() {
-    const unsigned machine = std::max(1U, std::thread::hardware_concurrency());
-    const unsigned count = options_.threads > 0 ? options_.threads : machine;
-    std::vector<std::thread> threads;
-    for (unsigned i = 0; i < count; ++i) threads.emplace_back([this] { work(); });
-    for (std::thread& each : threads) each.join();
-    if (failure_) std::rethrow_exception(failure_);
-  }
-
- private:
-  void work() {
-    for (std::size_t i = next_++; i < runs_.size(); i = next_++) {
-      try {
-        if (asked_[i]) predict_run(runs_[i], *asked_[i], results_[i]);
-        asked_[i].reset();
-      } catch (const InputError& error) {
-        results_[i].skipped_because = error.what();
-      } catch (...) {
-        const std::lock_guard lock{mutex_};
-        if (!failure_) failure_ = std::current_exception();
-        next_ = runs_.size();
-      }
-      if (options_.progress) options_.progress(++done_, runs_.size());
-    }
-  }
-
-  const std::vector<MeasuredRun>& runs_;
-  std::vector<std::optional<models::Question>>& asked_;
-  std::vector<RunResult>& results_;
-  const ValidationOptions& options_;
-  std::atomic<std::size_t> next_{0}, done_{0};
-  std::mutex mutex_;
-  std::exception_ptr failure_;
-};
 
 constexpr double far_off = 10;  // times, either way
 
@@ -130,7 +84,15 @@ std::vector<RunResult> validate(const std::vector<MeasuredRun>& runs,
       asked[i] = std::move(std::get<models::Question>(question));
     }
   }
-  Workers{runs, asked, results, options}.run();
+  const Crew crew{options.threads, options.progress};
+  crew.work_through(runs.size(), [&](std::size_t i, unsigned /*member*/) {
+    try {
+      if (asked[i]) predict_run(runs[i], *asked[i], results[i]);
+      asked[i].reset();
+    } catch (const InputError& error) {
+      results[i].skipped_because = error.what();
+    }
+  });
   return results;
 }
 

@@ -2,13 +2,13 @@
 // Predicted against measured, run by run. Every run that today's models reach is simulated; those
 // that cannot count are shown and not scored.
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "models/software/software.hpp"
+#include "scenarios/search/crew.hpp"
 #include "scenarios/validation/measured_run.hpp"
 #include "scenarios/validation/statistics.hpp"
 #include "sim/input/document.hpp"
@@ -50,12 +50,13 @@ struct RunResult {
 std::string doubt_of(const MeasuredRun& run, double predicted);
 
 struct ValidationOptions {
-  std::vector<models::Software> profiles;                          // before the shipped ones
-  unsigned threads = 0;                                            // 0: as many as the machine has
-  std::function<void(std::size_t done, std::size_t of)> progress;  // may be called by any thread
+  std::vector<models::Software> profiles;  // before the shipped ones
+  unsigned threads = 0;                    // 0: as many as the machine has
+  Progress progress;
 };
 
-/// Results in the order of `runs`, the same for any number of threads.
+/// Results in the order of `runs`, the same for any number of threads. Where progress says stop,
+/// the runs that are left have no prediction.
 std::vector<RunResult> validate(const std::vector<MeasuredRun>& runs,
                                 const ValidationOptions& options);
 

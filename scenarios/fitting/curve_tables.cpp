@@ -1,37 +1,24 @@
-#include <fmt/format.h>
+#include "scenarios/fitting/curve_tables.hpp"
 
 #include "hardware/measured.hpp"
-#include "scenarios/command/curves.hpp"
 #include "scenarios/fitting/collective_validation.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::scenarios {
 
-namespace {
-
-std::string text_of(const CurveReport& report, const std::vector<Grouping>& groupings,
-                    const CurveFlags& flags) {
-  if (flags.json) return to_json(report, groupings).dump(2) + "\n";
-  return table_of(report, groupings, flags.worst);
-}
-
-}  // namespace
-
 bool holds_curves(const orrery::Table& table) {
   return holds_kernels(table) || holds_collectives(table);
 }
 
-std::string validate_curves(const orrery::Table& table, const std::vector<Grouping>& groupings,
-                            const CurveFlags& flags) {
-  const Scoring scoring = flags.in_sample ? Scoring::in_sample : Scoring::unseen;
+CurveReport validate_curves(const orrery::Table& table, Scoring scoring) {
   if (holds_kernels(table)) {
-    const KernelQuestion question{.reference = read_kernels(hardware::measured_kernels()),
-                                  .scoring = scoring};
-    return text_of(validate_kernels(read_kernels(table), question), groupings, flags);
+    return validate_kernels(
+        read_kernels(table),
+        {.reference = read_kernels(hardware::measured_kernels()), .scoring = scoring});
   }
-  const CollectiveQuestion question{.reference = read_collectives(hardware::measured_collectives()),
-                                    .scoring = scoring};
-  return text_of(validate_collectives(read_collectives(table), question), groupings, flags);
+  return validate_collectives(
+      read_collectives(table),
+      {.reference = read_collectives(hardware::measured_collectives()), .scoring = scoring});
 }
 
 CurveReport fit_curves(const orrery::Table& table, LeaveOut leave_out, Residual residual) {

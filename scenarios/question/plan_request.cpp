@@ -1,0 +1,83 @@
+#include "scenarios/question/plan_request.hpp"
+
+#include <fmt/format.h>
+
+#include "scenarios/search/query.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+/// Plans that fit tightly and would beat the best one: so many are named.
+constexpr std::size_t most_tight = 3;
+
+Objective objective_of(const PlanRequest& request, const PlanQuery& query) {
+  for (const Objective each : {Objective::time, Objective::cost, Objective::energy}) {
+    if (request.objective != name(each)) continue;
+    if (each == Objective::cost && !query.cluster.price_per_gpu_hour) {
+      throw InputError{"--objective", fmt::format("cost needs a price, and {} has no "
+                                                  "price_per_gpu_hour",
+                                                  request.cluster)};
+    }
+    return each;
+  }
+  throw InputError{"--objective",
+                   fmt::format("expected time, cost or energy, found '{}'", request.objective)};
+}
+
+PlanQuery query_of(const PlanRequest& request) {
+  PlanQuery query;
+  query.model = read_model_flag(request.model);
+  query.cluster = read_cluster_flag(request.cluster);
+  query.software = read_software_flag(request.software.value_or(usual_software));
+  query.global_batch = request.global_batch;
+  query.seq_len = request.seq_len;
+  query.precision = read_precision_flag(request.precision);
+  if (request.headroom) query.headroom = *request.headroom;
+  return query;
+}
+
+std::string simulate_line(const PlanRequest& request, const PlanQuery& query,
+                          const std::vector<RankedPlan>& best) {
+  if (best.empty()) return {};
+  const PlacedPlan& placed = best.front().candidate.placed;
+  return fmt::format(
+      "orrery simulate --model {} --cluster '{}'{}{} --plan {}", request.model, request.cluster,
+      request.software ? fmt::format(" --software {}", *request.software) : "",
+      placed.nodes == query.cluster.nodes ? ""
+                                          : fmt::format(" --set /cluster/nodes={}", placed.nodes),
+      models::to_text(placed.plan));
+}
+
+}  // namespace
+
+PlanReport PlanSearch::report() const {
+  return {.query = query,
+          .objective = objective,
+          .answer = answer,
+          .best = best,
+          .cluster = cluster,
+          .assumptions = assumptions,
+          .simulate = simulate,
+          .tight_ahead = tight_ahead};
+}
+
+PlanSearch search(const PlanRequest& request, const Progress& progress) {
+  PlanSearch found{.query = query_of(request), .cluster = request.cluster};
+  const PlanQuery& query = found.query;
+  found.objective = objective_of(request, query);
+  if (const auto refused = refusal(query)) {
+    throw InputError{flag_of_pointer(refused->pointer), refused->problem};
+  }
+  found.answer = search_plans(query, found.objective, {request.threads, progress});
+  found.best = compare_best(query, found.answer, found.objective, request.top);
+  found.tight_ahead = tight_ahead(query, found.answer, found.objective, most_tight);
+  found.assumptions = search_assumptions(query);
+  if (!request.software) {
+    found.assumptions.push_back(fmt::format("/software: {} taken as default", usual_software));
+  }
+  found.simulate = simulate_line(request, query, found.best);
+  return found;
+}
+
+}  // namespace orrery::scenarios

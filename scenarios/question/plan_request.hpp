@@ -1,0 +1,41 @@
+#pragma once
+// A search of plans as it is asked for, and its answer with all that a report takes.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/search/plan_report.hpp"
+
+namespace orrery::scenarios {
+
+/// What is searched for; what is empty is the usual.
+struct PlanRequest {
+  std::string model, cluster;  // names or paths; of a cluster also "dgx-h100 x 64"
+  std::optional<std::string> software{};
+  std::string precision = "bf16";
+  std::string objective = "time";
+  std::optional<double> headroom{};  // share of a GPU's memory to leave free
+  std::int64_t global_batch = 0, seq_len = 0;
+  std::size_t top = 10;  // plans to show
+  unsigned threads = 0;  // 0: as many as the machine has
+};
+
+struct PlanSearch {
+  PlanQuery query{};
+  Objective objective = Objective::time;
+  PlanAnswer answer{};
+  std::vector<RankedPlan> best{}, tight_ahead{};
+  std::string cluster;  // as the user names it
+  std::vector<std::string> assumptions{};
+  std::string simulate{};  // the command line that simulates the best plan; empty without one
+
+  /// Refers to this search.
+  PlanReport report() const;
+};
+
+/// Errors  InputError as the flags of `orrery plan`: `--objective: cost needs a price, ...`
+PlanSearch search(const PlanRequest& request, const Progress& progress);
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,127 @@
+#include "scenarios/question/purchase_request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+
+#include "scenarios/search/query.hpp"
+#include "scenarios/tokens.hpp"
+#include "sim/input/units.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+/// Tokens of a step where none is given: 4M, as LLaMA was trained (Touvron et al. 2023, arXiv
+/// 2302.13971, section 2.3).
+constexpr std::int64_t usual_step_tokens = std::int64_t{1} << 22;
+/// The longest sequence where none is given: what a model is trained on for most of its tokens, as
+/// Llama 3 (Grattafiori et al. 2024, arXiv 2407.21783, section 3.4.1), however long a context it is
+/// made for at the end.
+constexpr std::int64_t usual_sequence = 8192;
+
+/// A power of two, so that any usual number of data-parallel ranks divides it.
+std::int64_t usual_batch(std::int64_t seq_len) {
+  const auto sequences = std::max<std::int64_t>(1, usual_step_tokens / seq_len);
+  return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(sequences)));
+}
+
+template <class Quantity>
+std::optional<Quantity> quantity_flag(const char* flag, const std::optional<std::string>& text) {
+  if (!text) return std::nullopt;
+  const std::optional<Quantity> found = parse_quantity<Quantity>(*text);
+  if (!found || found->count() <= 0) {
+    throw InputError{flag,
+                     fmt::format("expected {}, found '{}'", expected_form<Quantity>(), *text)};
+  }
+  return found;
+}
+
+/// The node types asked for; all where none are.
+std::vector<Rental> rentals_of(const PurchaseRequest& request) {
+  const std::vector<Rental> known = hardware::rentals();
+  if (request.nodes.empty()) return known;
+  std::vector<Rental> chosen;
+  for (const std::string& name : request.nodes) {
+    const std::size_t before = chosen.size();
+    std::copy_if(known.begin(), known.end(), std::back_inserter(chosen),
+                 [&](const Rental& each) { return each.node == name; });
+    if (chosen.size() > before) continue;
+    std::string names;
+    for (std::size_t i = 0; i < known.size(); ++i) {
+      if (i == 0 || known[i].node != known[i - 1].node) names += " " + known[i].node;
+    }
+    throw InputError{"--nodes", fmt::format("no rental price for '{}'; known:{}", name, names)};
+  }
+  return chosen;
+}
+
+/// Sequence length and batch, and which of them were not given.
+std::string take_sizes(const PurchaseRequest& request, PurchaseQuery& query) {
+  std::string taken;
+  if (!request.seq_len && query.model.max_positions < 1) {
+    throw InputError{"--seq-len", "missing, and the model states no longest sequence"};
+  }
+  query.seq_len = request.seq_len.value_or(std::min(query.model.max_positions, usual_sequence));
+  if (!request.seq_len) {
+    taken = fmt::format("--seq-len {} (the model takes up to {}), ", query.seq_len,
+                        query.model.max_positions);
+  }
+  query.global_batch = request.global_batch.value_or(usual_batch(query.seq_len));
+  if (!request.global_batch) {
+    taken += fmt::format("--global-batch {} (a power of two, {:.3g}M tokens a step), ",
+                         query.global_batch,
+                         static_cast<double>(query.global_batch * query.seq_len) / (1 << 20));
+  }
+  return taken;
+}
+
+/// defaults  what was not given, as flags
+PurchaseQuery query_of(const PurchaseRequest& request, std::string& defaults) {
+  PurchaseQuery query;
+  query.model = read_model_flag(request.model);
+  if (query.model.not_simulated) throw InputError{"--model", *query.model.not_simulated};
+  query.software = read_software_flag(request.software.value_or(usual_software));
+  const auto tokens = parse_tokens(request.tokens);
+  if (!tokens) {
+    throw InputError{"--tokens",
+                     fmt::format("expected {}, found '{}'", tokens_form, request.tokens)};
+  }
+  query.tokens = *tokens;
+  query.precision = read_precision_flag(request.precision);
+  query.deadline = quantity_flag<Time>("--deadline", request.deadline);
+  query.budget = quantity_flag<Money>("--budget", request.budget);
+  if (request.headroom) query.headroom = *request.headroom;
+  defaults = take_sizes(request, query);
+  if (!request.software) defaults += fmt::format("--software {}, ", usual_software);
+  if (!defaults.empty()) defaults.erase(defaults.size() - 2);
+  query.rentals = rentals_of(request);
+  return query;
+}
+
+}  // namespace
+
+PurchaseReport Survey::report() const {
+  return {.query = query,
+          .answer = answer,
+          .assumptions = assumptions,
+          .model = model,
+          .software = software,
+          .top = top,
+          .defaults = defaults};
+}
+
+Survey survey(const PurchaseRequest& request, const Progress& progress) {
+  Survey made{.assumptions = purchase_assumptions(),
+              .model = request.model,
+              .software = request.software.value_or(""),
+              .top = request.top};
+  made.query = query_of(request, made.defaults);
+  if (!made.defaults.empty()) made.assumptions.push_back("taken as default: " + made.defaults);
+  made.answer = search_purchases(made.query, {request.threads, progress});
+  return made;
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,43 @@
+#pragma once
+// A survey of clusters to rent as it is asked for, and its answer with all that a report takes.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/search/crew.hpp"
+#include "scenarios/search/purchase_report.hpp"
+
+namespace orrery::scenarios {
+
+/// What is asked for; what is empty is the usual.
+struct PurchaseRequest {
+  std::string model;   // a name or a path
+  std::string tokens;  // to train on: "300B"
+  std::optional<std::string> software{};
+  std::string precision = "bf16";
+  std::optional<double> headroom{};                 // share of a GPU's memory to leave free
+  std::optional<std::string> deadline{}, budget{};  // "30d", "$5M"
+  std::optional<std::int64_t> global_batch{}, seq_len{};
+  std::vector<std::string> nodes{};  // node types to look at; empty: all that are rented
+  std::size_t top = 10;              // choices that the text shows
+  unsigned threads = 0;              // 0: as many as the machine has
+};
+
+struct Survey {
+  PurchaseQuery query{};
+  PurchaseAnswer answer{};
+  std::vector<std::string> assumptions{};
+  std::string model, software;  // as the user names them
+  std::size_t top = 10;
+  std::string defaults{};  // flags that were not given and their values
+
+  /// Refers to this survey.
+  PurchaseReport report() const;
+};
+
+/// Errors  InputError as the flags of `orrery buy`: `--nodes: no rental price for 'x'; known: ...`
+Survey survey(const PurchaseRequest& request, const Progress& progress);
+
+}  // namespace orrery::scenarios

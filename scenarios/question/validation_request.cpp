@@ -1,0 +1,86 @@
+#include "scenarios/question/validation_request.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "scenarios/fitting/curve_tables.hpp"
+#include "scenarios/validation/page.hpp"
+#include "scenarios/validation/validation.hpp"
+#include "sim/output/durable_file.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+std::vector<Grouping> groupings_of(const orrery::Table& table,
+                                   const std::vector<std::string>& columns) {
+  std::vector<Grouping> groupings;
+  for (const std::string& column : columns) {
+    if (!table.has(column)) {
+      throw InputError{"--by", "unknown column '" + column + "' in " + table.name()};
+    }
+    groupings.push_back({column, cells_of(table, column)});
+  }
+  return groupings;
+}
+
+void write_page(const ValidationRequest& request, const std::vector<MeasuredRun>& runs,
+                const std::vector<RunResult>& results, const Scores& scores) {
+  make_folder(*request.page);
+  const std::filesystem::path folder{*request.page};
+  write_durably((folder / "accuracy.md").string(),
+                page_of(runs, results, scores, request.file, "accuracy.svg"));
+  write_durably((folder / "accuracy.svg").string(), picture_of(runs, results));
+}
+
+/// How far off these predictions were, which later predictions state.
+void write_record(const ValidationRequest& request, const std::vector<MeasuredRun>& runs,
+                  const std::vector<RunResult>& results, const Scores& scores) {
+  ValidationOptions options;
+  options.threads = request.threads;
+  options.profiles.push_back(generic_for_all(runs));
+  const Scores unfitted = scores_of(runs, validate(runs, options), {});
+  const std::string source =
+      fmt::format("orrery validate {} --record {}", request.file, *request.record);
+  write_durably(*request.record, record_of(results, scores, unfitted, source).dump(2) + "\n");
+}
+
+ValidationReport report_on_curves(const orrery::Table& table, const ValidationRequest& request) {
+  if (request.page) throw InputError{"--page", "expected a file of training runs"};
+  if (request.record) throw InputError{"--record", "expected a file of training runs"};
+  const std::vector<Grouping> groupings = groupings_of(table, request.by);
+  const CurveReport report =
+      validate_curves(table, request.in_sample ? Scoring::in_sample : Scoring::unseen);
+  return {.json = to_json(report, groupings), .text = table_of(report, groupings, request.worst)};
+}
+
+}  // namespace
+
+ValidationReport validate(const ValidationRequest& request, const Progress& progress) {
+  const orrery::Table table = orrery::Table::load(request.file);
+  if (holds_curves(table)) return report_on_curves(table, request);
+  const std::vector<MeasuredRun> runs = read_runs(table);
+  const std::vector<std::string> stacks{"software"};
+  const std::vector<Grouping> groupings =
+      groupings_of(table, request.by.empty() ? stacks : request.by);
+  ValidationOptions options;
+  options.threads = request.threads;
+  for (const std::string& path : request.software) {
+    options.profiles.push_back(models::read_software(Document::load(path).root()));
+  }
+  bool stopped = false;
+  options.progress = [&](std::size_t done, std::size_t of) {
+    stopped = stopped || (progress && !progress(done, of));
+    return !stopped;
+  };
+  const std::vector<RunResult> results = validate(runs, options);
+  if (stopped) return {.json = nullptr, .text = {}, .stopped = true};
+  const Scores scores = scores_of(runs, results, groupings);
+  if (request.page) write_page(request, runs, results, scores);
+  if (request.record) write_record(request, runs, results, scores);
+  return {.json = to_json(runs, results, scores),
+          .text = table_of(runs, results, scores, request.worst)};
+}
+
+}  // namespace orrery::scenarios

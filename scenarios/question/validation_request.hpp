@@ -1,0 +1,35 @@
+#pragma once
+// Predicted against measured as it is asked for: a table of training runs, or of kernels or
+// collectives, whose header says which.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/search/crew.hpp"
+#include "sim/input/document.hpp"
+
+namespace orrery::scenarios {
+
+struct ValidationRequest {
+  std::string file;                     // CSV
+  std::vector<std::string> by{};        // columns by which errors are grouped
+  std::vector<std::string> software{};  // profiles that come before the shipped ones
+  std::size_t worst = 10;               // runs or rows that the text lists
+  /// Of training runs: a folder for accuracy.md and accuracy.svg, a file for the record of errors.
+  std::optional<std::string> page{}, record{};
+  bool in_sample = false;  // of kernels and collectives: score fits that have seen every row
+  unsigned threads = 0;    // 0: as many as the machine has
+};
+
+struct ValidationReport {
+  Json json;             // `orrery validate --json`
+  std::string text;      // for people
+  bool stopped = false;  // by progress: json is null and no file is written
+};
+
+/// progress  of training runs; the others take no time
+/// Errors    InputError: `--by: unknown column 'x' in FILE`; OutputError
+ValidationReport validate(const ValidationRequest& request, const Progress& progress);
+
+}  // namespace orrery::scenarios
