@@ -1,4 +1,4 @@
-// orrery._core: scenarios in, predictions out, as JSON text. What people use is python/orrery,
+// orrery._core: scenarios in, answers out, as JSON text. What people use is python/orrery,
 // which gives the text types and names; nothing is computed here or there that `orrery` does not
 // compute. Everything below runs without the interpreter's lock and shares nothing, so threads are
 // parallel.
@@ -7,16 +7,19 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <exception>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "executor/errors.hpp"
 #include "hardware/catalogue.hpp"
 #include "models/model/model.hpp"
 #include "models/prediction/prediction.hpp"
 #include "models/software/software.hpp"
+#include "python/bindings.hpp"
 #include "scenarios/result.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/errors.hpp"
@@ -49,22 +52,26 @@ Scenario parse(const std::string& text, const std::string& name) {
   return Scenario::parse(Document::parse(text, name).json(), name);
 }
 
-/// The values are JSON texts. Here no flag was given, so errors begin with the pointer.
+/// The values are JSON texts.
 Scenario replace(const Scenario& scenario,
                  const std::vector<std::pair<std::string, std::string>>& changes) {
   std::vector<std::pair<std::string, Json>> parsed;
   for (const auto& [pointer, text] : changes) {
     parsed.emplace_back(pointer, Document::parse(text, pointer).json());
   }
-  try {
-    return scenario.replace(parsed);
-  } catch (const InputError& error) {
-    const std::string message = error.what();
-    for (const std::string flag : {"--set ", "--set:"}) {
-      if (message.rfind(flag, 0) == 0) throw InputError{message.substr(flag.size())};
-    }
-    throw;
+  return scenario.replace(parsed);
+}
+
+/// In Python no flag was given: a change is named by its pointer, and a flag is an argument.
+std::string without_flags(const std::string& message) {
+  for (const std::string flag : {"--set ", "--set: "}) {
+    if (message.rfind(flag, 0) == 0) return message.substr(flag.size());
   }
+  if (message.rfind("--", 0) != 0) return message;
+  std::string named = message.substr(2);
+  const std::size_t end = std::min(named.find(':'), named.size());
+  std::replace(named.begin(), named.begin() + static_cast<std::ptrdiff_t>(end), '-', '_');
+  return named;
 }
 
 double checked_headroom(double share) {
@@ -108,14 +115,18 @@ Names catalogue(const std::string& kind) {
   throw ContractError{"catalogue: a kind that orrery.catalogue does not name"};
 }
 
-/// InputError becomes orrery.InputError, a ValueError; OutputError is an OSError; ContractError is
-/// a RuntimeError already.
+/// InputError becomes orrery.InputError, a ValueError; RunFailure becomes orrery.RunFailure;
+/// OutputError is an OSError; ContractError is a RuntimeError already.
 void translate(std::exception_ptr thrown) {
   try {
     if (thrown) std::rethrow_exception(thrown);
   } catch (const InputError& error) {
     const py::object type = py::module_::import("orrery.errors").attr("InputError");
-    PyErr_SetObject(type.ptr(), py::str(error.what()).ptr());
+    PyErr_SetObject(type.ptr(), py::str(without_flags(error.what())).ptr());
+  } catch (const executor::RunFailure& error) {
+    const py::object type = py::module_::import("orrery.errors").attr("RunFailure");
+    const auto code = static_cast<int>(error.code());
+    PyErr_SetObject(type.ptr(), type(error.what(), code).ptr());
   } catch (const OutputError& error) {
     PyErr_SetString(PyExc_OSError, error.what());
   }
@@ -146,4 +157,6 @@ PYBIND11_MODULE(_core, module) {
              arg("cluster"), arg("plan"), arg("software"));
   module.def("parse", &parse, Unlocked(), arg("text"), arg("name"));
   module.def("catalogue", &catalogue, arg("kind"));
+  bind_questions(module);
+  bind_execution(module);
 }

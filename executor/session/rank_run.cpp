@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 
-#include "executor/launch/private_folder.hpp"
 #include "executor/launch/process_name.hpp"
 #include "executor/session/rank_result.hpp"
 #include "executor/session/rank_session.hpp"
@@ -178,6 +176,8 @@ Exit exit_of(const std::exception& thrown) {
   return Exit::our_fault;
 }
 
+}  // namespace
+
 Exit run_one(const Session& asked, const Placement& placed,
              const std::optional<ThreadRanks>& threads) {
   Equipment equipped;  // outlives the fabrics that read its memory
@@ -197,41 +197,9 @@ Exit run_one(const Session& asked, const Placement& placed,
   }
 }
 
-}  // namespace
-
 Exit run_rank(const Session& session, const Placement& placed) {
   if (placed.ranks > 1) name_process(placed.rank);
   return run_one(session, placed, std::nullopt);
-}
-
-Exit run_threads(const Session& session, int ranks) {
-  constexpr std::chrono::hours forever{24 * 365};  // the watchdog ends waits
-  ThreadWorld world{ranks, forever};
-  const StoreServer server{unused_socket(), {.job = "threads", .ranks = ranks}};
-  std::vector<Exit> codes(static_cast<std::size_t>(ranks), Exit::our_fault);
-  std::vector<std::exception_ptr> thrown(codes.size());
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      name_thread(rank);
-      const Placement placed{
-          .launcher = Launcher::orrery, .rank = rank, .ranks = ranks, .job = "threads"};
-      const auto at = static_cast<std::size_t>(rank);
-      try {
-        codes[at] = run_one(session, placed, ThreadRanks{&world, server.address()});
-      } catch (...) {  // before the ranks were connected
-        thrown[at] = std::current_exception();
-      }
-    });
-  }
-  for (std::thread& each : threads) each.join();
-  for (const std::exception_ptr& each : thrown) {
-    if (each) std::rethrow_exception(each);
-  }
-  for (const Exit code : codes) {
-    if (code != Exit::done && code != Exit::peer_failed) return code;
-  }
-  return *std::max_element(codes.begin(), codes.end());
 }
 
 }  // namespace orrery::executor

@@ -99,4 +99,8 @@ class RankSession {
   std::atomic<bool> waits_{false};  // for all others, between steps
 };
 
+/// One rank from the connection to its end. Errors  RunFailure where the ranks do not meet
+Exit run_one(const Session& session, const Placement& placed,
+             const std::optional<ThreadRanks>& threads);
+
 }  // namespace orrery::executor

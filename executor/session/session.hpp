@@ -40,8 +40,16 @@ struct SessionOptions {
   std::optional<std::string> metrics_address;  // 127.0.0.1
 };
 
-/// Errors  InputError of the first option that cannot be: `--steps: expected 1 or more, found 0`
-void check(const SessionOptions& options);
+/// Options as words; an empty one leaves its option as it is.
+struct SessionWords {
+  std::optional<std::string> backend{}, fabric{}, checkpoint_every{}, resume{}, trace_detail{};
+  bool trace = false;    // one more step is recorded
+  bool explain = false;  // ... operation by operation
+};
+
+/// Takes the words into the options, and checks all of them.
+/// Errors  InputError naming the flag: `--steps: expected 1 or more, found 0`
+void complete(SessionOptions& options, const SessionWords& words);
 
 /// One step as all ranks saw it.
 struct MeasuredStep {
@@ -83,13 +91,14 @@ struct SessionEnd {
 
 /// All may be empty; all but `done` and `step` may be called by any thread, one at a time or not.
 struct SessionEvents {
-  std::function<void(const std::string&)> note;   // a line for people: a warning, a choice
-  std::function<void(const MeasuredStep&)> step;  // by rank 0, after each
-  std::function<void(const FinishedRun&)> done;   // by rank 0; what it throws ends the run
-  std::function<void(const SessionEnd&)> failed;  // by each rank that ends early
+  std::function<void(const std::string&)> note{};   // a line for people: a warning, a choice
+  std::function<void(const MeasuredStep&)> step{};  // by rank 0, after each
+  std::function<void(const FinishedRun&)> done{};   // by rank 0; what it throws ends the run
+  std::function<void(const SessionEnd&)> failed{};  // by each rank that ends early
   /// A rank's thread did not end within a few seconds of being asked to: `failed` has been called
   /// before. The process can only be ended from outside of it, or left to finish its instruction.
-  std::function<void(Exit)> stuck;
+  std::function<void(Exit)> stuck{};
+  std::function<void()> waiting{};  // by the caller of run_threads, some twenty times a second
 };
 
 struct Session {

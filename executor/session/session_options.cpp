@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
-#include "executor/session/session.hpp"
+#include "executor/session/devices.hpp"
+#include "sim/input/text.hpp"
 
 namespace orrery::executor {
 
@@ -14,7 +15,16 @@ void check_seconds(const char* flag, double value) {
                    fmt::format("expected seconds above 0, at most {}, found {}", most, value)};
 }
 
-}  // namespace
+TraceDetail detail_of(const SessionWords& words) {
+  const std::string detail = words.trace_detail.value_or("instructions");
+  if (detail != "instructions" && detail != "operations") {
+    throw InputError{"--trace-detail",
+                     fmt::format("expected instructions or operations, found '{}'", detail)};
+  }
+  if (!words.trace && !words.explain) return TraceDetail::none;
+  const bool operations = detail == "operations" || words.explain;
+  return operations ? TraceDetail::operations : TraceDetail::instructions;
+}
 
 void check(const SessionOptions& options) {
   if (options.fabric == FabricKind::nccl && options.backend != Backend::cuda) {
@@ -28,6 +38,24 @@ void check(const SessionOptions& options) {
   if (options.metrics_address && !options.metrics_port) {
     throw InputError{"--metrics-address", "needs --metrics-port"};
   }
+}
+
+}  // namespace
+
+void complete(SessionOptions& options, const SessionWords& words) {
+  if (words.fabric) options.fabric = fabric_of(*words.fabric);
+  if (words.backend) options.backend = backend_of(*words.backend);
+  options.detail = detail_of(words);
+  check(options);
+  if (words.checkpoint_every) {
+    options.checkpoint_every = parse_checkpoint_every(*words.checkpoint_every);
+    if (!options.checkpoint) throw InputError{"--checkpoint-every", "needs --checkpoint DIR"};
+  }
+  if (!words.resume) return;
+  options.resume_changed = *words.resume == "changed";
+  if (options.resume_changed || *words.resume == "same") return;
+  throw InputError{"--resume", fmt::format("expected same or changed, found '{}'",
+                                           printable(*words.resume, 60))};
 }
 
 }  // namespace orrery::executor

@@ -30,40 +30,9 @@ struct ExecuteFlags {
   executor::SessionOptions options;
   ExecuteOutput output;
   executor::PlacementFlags placement;
-  std::optional<std::string> fabric, backend, trace_detail, checkpoint_every, resume;
+  executor::SessionWords words;
   std::vector<std::string> arguments;  // as given, for the ranks that we start
 };
-
-executor::TraceDetail detail_of(const ExecuteFlags& flags) {
-  const std::string detail = flags.trace_detail.value_or("instructions");
-  if (detail != "instructions" && detail != "operations") {
-    throw InputError{"--trace-detail",
-                     fmt::format("expected instructions or operations, found '{}'", detail)};
-  }
-  if (!flags.output.trace && !flags.output.explain) return executor::TraceDetail::none;
-  return detail == "operations" || flags.output.explain ? executor::TraceDetail::operations
-                                                        : executor::TraceDetail::instructions;
-}
-
-/// Completes the options from the words of their flags.
-void read_words(ExecuteFlags& flags) {
-  executor::SessionOptions& options = flags.options;
-  if (flags.fabric) options.fabric = executor::fabric_of(*flags.fabric);
-  if (flags.backend) options.backend = executor::backend_of(*flags.backend);
-  options.detail = detail_of(flags);
-  check(options);
-  if (flags.checkpoint_every) {
-    options.checkpoint_every = executor::parse_checkpoint_every(*flags.checkpoint_every);
-    if (!options.checkpoint) throw InputError{"--checkpoint-every", "needs --checkpoint DIR"};
-  }
-  if (flags.resume) {
-    options.resume_changed = *flags.resume == "changed";
-    if (!options.resume_changed && *flags.resume != "same") {
-      throw InputError{"--resume", fmt::format("expected same or changed, found '{}'",
-                                               printable(*flags.resume, 60))};
-    }
-  }
-}
 
 /// One process of a run speaks for all of them; ranks that we start have a parent that has spoken.
 bool speaks(const Placement& placed) {
@@ -138,7 +107,9 @@ int run(const ExecuteFlags& flags, const models::Question& question, const Place
 }
 
 int execute(ExecuteFlags& flags) {
-  read_words(flags);
+  flags.words.trace = flags.output.trace.has_value();
+  flags.words.explain = flags.output.explain;
+  complete(flags.options, flags.words);
   const Placement placed = executor::placement(executor::environment(), flags.placement);
   const models::Question question = question_of(flags, placed);
   take_recordable(flags, question.plan, placed);
@@ -163,7 +134,7 @@ int execute(ExecuteFlags& flags) {
 }
 
 void add_run_flags(CLI::App& command, executor::SessionOptions& options, ExecuteFlags& flags) {
-  command.add_option("--backend", flags.backend, "cpu (default) or cuda");
+  command.add_option("--backend", flags.words.backend, "cpu (default) or cuda");
   command.add_option("--ranks", flags.placement.ranks, "Ranks: sets the plan's data degree");
   command.add_option("--rank", flags.placement.rank, "This process's rank, without a launcher");
   command.add_option("--address", flags.placement.address, "HOST:PORT where rank 0 listens");
@@ -171,13 +142,13 @@ void add_run_flags(CLI::App& command, executor::SessionOptions& options, Execute
   command.add_option("--seed", options.seed, "Of parameters and tokens (1)");
   command.add_option("--data", options.data, "Text files to train on, byte by byte");
   command.add_option("--checkpoint", options.checkpoint, "Folder to resume from and write to");
-  command.add_option("--checkpoint-every", flags.checkpoint_every,
+  command.add_option("--checkpoint-every", flags.words.checkpoint_every,
                      "Steps or time between checkpoints: 100, \"5 min\" (10 min, more where that "
                      "costs over 2 % of the time; 0: only when asked, and at the end)");
-  command.add_option("--resume", flags.resume,
+  command.add_option("--resume", flags.words.resume,
                      "same (default): only with the data, batch, length and precision of the "
                      "checkpoint; changed: also with others");
-  command.add_option("--fabric", flags.fabric, "tcp, mpi, threads or nccl");
+  command.add_option("--fabric", flags.words.fabric, "tcp, mpi, threads or nccl");
   command.add_option("--deadline", options.deadline, "Seconds that the run may take");
   command.add_option("--stall", options.stall, "Seconds at one instruction that are too many (60)");
 }
@@ -185,7 +156,8 @@ void add_run_flags(CLI::App& command, executor::SessionOptions& options, Execute
 void add_output_flags(CLI::App& command, executor::SessionOptions& options, ExecuteFlags& flags) {
   ExecuteOutput& output = flags.output;
   command.add_option("--trace", output.trace, "Write one more step as a Chrome trace");
-  command.add_option("--trace-detail", flags.trace_detail, "instructions (default) or operations");
+  command.add_option("--trace-detail", flags.words.trace_detail,
+                     "instructions (default) or operations");
   command.add_flag("--explain", output.explain,
                    "One more step against its prediction, operation by operation (with CUDA graphs "
                    "instruction by instruction)");

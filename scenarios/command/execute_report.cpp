@@ -8,7 +8,7 @@
 #include "scenarios/command/ending.hpp"
 #include "scenarios/command/execute_events.hpp"
 #include "scenarios/command/terminal.hpp"
-#include "scenarios/comparison/comparison.hpp"
+#include "scenarios/comparison/recorded.hpp"
 #include "scenarios/result.hpp"
 
 namespace orrery::scenarios {
@@ -53,13 +53,6 @@ void print_figures(const executor::FinishedRun& run) {
   print_counts(run);
 }
 
-std::optional<Comparison> comparison_of(const executor::FinishedRun& run) {
-  if (run.execution.steps.empty()) return std::nullopt;
-  const bool by_operation = !run.question.plan.cuda_graphs;
-  const auto detail = by_operation ? TraceDetail::operations : TraceDetail::instructions;
-  return compare(trace_of(run.prediction, detail), *run.execution.trace, "the recorded step");
-}
-
 void print_text(const executor::FinishedRun& run, const std::optional<Comparison>& comparison) {
   const Execution& execution = run.execution;
   fmt::print("{} on {} ranks over {}: {}\n", run.question.model.name, execution.ranks,
@@ -79,7 +72,9 @@ void print_text(const executor::FinishedRun& run, const std::optional<Comparison
 void print_execution(const executor::FinishedRun& run, const ExecuteOutput& output) {
   if (output.trace) write_trace(*run.execution.trace, *output.trace);
   std::optional<Comparison> comparison;
-  if (output.explain) comparison = comparison_of(run);
+  if (output.explain && !run.execution.steps.empty()) {
+    comparison = compare_recorded(run.question, run.prediction, *run.execution.trace);
+  }
   try {
     if (output.json) {
       Json json = to_json(run);

@@ -20,7 +20,7 @@ const std::map<std::string, std::set<std::string>>& arrows() {
       {"scenarios", {"sim", "hardware", "models"}},
       {"executor", {"sim", "hardware", "models"}},
       {"calibrate", {"sim", "hardware", "models", "executor"}},
-      {"python", {"sim", "hardware", "models", "scenarios"}},
+      {"python", {"sim", "hardware", "models", "scenarios", "executor", "calibrate"}},
   };
   return table;
 }

@@ -1,0 +1,134 @@
+// plan, buy, validate and compare: what the commands of these names answer, as (JSON, report,
+// complete). Ctrl-C stops each with what there is by then.
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "python/attended.hpp"
+#include "python/bindings.hpp"
+#include "scenarios/comparison/comparison.hpp"
+#include "scenarios/question/plan_request.hpp"
+#include "scenarios/question/purchase_request.hpp"
+#include "scenarios/question/validation_request.hpp"
+#include "sim/trace/chrome.hpp"
+
+namespace py = pybind11;
+
+namespace orrery::scenarios {
+
+namespace {
+
+using Text = std::optional<std::string>;
+using Texts = std::vector<std::string>;
+/// JSON, the report for people, and whether nothing stopped it before its end.
+using Answered = std::tuple<std::string, std::string, bool>;
+
+constexpr ReportOptions plain{.tokens = {}, .published = {}, .width = 100, .colour = false};
+
+/// work(progress) without the interpreter's lock, while `progress(done, of)` is called in Python.
+template <class Work>
+Answered attended(const py::object& progress, const Work& work) {
+  Attended attended;
+  const Progress tell = [&](std::size_t done, std::size_t of) {
+    return attended.attend([&] {
+      if (!progress.is_none()) progress(done, of);
+    });
+  };
+  Answered answer = [&] {
+    const py::gil_scoped_release unlocked;
+    return work(tell);
+  }();
+  if (attended.interrupted()) std::get<bool>(answer) = false;
+  return answer;
+}
+
+Answered plan(const std::string& model, const std::string& cluster, std::int64_t global_batch,
+              std::int64_t seq_len, const Text& software, const std::string& precision,
+              const std::string& objective, std::optional<double> headroom, std::size_t top,
+              unsigned threads, const py::object& progress) {
+  const PlanRequest request{.model = model,
+                            .cluster = cluster,
+                            .software = software,
+                            .precision = precision,
+                            .objective = objective,
+                            .headroom = headroom,
+                            .global_batch = global_batch,
+                            .seq_len = seq_len,
+                            .top = top,
+                            .threads = threads};
+  return attended(progress, [&](const Progress& tell) {
+    const PlanSearch found = search(request, tell);
+    const PlanReport report = found.report();
+    return Answered{to_json(report).dump(), text_of(report, plain), !found.answer.stopped};
+  });
+}
+
+Answered buy(const std::string& model, const std::string& tokens, const Text& software,
+             const std::string& precision, std::optional<double> headroom, const Text& deadline,
+             const Text& budget, std::optional<std::int64_t> global_batch,
+             std::optional<std::int64_t> seq_len, const Texts& nodes, std::size_t top,
+             unsigned threads, const py::object& progress) {
+  const PurchaseRequest request{.model = model,
+                                .tokens = tokens,
+                                .software = software,
+                                .precision = precision,
+                                .headroom = headroom,
+                                .deadline = deadline,
+                                .budget = budget,
+                                .global_batch = global_batch,
+                                .seq_len = seq_len,
+                                .nodes = nodes,
+                                .top = top,
+                                .threads = threads};
+  return attended(progress, [&](const Progress& tell) {
+    const Survey found = survey(request, tell);
+    const PurchaseReport report = found.report();
+    return Answered{to_json(report).dump(), text_of(report, plain), !found.answer.stopped};
+  });
+}
+
+Answered validated(const std::string& file, const Texts& by, const Texts& software,
+                   std::size_t worst, const Text& page, const Text& record, bool in_sample,
+                   unsigned threads, const py::object& progress) {
+  const ValidationRequest request{.file = file,
+                                  .by = by,
+                                  .software = software,
+                                  .worst = worst,
+                                  .page = page,
+                                  .record = record,
+                                  .in_sample = in_sample,
+                                  .threads = threads};
+  return attended(progress, [&](const Progress& tell) {
+    const ValidationReport report = validate(request, tell);
+    return Answered{report.json.dump(), report.text, !report.stopped};
+  });
+}
+
+Answered compared(const std::string& predicted, const std::string& measured) {
+  const Comparison comparison = compare(read_chrome(predicted), read_chrome(measured), measured);
+  return {to_json(comparison).dump(), comparison_report(comparison, false), true};
+}
+
+}  // namespace
+
+void bind_questions(py::module_& module) {
+  using py::arg;
+  module.def("plan", &plan, py::kw_only(), arg("model"), arg("cluster"), arg("global_batch"),
+             arg("seq_len"), arg("software"), arg("precision"), arg("objective"), arg("headroom"),
+             arg("top"), arg("threads"), arg("progress"));
+  module.def("buy", &buy, py::kw_only(), arg("model"), arg("tokens"), arg("software"),
+             arg("precision"), arg("headroom"), arg("deadline"), arg("budget"), arg("global_batch"),
+             arg("seq_len"), arg("nodes"), arg("top"), arg("threads"), arg("progress"));
+  module.def("validate", &validated, arg("file"), py::kw_only(), arg("by"), arg("software"),
+             arg("worst"), arg("page"), arg("record"), arg("in_sample"), arg("threads"),
+             arg("progress"));
+  module.def("compare", &compared, py::call_guard<py::gil_scoped_release>(), arg("predicted"),
+             arg("measured"));
+}
+
+}  // namespace orrery::scenarios
