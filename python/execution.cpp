@@ -77,6 +77,15 @@ struct ExecuteRequest {
   Text trace;
 };
 
+/// Between the threads of one process.
+void refuse_processes(const std::optional<executor::FabricKind>& fabric) {
+  if (!fabric || *fabric == executor::FabricKind::threads ||
+      *fabric == executor::FabricKind::nccl) {
+    return;
+  }
+  throw InputError{"fabric", "expected threads or nccl: all ranks are threads of this process"};
+}
+
 class ThreadedRun {
  public:
   ThreadedRun(ExecuteRequest request, const py::object& watch)
@@ -84,6 +93,7 @@ class ThreadedRun {
 
   Executed run() {
     complete(request_.options, request_.words);
+    refuse_processes(request_.options.fabric);
     const models::Question question = question_of();
     executor::SessionOptions& options = request_.options;
     options.detail = executor::recordable(options.detail, question.plan);

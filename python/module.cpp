@@ -34,7 +34,7 @@ namespace {
 using Names = std::vector<std::string>;
 using Unlocked = py::call_guard<py::gil_scoped_release>;
 
-/// A prediction beside what it answers.
+/// A prediction next to what it answers.
 struct Answer {
   models::Question question;
   models::Prediction prediction;

@@ -34,14 +34,14 @@ constexpr ReportOptions plain{.tokens = {}, .published = {}, .width = 100, .colo
 template <class Work>
 Answered attended(const py::object& progress, const Work& work) {
   Attended attended;
-  const Progress tell = [&](std::size_t done, std::size_t of) {
+  const Progress counted = [&](std::size_t done, std::size_t of) {
     return attended.attend([&] {
       if (!progress.is_none()) progress(done, of);
     });
   };
   Answered answer = [&] {
     const py::gil_scoped_release unlocked;
-    return work(tell);
+    return work(counted);
   }();
   if (attended.interrupted()) std::get<bool>(answer) = false;
   return answer;
@@ -61,8 +61,8 @@ Answered plan(const std::string& model, const std::string& cluster, std::int64_t
                             .seq_len = seq_len,
                             .top = top,
                             .threads = threads};
-  return attended(progress, [&](const Progress& tell) {
-    const PlanSearch found = search(request, tell);
+  return attended(progress, [&](const Progress& counted) {
+    const PlanSearch found = search(request, counted);
     const PlanReport report = found.report();
     return Answered{to_json(report).dump(), text_of(report, plain), !found.answer.stopped};
   });
@@ -85,8 +85,8 @@ Answered buy(const std::string& model, const std::string& tokens, const Text& so
                                 .nodes = nodes,
                                 .top = top,
                                 .threads = threads};
-  return attended(progress, [&](const Progress& tell) {
-    const Survey found = survey(request, tell);
+  return attended(progress, [&](const Progress& counted) {
+    const PurchaseSurvey found = survey(request, counted);
     const PurchaseReport report = found.report();
     return Answered{to_json(report).dump(), text_of(report, plain), !found.answer.stopped};
   });
@@ -103,8 +103,8 @@ Answered validated(const std::string& file, const Texts& by, const Texts& softwa
                                   .record = record,
                                   .in_sample = in_sample,
                                   .threads = threads};
-  return attended(progress, [&](const Progress& tell) {
-    const ValidationReport report = validate(request, tell);
+  return attended(progress, [&](const Progress& counted) {
+    const ValidationReport report = validate(request, counted);
     return Answered{report.json.dump(), report.text, !report.stopped};
   });
 }

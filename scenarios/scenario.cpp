@@ -22,6 +22,7 @@ std::string stem(std::string_view path) {
 
 /// A scenario as written, before names are expanded.
 Document read_written(const std::string& path_or_name) {
+  if (path_or_name.rfind('{', 0) == 0) return Document::parse(path_or_name, "scenario");
   if (is_path(path_or_name)) return Document::load(path_or_name);
   for (const EmbeddedFile& file : embedded_files()) {
     if (stem(file.path) == path_or_name) return Document::parse(file.text, path_or_name);

@@ -34,7 +34,8 @@ struct Parts {
 /// An expanded scenario: immutable, self-contained, cheap to copy by its JSON.
 class Scenario {
  public:
-  /// A path, or the name of a shipped scenario. Errors: InputError, `unknown scenario 'x'; known:`.
+  /// A path, the name of a shipped scenario, or the document as text. Errors: InputError, `unknown
+  /// scenario 'x'; known:`.
   static Scenario load(const std::string& path_or_name);
   /// A scenario, if one is given, with the parts given laid over it before names are expanded.
   static Scenario load(const std::optional<std::string>& path_or_name, const Parts& parts);

@@ -64,6 +64,9 @@ std::string from_folder(const std::string& folder, const std::string& path) {
 Expansion expanded(Section section, const Node& value, const std::string& folder) {
   if (value.is_string()) {
     const std::string text = value.as<std::string>();
+    if (text.rfind('{', 0) == 0) {  // the object itself, written in a flag
+      return expanded(section, Document::parse(text, value.place()).root(), folder);
+    }
     const bool assignments = section == Section::plan && text.find('=') != std::string::npos;
     if (!assignments && is_path(text, folder)) {
       const Document document = Document::load(from_folder(folder, text));

@@ -30,7 +30,8 @@ struct Expansion {
   std::optional<Origin> origin{};  // where it has a file of its own
 };
 
-/// value   a name, a path, or an object (of a plan also `tensor=8,...`)
+/// value   a name, a path, or an object, which may be written as text (of a plan also
+///         `tensor=8,...`)
 /// folder  where relative paths start; empty: the working directory
 /// Errors  an unknown name, a file that cannot be read, neither text nor object: InputError
 Expansion expanded(Section section, const Node& value, const std::string& folder);

@@ -8,10 +8,10 @@
 //                                     its loss. What has no manifest is no checkpoint.
 //   latest                            the name of the newest one, for people and scripts
 //
-// Every file is written beside, flushed, renamed, its folder flushed; the manifest follows when all
-// ranks have come so far, `latest` follows the manifest, and only then is the oldest removed. So
-// whatever dies between any two steps, the newest checkpoint with a manifest is whole. All ranks
-// see one folder (a shared file system).
+// Every file is written under another name, flushed, renamed, its folder flushed; the manifest
+// follows when all ranks have done so, `latest` follows the manifest, and only then is the oldest
+// removed. So whatever dies between any two steps, the newest checkpoint with a manifest is whole.
+// All ranks see one folder (a shared file system).
 
 #include <cstdint>
 #include <functional>
@@ -77,7 +77,7 @@ class Checkpoints {
   /// Errors  OutputError: the disk; whatever `barrier` throws
   void save(const CheckpointState& state, std::int64_t steps) const;
 
-  /// The newest one that is whole as far as names and sizes tell, of fewer steps than `before`;
+  /// The newest one that is whole by its names and sizes, of fewer steps than `before`;
   /// nothing in an empty or absent folder. Those that are damaged are passed over and noted.
   /// Errors  InputError in one sentence: all of them are damaged; of another model, another format
   ///         or seed; of other inputs, unless those may have changed
@@ -85,7 +85,7 @@ class Checkpoints {
       std::int64_t before = std::numeric_limits<std::int64_t>::max()) const;
 
   /// Fills the state of this rank from the checkpoint of `steps`.
-  /// Errors  InputError: a part that is missing or damaged, elements that nobody wrote
+  /// Errors  InputError: a part that is missing or damaged, elements that no rank wrote
   void restore(const CheckpointState& state, std::int64_t steps) const;
 
  private:

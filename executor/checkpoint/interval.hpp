@@ -1,5 +1,5 @@
 #pragma once
-// When a checkpoint is due that nobody asks for.
+// When a checkpoint is due without a request.
 
 #include <chrono>
 #include <cstdint>

@@ -31,7 +31,8 @@ std::string part_name(int rank);  // "part-00003"
 
 Json to_json(const StoredTile& stored);
 
-/// What an index of a part speaks of, held to the tensors of the run: nothing beyond their ends.
+/// What an index of a part lists, checked against the tensors of the run: nothing beyond their
+/// ends.
 struct PartBounds {
   std::vector<std::int64_t> elements{};  // by tensor
   std::int64_t element_size = 4;         // bytes
@@ -40,7 +41,7 @@ struct PartBounds {
 /// Errors  InputError `FILE:/tiles/3/first: ...`
 std::vector<StoredTile> read_tiles(const Document& index, const PartBounds& bounds);
 
-/// A part that is whole as far as its index and its size tell; its bytes have checksums.
+/// A part that is whole by its index and its size; its bytes have checksums.
 struct CheckpointPart {
   std::string path{};  // without ".bin"
   std::int64_t bytes = 0;

@@ -82,7 +82,7 @@ std::vector<std::int64_t> Checkpoints::elements() const {
   return all;
 }
 
-/// Why it cannot be gone on from, as far as names and sizes tell; empty: it can.
+/// Why it cannot be gone on from, by names and sizes; empty: it can.
 std::string Checkpoints::damage_of(std::int64_t steps) const {
   const std::string folder = folder_of(steps);
   try {
@@ -135,7 +135,7 @@ void Checkpoints::restore(const CheckpointState& state, std::int64_t steps) cons
     for (const StoredTile& stored : known.tiles) {
       std::vector<std::byte> bytes;  // read where something of it is wanted
       for (const Tile& tile : wanted[stored.tile.tensor]) {
-        for_each_overlap(stored.tile, tile, [&](const Overlap& overlap) {
+        for_each_overlap(stored.tile, tile, [&](const TileOverlap& overlap) {
           if (bytes.empty()) bytes = file.tile(stored, size);
           state.load(stored.kind, tile.local + overlap.in_wanted, overlap.count,
                      bytes.data() + overlap.in_stored * size);

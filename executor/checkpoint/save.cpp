@@ -69,7 +69,7 @@ void Checkpoints::save(const CheckpointState& state, std::int64_t steps) const {
   if (first) {
     make_folder(folder);
     std::error_code error;
-    // Left by a run that is being repeated: no manifest may speak of parts that change.
+    // Left by a run that is being repeated: no manifest may list parts that change.
     std::filesystem::remove(folder + "/manifest.json", error);
     flush_folder(folder);
     flush_folder(settings_.folder);

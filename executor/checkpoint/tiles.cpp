@@ -25,13 +25,13 @@ std::vector<Tile> tiles_of(const std::vector<StateRun>& runs, Which which) {
 }
 
 void for_each_overlap(const Tile& stored, const Tile& wanted,
-                      const std::function<void(const Overlap&)>& visit) {
+                      const std::function<void(const TileOverlap&)>& visit) {
   for (std::int64_t w = 0; w < wanted.rows; ++w) {
     const std::int64_t begin = wanted.first + w * wanted.stride;
     const std::int64_t end = begin + wanted.count;
-    // The first stored run that ends behind `begin`; runs do not overlap each other.
-    const std::int64_t behind = begin - stored.first - stored.count + 1;
-    std::int64_t s = behind <= 0 ? 0 : (behind + stored.stride - 1) / stored.stride;
+    // The first stored run that ends after `begin`; runs do not overlap each other.
+    const std::int64_t past = begin - stored.first - stored.count + 1;
+    std::int64_t s = past <= 0 ? 0 : (past + stored.stride - 1) / stored.stride;
     for (; s < stored.rows; ++s) {
       const std::int64_t from = stored.first + s * stored.stride;
       if (from >= end) break;

@@ -28,12 +28,12 @@ enum class Which : std::uint8_t { written, all };
 std::vector<Tile> tiles_of(const std::vector<StateRun>& runs, Which which);
 
 /// Elements that two tiles of one tensor share, run by run.
-struct Overlap {
+struct TileOverlap {
   std::int64_t in_stored = 0;  // offset from the beginning of the stored tile's elements
   std::int64_t in_wanted = 0;
   std::int64_t count = 0;
 };
 void for_each_overlap(const Tile& stored, const Tile& wanted,
-                      const std::function<void(const Overlap&)>& visit);
+                      const std::function<void(const TileOverlap&)>& visit);
 
 }  // namespace orrery::executor

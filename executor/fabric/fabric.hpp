@@ -1,6 +1,6 @@
 #pragma once
 // How ranks reach each other: collectives of a group and transfers between two ranks. The CPU's
-// fabrics (threads of one process, TCP sockets, MPI) and NCCL's speak this one interface.
+// fabrics (threads of one process, TCP sockets, MPI) and NCCL's implement this interface.
 //
 // Contract. Every rank of the world makes the same groups in the same order, before the first step.
 // Members of a group start its collectives in the same order, with equal counts. The k-th send of
@@ -10,9 +10,9 @@
 //
 // A fabric that cannot progress by itself (MPI, TCP) does so inside `test` and `wait`.
 //
-// Where a device has queues, a call begins behind everything on its `queue`: a collective on that
-// queue itself, a transfer beside it, for two that cross must not hold each other up. `wait` lets
-// the queue go on behind the call; such a fabric's may return before the call has ended.
+// Where a device has queues, a call begins after everything on its `queue`: a collective on that
+// queue itself, a transfer concurrently with it, so that two that cross do not deadlock. `wait`
+// lets the queue go on after the call; such a fabric's may return before the call has ended.
 
 #include <cstddef>
 #include <cstdint>

@@ -24,16 +24,16 @@ namespace orrery::executor {
 struct StoreIdentity {
   std::string job{};
   int ranks = 1;
-  std::optional<Secret> secret{};  // nothing: who reaches the socket is accepted
+  std::optional<Secret> secret{};  // nothing: any peer that reaches the socket is accepted
 };
 
 /// A key and a value that the store writes, if the key is not there yet, when this client's
-/// connection ends without `leave`: how a rank that is killed still tells its peers.
+/// connection ends without `leave`: how the peers of a killed rank learn of it.
 struct LastWill {
   std::string key{}, value{};
 };
 
-/// Who speaks for a rank. Each has at most one connection to the store.
+/// What a connection is for. Each role of a rank has at most one connection to the store.
 enum class PeerRole : std::uint8_t { rank, watchdog };
 
 struct Claims {
@@ -84,9 +84,9 @@ class HandshakeServer {
 std::string handshake(const Socket& socket, Service service, const StoreIdentity& identity,
                       const Claims& claims, Deadline deadline);
 
-/// Connects and shakes hands, again where the connection is lost before its answer: whoever floods
-/// an address with callers makes others wait, not fail.
-/// Errors  RunFailure{peer_failed}: `PEER refuses this rank: ...`, or as `connect_to`
+/// Connects and shakes hands, again where the connection is lost before its answer: a peer that
+/// floods an address with callers makes others wait, not fail. Errors  RunFailure{peer_failed}:
+/// `PEER refuses this rank: ...`, or as `connect_to`
 Socket authenticated_socket(const Address& address, Service service, const StoreIdentity& identity,
                             const Claims& claims, Deadline deadline, const std::string& peer);
 

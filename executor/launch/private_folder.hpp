@@ -1,6 +1,6 @@
 #pragma once
-// The folder of this user on this machine, which nobody else enters (0700): in it lie the sockets
-// at which ranks of one host meet, and the secret of ranks that are started here by hand.
+// The folder of this user on this machine, which no other user enters (0700): it holds the sockets
+// at which ranks of one host connect, and the secret of ranks that are started here by hand.
 
 #include <string>
 
@@ -18,7 +18,7 @@ std::string private_folder(const Environment& environment);
 ///         user 7; remove it, or set XDG_RUNTIME_DIR`
 void require_private(const std::string& path);
 
-/// A Unix socket there that is nobody's yet.
+/// A path there for a new Unix socket.
 Address unused_socket(const Environment& environment);
 Address unused_socket();  // by this process's environment
 

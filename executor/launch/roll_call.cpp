@@ -27,7 +27,7 @@ void RollCall::look(Time now) {
 }
 
 void RollCall::hear(int rank, const Beat& beat) {
-  Seen& seen = seen_.at(static_cast<std::size_t>(rank));
+  RankState& seen = seen_.at(static_cast<std::size_t>(rank));
   if (seen.heard && beat.number == seen.beat.number) return;
   const Span between = awake_ - seen.beat_at;
   const Span worked = beat.worked - seen.beat.worked;
@@ -41,45 +41,45 @@ void RollCall::hear(int rank, const Beat& beat) {
   seen.heard = true;
 }
 
-std::optional<RollCall::Finding> RollCall::lost() const {
-  for (const Seen& each : seen_) {
+std::optional<RollCall::LostRank> RollCall::lost() const {
+  for (const RankState& each : seen_) {
     const Span quiet = awake_ - each.beat_at;
     if (!each.heard || quiet <= silence_) continue;
     const auto rank = static_cast<int>(&each - seen_.data());
-    return Finding{rank,
-                   fmt::format("rank {} has been silent for {} s", rank, whole_seconds(quiet))};
+    return LostRank{rank,
+                    fmt::format("rank {} has been silent for {} s", rank, whole_seconds(quiet))};
   }
   return std::nullopt;
 }
 
-/// Where nobody does anything of his own: all have waited, even the last one to begin.
-const RollCall::Seen* RollCall::longest_waiter() const {
+/// Where every rank waits: the one that has waited longest, once even the last has too long.
+const RollCall::RankState* RollCall::longest_waiter() const {
   Span limit{};
-  const Seen* first = nullptr;
-  for (const Seen& each : seen_) {
+  const RankState* first = nullptr;
+  for (const RankState& each : seen_) {
     if (!each.heard || !waits(each)) return nullptr;
     limit = std::max<Span>(limit, each.beat.limit);
     if (first == nullptr || each.place_at < first->place_at) first = &each;
   }
-  for (const Seen& each : seen_) {
+  for (const RankState& each : seen_) {
     if (still(each) <= limit) return nullptr;
   }
   return first;
 }
 
 /// Who is silent cannot say that its limit has become shorter, as the others' have.
-RollCall::Span RollCall::limit_of(const Seen& seen) const {
+RollCall::Span RollCall::limit_of(const RankState& seen) const {
   Span limit = seen.beat.limit;
   if (!silent(seen)) return limit;
-  for (const Seen& each : seen_) {
+  for (const RankState& each : seen_) {
     if (each.heard) limit = std::min<Span>(limit, each.beat.limit);
   }
   return limit;
 }
 
-std::optional<RollCall::Finding> RollCall::stuck() const {
-  const Seen* worst = nullptr;
-  for (const Seen& each : seen_) {
+std::optional<RollCall::LostRank> RollCall::stuck() const {
+  const RankState* worst = nullptr;
+  for (const RankState& each : seen_) {
     if (!each.heard || waits(each) || still(each) <= limit_of(each)) continue;
     const bool worse = worst == nullptr || (silent(each) && !silent(*worst)) ||
                        (silent(each) == silent(*worst) && each.place_at < worst->place_at);
@@ -88,13 +88,13 @@ std::optional<RollCall::Finding> RollCall::stuck() const {
   if (worst == nullptr) worst = longest_waiter();
   if (worst == nullptr) return std::nullopt;
   const auto rank = static_cast<int>(worst - seen_.data());
-  return Finding{rank, fmt::format("rank {} is stuck: {} s at {}", rank,
-                                   whole_seconds(still(*worst)), worst->beat.text)};
+  return LostRank{rank, fmt::format("rank {} is stuck: {} s at {}", rank,
+                                    whole_seconds(still(*worst)), worst->beat.text)};
 }
 
 std::vector<std::string> RollCall::warnings() {
   std::vector<std::string> all;
-  for (Seen& each : seen_) {
+  for (RankState& each : seen_) {
     if (!each.heard || each.warned || waits(each) || 2 * still(each) <= each.beat.limit) continue;
     each.warned = true;
     all.push_back(fmt::format("rank {} has not moved for {} s, {} s are too many: {}",

@@ -1,12 +1,12 @@
 #pragma once
-// What rank 0 knows of all ranks from their beats, and who of them is lost or stuck. No threads and
-// no clock of its own: the watchdog says when it looks.
+// Which ranks are lost or stuck, as rank 0 infers from their heartbeats. No thread and no clock of
+// its own: the watchdog calls it with the time.
 //
-// Rank 0's own absence is nobody's fault. While it was not awake (the job was paused, the machine
-// swapped) no rank's time goes on, so times here are of a clock that stands still in such gaps.
+// Time in which rank 0 itself did not run (the job was paused, the machine swapped) counts against
+// no rank: times here are of a clock that stops in such gaps.
 //
-// Who waits for another rank is never the one that is stuck, unless all wait; who burns CPU time
-// with work of its own is slow, not stuck.
+// A rank that waits for another is not the one that is stuck, unless all wait; a rank that uses CPU
+// time for work of its own is slow, not stuck.
 
 #include <chrono>
 #include <optional>
@@ -31,34 +31,34 @@ class RollCall {
   void hear(int rank, const Beat& beat);
 
   /// A rank of which the run cannot expect anything any more, and why, in words.
-  struct Finding {
+  struct LostRank {
     int rank = 0;
     std::string why{};
   };
-  std::optional<Finding> lost() const;
-  /// Of those who stand still too long: one that is silent, else one that waits for nobody; where
-  /// all wait for each other, the one that has waited longest.
-  std::optional<Finding> stuck() const;
+  std::optional<LostRank> lost() const;
+  /// Of the ranks at one place too long: one without heartbeats, else one that waits for no other;
+  /// where all wait for each other, the one that has waited longest.
+  std::optional<LostRank> stuck() const;
   /// Once for each rank and place, at half of its limit.
   std::vector<std::string> warnings();
 
  private:
-  struct Seen {
+  struct RankState {
     Beat beat{};
     bool heard = false;
     bool warned = false;
     Span beat_at{}, place_at{};  // on the clock that stands still in gaps
   };
-  Span still(const Seen& seen) const { return awake_ - seen.place_at; }
-  bool silent(const Seen& seen) const { return awake_ - seen.beat_at > 3 * beat_; }
-  bool waits(const Seen& seen) const { return !seen.beat.waits.empty() && !silent(seen); }
-  Span limit_of(const Seen& seen) const;
-  const Seen* longest_waiter() const;
+  Span still(const RankState& seen) const { return awake_ - seen.place_at; }
+  bool silent(const RankState& seen) const { return awake_ - seen.beat_at > 3 * beat_; }
+  bool waits(const RankState& seen) const { return !seen.beat.waits.empty() && !silent(seen); }
+  Span limit_of(const RankState& seen) const;
+  const RankState* longest_waiter() const;
 
   Span beat_, silence_;
   Span awake_{};
   Time last_look_;
-  std::vector<Seen> seen_;
+  std::vector<RankState> seen_;
 };
 
 }  // namespace orrery::executor

@@ -29,8 +29,8 @@ Secret parse_secret(std::string_view text);
 std::string hexadecimal(const Secret& secret);
 std::optional<Secret> parse_hexadecimal(std::string_view digits);
 
-/// This user's on this machine: a file (0600) of a private folder, made by whoever asks first.
-/// Errors  RunFailure{local_failure}: `PATH: expected 32 bytes that only this user may read`
+/// This user's on this machine: a file (0600) of a private folder, made by the first process that
+/// asks. Errors  RunFailure{local_failure}: `PATH: expected 32 bytes that only this user may read`
 Secret user_secret(const std::string& folder);
 
 /// HMAC-SHA-256 of the message. Without a secret it shows nothing but that the message arrived.

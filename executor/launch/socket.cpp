@@ -45,8 +45,8 @@ Socket socket_for(const addrinfo& each) {
   return Socket{::socket(each.ai_family, each.ai_socktype | SOCK_CLOEXEC, each.ai_protocol)};
 }
 
-/// False: the deadline has passed. While this process was paused, or starved of its core, nobody
-/// waited: that time does not count.
+/// False: the deadline has passed. While this process was paused, or starved of its core, it did
+/// not wait: that time does not count.
 /// Errors  RunFailure{interrupted}
 bool wait_until_ready(const Socket& socket, short events, Deadline deadline) {
   for (;;) {
@@ -207,8 +207,7 @@ Socket connect_to(const Address& address, Deadline deadline) {
     if (why.empty()) return socket;
     pause_for(between_attempts);
   } while (Clock::now() < deadline);
-  throw RunFailure{Exit::peer_failed,
-                   fmt::format("nobody answers at {} ({})", text_of(address), why)};
+  throw RunFailure{Exit::peer_failed, fmt::format("no answer at {} ({})", text_of(address), why)};
 }
 
 Address local_address(const Socket& socket) {

@@ -39,12 +39,12 @@ class Socket {
   int descriptor_ = -1;
 };
 
-/// Listens there alone; an empty host is every interface, port 0 any free one. A Unix socket that
-/// nobody serves any more is replaced.
+/// Listens there alone; an empty host is every interface, port 0 any free one. A Unix socket
+/// without a server is replaced.
 /// Errors  RunFailure{local_failure}: `cannot listen on HOST:PORT: REASON`
 Socket listen_on(const Address& address);
 /// Tries every address of the name, again and again: the listener may be late.
-/// Errors  RunFailure{peer_failed}: `nobody answers at HOST:PORT (REASON)`
+/// Errors  RunFailure{peer_failed}: `no answer at HOST:PORT (REASON)`
 Socket connect_to(const Address& address, Deadline deadline);
 
 Address local_address(const Socket& socket);

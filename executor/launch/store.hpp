@@ -1,6 +1,6 @@
 #pragma once
 // A small table that all ranks of a run share: rank 0 serves it, everyone (rank 0 too) is a client.
-// Ranks find each other's addresses in it, agree on barriers, and tell why they end.
+// Ranks find each other's addresses in it, agree on barriers, and report why they end.
 //
 // Ranks of one host meet at a Unix socket, those of several over TCP. A connection begins with a
 // greeting (handshake.hpp); then frames go either way in turn, a request and its answer: a length
@@ -56,7 +56,7 @@ class Store {
   /// Sets unless it is there; what is there then.
   std::string first(std::string_view key, std::string_view value);
   std::optional<std::string> find(std::string_view key);
-  /// Waits until somebody sets it: `nobody set 'x' within 5 s; missing: ranks 2 3` names the ranks
+  /// Waits until a rank sets it: `no rank set 'x' within 5 s; missing: ranks 2 3` names the ranks
   /// that have not joined.
   std::string get(std::string_view key, std::chrono::milliseconds patience);
   std::int64_t get_number(std::string_view key, std::chrono::milliseconds patience);

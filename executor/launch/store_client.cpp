@@ -128,7 +128,7 @@ void Store::leave() noexcept {
   if (!socket_) return;
   try {
     ask(StoreVerb::leave, {}, {}, {});
-  } catch (const std::exception&) {  // the server has gone first: there is nobody to tell
+  } catch (const std::exception&) {  // the server has ended first
   }
   socket_.close();
 }

@@ -44,8 +44,8 @@ class StoreServer::State {
 
  private:
   /// A client. It asks, is answered, and asks again; while it waits for its answer it is silent.
-  struct Session {
-    Session(ClientId of, StreamSocket taken, asio::io_context& context)
+  struct ClientSession {
+    ClientSession(ClientId of, StreamSocket taken, asio::io_context& context)
         : id{of}, socket{std::move(taken)}, patience{context} {}
 
     ClientId id;
@@ -54,7 +54,7 @@ class StoreServer::State {
     std::string in, out;
     std::uint64_t requests = 0;  // so far: a wait that is over belongs to an earlier one
   };
-  using Client = std::shared_ptr<Session>;
+  using Client = std::shared_ptr<ClientSession>;
 
   void serve() {
     for (;;) {
@@ -69,7 +69,7 @@ class StoreServer::State {
   bool enter(const Claims& claims, StreamSocket& socket, const std::string& welcome) {
     const ClientId id{claims.rank, claims.role};
     if (!table_.join(id, claims.will)) return false;
-    sessions_[id] = std::make_shared<Session>(id, std::move(socket), context_);
+    sessions_[id] = std::make_shared<ClientSession>(id, std::move(socket), context_);
     ++connections_;
     send(id, welcome);
     return true;

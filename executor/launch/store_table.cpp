@@ -152,7 +152,7 @@ std::string StoreTable::why_given_up(const Client& client) {
   const std::vector<int> missing = without(joined_);
   const std::string who =
       missing.empty() ? "" : fmt::format("; missing: {}", text_of_ranks(missing));
-  return fmt::format("nobody set '{}' within {} s{}", client.key, seconds, who);
+  return fmt::format("no rank set '{}' within {} s{}", client.key, seconds, who);
 }
 
 std::vector<int> StoreTable::without(const std::set<int>& there) const {

@@ -33,14 +33,14 @@ class StoreTable {
 
   /// False: that id is connected already.
   bool join(ClientId id, const LastWill& will);
-  /// The connection has ended: what was willed is written.
+  /// The connection has ended: its last will is written.
   void lose(ClientId id);
 
   /// `waits`: the answer comes later, by another's request or by `give_up`. `refused`: this is no
-  /// request; whoever sent it is to be lost.
+  /// request; its sender is to be disconnected.
   enum class Served : std::uint8_t { answered, waits, refused };
   Served serve(ClientId id, std::string_view frame);
-  /// For how long a id that waits is willing to; nothing: it does not wait.
+  /// How long an id that waits does so; nothing: it does not wait.
   std::optional<std::chrono::milliseconds> patience(ClientId id) const;
   void give_up(ClientId id);
 

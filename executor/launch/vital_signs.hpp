@@ -1,6 +1,6 @@
 #pragma once
-// What watchdogs write to each other in the store, and how it is read: a rank's beat, and why the
-// run ends. What another process wrote may be anything at all: what cannot be read is nothing.
+// What watchdogs write to each other in the store, and how it is read: a rank's heartbeat, and why
+// the run ends. Bytes of another process are not trusted: what cannot be read counts as nothing.
 
 #include <chrono>
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace orrery::executor {
 /// Why the run ends: the first failure of all.
 struct Verdict {
   Exit code = Exit::done;
-  int teller = 0;  // the rank that tells the user
+  int teller = 0;  // the rank that reports it to the user
   std::string why{};
 };
 
@@ -29,7 +29,7 @@ Verdict unreadable_verdict();
 struct Beat {
   std::uint64_t number = 0;
   std::string place{};                      // another one: it has moved
-  std::string waits{};                      // for whom; empty: for nobody
+  std::string waits{};                      // for which rank; empty: for none
   std::string text{};                       // all of it in words
   std::chrono::milliseconds limit{60'000};  // at one place
   std::chrono::milliseconds worked{};       // CPU time that its own work has taken

@@ -17,7 +17,7 @@ namespace orrery::executor {
 /// A GPU that this process sees.
 struct VisibleGpu {
   std::string name;    // "NVIDIA H200"
-  std::string unique;  // its UUID: one GPU has one, whoever looks
+  std::string unique;  // its UUID: the same in every process
   Bytes memory{};
   int capability = 0;  // 90 is 9.0
 };

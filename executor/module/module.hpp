@@ -22,7 +22,7 @@ struct Module {
   std::string why;         // it does not load, in the loader's words or ours
 };
 
-/// Never unloaded: such libraries leave threads and handlers behind.
+/// Never unloaded: such libraries leave threads and handlers in the process.
 Module load_module(std::string_view file, Symbols symbols);
 
 /// The address of an exported function; nothing where the module has none of that name.

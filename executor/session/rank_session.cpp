@@ -119,7 +119,8 @@ void RankSession::connect(const Equipment& equipment) {
   } else {
     of_device_ = std::make_unique<StagedFabric>(*fabric_, *equipment.device);
     if (placed_.rank == 0 && needed) {
-      note(fmt::format("GPUs speak over {} by way of the host's memory: {}", fabric_->name(), why));
+      note(fmt::format("GPUs communicate over {} through the host's memory: {}", fabric_->name(),
+                       why));
     }
   }
   living_fabrics({of_device_.get(), fabric_.get()});

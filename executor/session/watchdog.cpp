@@ -13,7 +13,7 @@ constexpr std::string_view abort_key = "abort";
 constexpr std::chrono::milliseconds look_every{100};
 constexpr std::chrono::seconds to_join{30};
 
-/// Who is killed cannot tell it.
+/// Written by the store for a rank that is killed, which cannot report it itself.
 LastWill will_of(int rank) {
   return {std::string{abort_key},
           text_of(Verdict{Exit::peer_failed, 0,
@@ -66,12 +66,12 @@ Verdict Watchdog::read(const std::string& written) const {
   return parse_verdict(written, ranks_).value_or(unreadable_verdict());
 }
 
-/// The first verdict that was written is everybody's.
+/// The first verdict that was written holds for all ranks.
 Verdict Watchdog::agree(const Verdict& verdict) {
   const std::lock_guard guard{store_lock_};
   try {
     return read(store_.first(abort_key, text_of(verdict)));
-  } catch (const RunFailure&) {  // rank 0 is lost: rank 1 speaks for those who are left
+  } catch (const RunFailure&) {  // rank 0 is lost: rank 1 reports for the ranks that are left
     return {verdict.code, rank_ == 0 ? 0 : 1, verdict.why};
   }
 }
@@ -150,7 +150,7 @@ Beat Watchdog::own_beat() {
       .worked = worked_};
 }
 
-/// Nobody else is there: no message comes or goes.
+/// A run of one rank: no messages.
 void Watchdog::look_alone() {
   roll_call_.look(Clock::now());
   roll_call_.hear(0, own_beat());

@@ -1,9 +1,9 @@
 #pragma once
-// Ends a run everywhere when it ends anywhere, and says why. A thread of every rank beats once a
-// second in the store: where the rank is, and that it lives. The first failure that anybody sees is
-// written there; all others read it, abort their fabric and go. Rank 0's also looks at the beats
-// (roll_call.hpp): a rank that is silent is lost, one that stands still too long is stuck, and is
-// named with its instruction. A rank that is alone can be stuck too, but has no peer to blame.
+// Ends a run on all ranks when it ends on any, and reports why. A thread of every rank writes a
+// heartbeat to the store once a second: which instruction the rank is at. The first failure that
+// any rank sees is written there; the others read it, abort their fabrics and end. Rank 0's thread
+// also reads the heartbeats (roll_call.hpp): a rank without them is lost, and one that stays at an
+// instruction too long is stuck and is named with it; the only rank of a run can be stuck, too.
 //
 // A rank that is killed leaves a will (store.hpp), so its peers know within a beat. A rank that
 // does not end when asked to is ended by `last_resort`.
@@ -25,7 +25,7 @@
 
 namespace orrery::executor {
 
-/// What the other ranks exit with: a failure of another machine is a lost peer to them.
+/// A rank's exit code: a failure of another machine is a lost peer.
 Exit exit_of(const Verdict& verdict, int rank);
 
 struct WatchdogSettings {
@@ -36,8 +36,8 @@ struct WatchdogSettings {
   /// CPU time of this rank's own thread so far; nothing: it is no sign of life.
   std::function<std::chrono::milliseconds()> cpu_time{};
   std::function<void(std::string_view)> warn{};    // on rank 0: a rank does not move
-  std::function<std::optional<Verdict>()> wish{};  // to end: Ctrl-C
-  std::function<void(std::string_view)> abort{};   // wakes whoever waits for a peer
+  std::function<std::optional<Verdict>()> wish{};  // a request to end: Ctrl-C
+  std::function<void(std::string_view)> abort{};   // ends waits for a peer
   std::function<void(const Verdict&)> last_resort{};
   std::chrono::milliseconds grace{3000};  // from the abort to the last resort
 };
@@ -47,7 +47,7 @@ class Watchdog {
   /// Opens a connection of its own to the store.
   Watchdog(const Address& store, const StoreIdentity& identity, int rank,
            WatchdogSettings settings);
-  /// The run has ended well or badly: no more beats, and no will.
+  /// The run has ended, in whatever way: no more heartbeats, and no last will.
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;

@@ -7,10 +7,16 @@
     print(run.step_time, run.mfu, run.bottleneck)
 
 Three nouns: a `Scenario` asks, a `Run` answers, a `Sweep` answers many times. None of them changes.
+And what the command answers: `plan`, `buy`, `validate`, `execute` and `compare`, with the same
+arguments, each returning its `Answer`.
 """
 
 from orrery import catalogue
-from orrery.errors import InputError
+from orrery.answer import Answer
+from orrery.errors import InputError, RunFailure
+from orrery.execution import Execution, Step, execute
+from orrery.measured import Comparison, Validation, compare, validate
+from orrery.planning import Plans, Purchases, buy, plan
 from orrery.quantities import Bytes, Seconds
 from orrery.run import OutOfMemory, Run
 from orrery.scenario import Scenario, load
@@ -18,16 +24,29 @@ from orrery.sweep import Point, Sweep, sweep
 from orrery.trace import Trace
 
 __all__ = [
+    "Answer",
     "Bytes",
+    "Comparison",
+    "Execution",
     "InputError",
     "OutOfMemory",
+    "Plans",
     "Point",
+    "Purchases",
     "Run",
+    "RunFailure",
     "Scenario",
     "Seconds",
+    "Step",
     "Sweep",
     "Trace",
+    "Validation",
+    "buy",
     "catalogue",
+    "compare",
+    "execute",
     "load",
+    "plan",
     "sweep",
+    "validate",
 ]

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import final
 
 @final
@@ -27,3 +28,73 @@ def load(
 ) -> Scenario: ...
 def parse(text: str, name: str) -> Scenario: ...
 def catalogue(kind: str) -> list[str]: ...
+def plan(
+    *,
+    model: str,
+    cluster: str,
+    global_batch: int,
+    seq_len: int,
+    software: str | None,
+    precision: str,
+    objective: str,
+    headroom: float | None,
+    top: int,
+    threads: int,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[str, str, bool]: ...
+def buy(
+    *,
+    model: str,
+    tokens: str,
+    software: str | None,
+    precision: str,
+    headroom: float | None,
+    deadline: str | None,
+    budget: str | None,
+    global_batch: int | None,
+    seq_len: int | None,
+    nodes: list[str],
+    top: int,
+    threads: int,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[str, str, bool]: ...
+def validate(
+    file: str,
+    *,
+    by: list[str],
+    software: list[str],
+    worst: int,
+    page: str | None,
+    record: str | None,
+    in_sample: bool,
+    threads: int,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[str, str, bool]: ...
+def compare(predicted: str, measured: str) -> tuple[str, str, bool]: ...
+def execute(
+    *,
+    scenario: str | None,
+    model: str | None,
+    cluster: str | None,
+    plan: str | None,
+    software: str | None,
+    set: list[tuple[str, str]],
+    backend: str | None,
+    ranks: int | None,
+    steps: int,
+    seed: int,
+    data: list[str],
+    checkpoint: str | None,
+    checkpoint_every: str | None,
+    resume: str | None,
+    fabric: str | None,
+    deadline: float | None,
+    stall: float,
+    trace: str | None,
+    trace_detail: str | None,
+    explain: bool,
+    log: str | None,
+    metrics_port: int | None,
+    metrics_address: str | None,
+    watch: Callable[[str, str], None] | None,
+) -> tuple[str, str, int]: ...

@@ -38,7 +38,7 @@ def dressed(figure: Any, *, title: str, subtitle: str, height: int) -> Any:
     return figure
 
 
-def told(value: float, longest: float, unit: str) -> str:
+def with_unit(value: float, longest: float, unit: str) -> str:
     """A time on an axis that goes to `longest`, as many decimals for all of them."""
     return f"{value:.{2 if longest >= 10 else 3}f} {unit}"
 

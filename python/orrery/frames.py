@@ -48,6 +48,17 @@ def row(run: Run) -> dict[str, Any]:
     return cells
 
 
+def flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Members of members as `outer.inner`; lists stay as they are."""
+    cells: dict[str, Any] = {}
+    for key, value in row.items():
+        if isinstance(value, Mapping):
+            cells |= flat(value, f"{prefix}{key}.")
+        else:
+            cells[prefix + key] = value
+    return cells
+
+
 def series(run: Run) -> pandas.Series[Any]:
     """One run."""
     made: pandas.Series[Any] = _pandas().Series(row(run), dtype=object, name=run.scenario.name)

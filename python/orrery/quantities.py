@@ -13,7 +13,7 @@ def _fitting(value: float, units: tuple[tuple[str, float], ...]) -> str:
 
 
 class Seconds(float):
-    """Seconds, a float; `str` tells them in the unit that fits: "31.5 s", "84.2 ms"."""
+    """Seconds, a float; `str` writes them in the unit that fits: "31.5 s", "84.2 ms"."""
 
     __slots__ = ()
 
@@ -26,7 +26,7 @@ class Seconds(float):
 
 
 class Bytes(int):
-    """Bytes, an int; `str` tells them in GiB (2^30) and its kin: "54.2 GiB"."""
+    """Bytes, an int; `str` writes them in GiB (2^30) and its kin: "54.2 GiB"."""
 
     __slots__ = ()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
@@ -13,13 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from orrery import frames
 from orrery.errors import InputError
+from orrery.progress import Progress, teller
 from orrery.run import Run
 from orrery.scenario import Scenario
 
 if TYPE_CHECKING:
     import pandas
-
-Progress = Callable[[int, int], None]
 
 
 class Point(NamedTuple):
@@ -142,7 +140,7 @@ def sweep(
     Errors    InputError if every variant is refused: the first one's
     """
     variants = _variants(vary)
-    tell = _teller(progress)
+    tell = teller(progress, "variants") or (lambda done, of: None)
     points: dict[int, Point] = {}
     complete = True
     with ThreadPoolExecutor(max_workers=workers or os.cpu_count()) as pool:
@@ -189,16 +187,3 @@ def _is_done(future: Future[Point]) -> bool:
 
 def _first_reason(refused: Sequence[Point]) -> str:
     return f"; the first refusal: {refused[0].refused}" if refused else ""
-
-
-def _teller(progress: bool | Progress | None) -> Progress:
-    if callable(progress):
-        return progress
-    if progress is None:
-        progress = sys.stderr.isatty()
-    return _line if progress else lambda done, of: None
-
-
-def _line(done: int, of: int) -> None:
-    end = "\n" if done == of else ""
-    print(f"\r{done} of {of} variants", end=end, file=sys.stderr, flush=True)

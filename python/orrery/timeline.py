@@ -150,7 +150,7 @@ def _bars(
 
 
 def _exact(colour: str) -> str:
-    """The colour, so little transparent that nobody sees it: plotly widens opaque bars to a pixel.
+    """The colour, so little transparent that it does not show: plotly widens opaque bars to a pixel.
 
     Thousands of bars thinner than that would hide each other.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from orrery.figure import dressed, graph_objects, time_axis, told
+from orrery.figure import dressed, graph_objects, time_axis, with_unit
 from orrery.palette import FAINT, GOOD, INK, LOOKS
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def plot(run: Run) -> Any:
             xanchor="left",
             xshift=6,
             showarrow=False,
-            text=f"{told(length, lengths[-1], unit)} <span style='color:{FAINT}'>{share:.1%}</span>",
+            text=f"{with_unit(length, lengths[-1], unit)} <span style='color:{FAINT}'>{share:.1%}</span>",
         )
         if row:
             end = bases[row - 1] + lengths[row - 1]

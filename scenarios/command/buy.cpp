@@ -20,7 +20,7 @@ int buy(BuyFlags& flags) {
   const auto begin = std::chrono::steady_clock::now();
   flags.complete(flags.request);
   const Watch watch;
-  const Survey found = survey(flags.request, watched_progress("clusters"));
+  const PurchaseSurvey found = survey(flags.request, watched_progress("clusters"));
   flags.print(found.report(), begin);
   if (found.answer.stopped) return exit_interrupted;
   return found.answer.meeting() > 0 ? exit_done : exit_answer_is_no;

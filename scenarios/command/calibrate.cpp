@@ -117,7 +117,8 @@ void add_calibrate(CLI::App& application, int& exit_code) {
     try {
       exit_code = measure(*flags);
     } catch (const executor::RunFailure& failure) {
-      exit_code = tell(failure_of(static_cast<int>(failure.code()), failure.what()), flags->json);
+      exit_code =
+          report_failure(failure_of(static_cast<int>(failure.code()), failure.what()), flags->json);
     }
   });
 }

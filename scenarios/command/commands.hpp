@@ -1,6 +1,6 @@
 #pragma once
 // The subcommands of `orrery`. Each adds its own flags to the application and, when it is the one
-// that was asked for, runs in its callback: results on stdout, exit code where it is told. A
+// that was asked for, runs in its callback: results on stdout, exit code in its argument. A
 // callback lets errors through: main turns InputError into 2, OutputError (stdout's too) into 74
 // and everything else into 3.
 

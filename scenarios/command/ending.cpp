@@ -71,7 +71,7 @@ Failure failure_of(int code, const std::string& line) {
   return failure;
 }
 
-int tell(const Failure& failure, bool json) {
+int report_failure(const Failure& failure, bool json) {
   const char* whose = failure.code == exit_our_fault ? "our fault: " : "";
   fmt::print(stderr, "{}{}\n", whose, printable(failure.line));
   if (json) print_error(failure);

@@ -21,7 +21,7 @@ Failure failure_of(const std::exception& thrown);
 Failure failure_of(int code, const std::string& line);
 
 /// One line on stderr; with `json` also the document of `print_error`. Returns the exit code.
-int tell(const Failure& failure, bool json);
+int report_failure(const Failure& failure, bool json);
 /// One document on stdout: `{"error": {"file", "pointer", "found", "accepted", "code"}}`.
 void print_error(const Failure& failure);
 

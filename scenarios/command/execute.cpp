@@ -34,8 +34,8 @@ struct ExecuteFlags {
   std::vector<std::string> arguments;  // as given, for the ranks that we start
 };
 
-/// One process of a run speaks for all of them; ranks that we start have a parent that has spoken.
-bool speaks(const Placement& placed) {
+/// One process of a run prints for all of them; the parent of ranks that we start has printed.
+bool prints(const Placement& placed) {
   return placed.rank == 0 && placed.launcher != Launcher::orrery;
 }
 
@@ -50,7 +50,7 @@ models::Question question_of(const ExecuteFlags& flags, const Placement& placed)
   }
   const ExecutionQuestion found =
       execution_question(flags.question.request(), machine, flags.placement.ranks);
-  if (speaks(placed) && !found.reason.empty()) fmt::print(stderr, "{}\n", found.reason);
+  if (prints(placed) && !found.reason.empty()) fmt::print(stderr, "{}\n", found.reason);
   return found.question;
 }
 
@@ -59,7 +59,7 @@ void take_recordable(ExecuteFlags& flags, const models::Plan& plan, const Placem
   const executor::TraceDetail most = executor::recordable(flags.options.detail, plan);
   const bool less = most != flags.options.detail;
   flags.options.detail = most;
-  if (!less || !speaks(placed)) return;
+  if (!less || !prints(placed)) return;
   fmt::print(stderr,
              "kernels launched as CUDA graphs have no times of their own: the step is recorded "
              "instruction by instruction\n");
@@ -102,7 +102,7 @@ int run(const ExecuteFlags& flags, const models::Question& question, const Place
     throw InputError{"--plan", fmt::format("asks for {} ranks, {} gives {}", ranks,
                                            name(placed.launcher), placed.ranks)};
   }
-  if (speaks(placed)) fmt::print(stderr, "rank 0 of {}: {}\n", ranks, placed.reason);
+  if (prints(placed)) fmt::print(stderr, "rank 0 of {}: {}\n", ranks, placed.reason);
   return static_cast<int>(run_rank(session, placed));
 }
 
@@ -113,7 +113,7 @@ int execute(ExecuteFlags& flags) {
   const Placement placed = executor::placement(executor::environment(), flags.placement);
   const models::Question question = question_of(flags, placed);
   take_recordable(flags, question.plan, placed);
-  if (placed.launcher != Launcher::orrery) {  // else our parent has looked
+  if (placed.launcher != Launcher::orrery) {  // else our parent has checked
     if (const auto found = no_room(question, flags.options.backend, placed)) {
       return report(*found, flags.output.json);
     }

@@ -53,7 +53,7 @@ void write_profiles(const std::string& out, const SoftwareFits& fits) {
   }
 }
 
-/// How many trials there will be, nobody knows: they are counted.
+/// How many trials there will be is not known: they are counted.
 std::function<bool()> counted_trials() {
   const bool watched = isatty(STDERR_FILENO) == 1;
   return [watched, trials = 0]() mutable {

@@ -82,6 +82,7 @@ int main(int argc, char** argv) {
     if (exit_code != scenarios::exit_output_failed) scenarios::flush_output();
     return exit_code;
   } catch (const std::exception& error) {
-    return scenarios::tell(scenarios::failure_of(error), scenarios::wants_json(argc, argv));
+    return scenarios::report_failure(scenarios::failure_of(error),
+                                     scenarios::wants_json(argc, argv));
   }
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Progress on stderr while somebody watches, and Ctrl-C or SIGTERM as a wish to stop with what
+// Progress on stderr where that is a terminal, and Ctrl-C or SIGTERM as a request to stop with what
 // there is.
 
 #include <string>

@@ -10,14 +10,14 @@
 
 namespace orrery::scenarios {
 
-/// One value behind each flag. The help says so: CLI11 prints `...` for an option without bounds,
+/// One value after each flag. The help says so: CLI11 prints `...` for an option without bounds,
 /// which reads as if values could follow each other.
 inline CLI::Option& repeated(CLI::Option& option) {
   constexpr int most = CLI::detail::expected_max_vector_size - 1;
   return *option.take_all()->allow_extra_args(false)->expected(1, most);
 }
 
-/// What a second value behind one `--set` is refused with.
+/// What a second value after one `--set` is refused with.
 inline InputError second_change(const std::string& change) {
   return {"--set", fmt::format("expected one POINTER=VALUE, found a second, '{}'; repeat the flag: "
                                "--set {}",

@@ -18,7 +18,7 @@ std::string text_of(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-/// Every number with its source, and how many of them nobody has confirmed.
+/// Every number with its source, and how many of them are unconfirmed.
 Shown with_sources(const std::string& title, const Json& entry) {
   const Terminal shown = terminal();
   TextTable table{{{"number", Align::left}, {"value"}, {"source", Align::left}}};

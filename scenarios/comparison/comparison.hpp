@@ -34,13 +34,13 @@ struct OperationComparison {
 };
 
 /// The chain of records that ends last: each begins where the one before it ended, as nearly as the
-/// trace tells; what lies between is idle.
+/// trace shows; what lies between is idle.
 struct CriticalPath {
-  struct Part {
+  struct Share {
     std::string kind;
     Time time{};
   };
-  std::vector<Part> parts;         // largest first, "idle" among them; their sum is the step
+  std::vector<Share> parts;        // largest first, "idle" among them; their sum is the step
   std::vector<std::string> chain;  // paths without the rank, first to last
 };
 

@@ -14,9 +14,9 @@ bool ends_before(const JoinedRecord* a, const JoinedRecord* b) {
 
 /// Walks back from what ends last: before each record stands the one that ended last when it began,
 /// on its own rank among equals.
-class Walk {
+class ChainWalk {
  public:
-  explicit Walk(const std::vector<JoinedRecord>& records) {
+  explicit ChainWalk(const std::vector<JoinedRecord>& records) {
     for (const JoinedRecord& each : records) {
       if (!first_start_ || each.record->start < *first_start_) {
         first_start_ = each.record->start;
@@ -76,7 +76,7 @@ class Walk {
 }  // namespace
 
 CriticalPath critical_path(const std::vector<JoinedRecord>& records) {
-  return Walk{records}.run();
+  return ChainWalk{records}.run();
 }
 
 CriticalPath critical_path(const Trace& trace) {

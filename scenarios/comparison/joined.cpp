@@ -79,7 +79,7 @@ Time shorten_collectives(std::vector<JoinedRecord>& records) {
 }
 
 /// Transfers that one rank receives from one side, and their sends, as they followed each other.
-struct Meeting {
+struct Transfers {
   std::vector<std::size_t> sends, receives;
 };
 
@@ -91,19 +91,19 @@ std::int64_t replicas_of(const std::vector<JoinedRecord>& records) {
                        [](const auto& entry) { return entry.second == 0; });
 }
 
-std::map<std::pair<std::int64_t, bool>, Meeting> meetings_in(
+std::map<std::pair<std::int64_t, bool>, Transfers> meetings_in(
     const std::vector<JoinedRecord>& records) {
   std::int64_t stages = 1;
   for (const JoinedRecord& each : records) stages = std::max(stages, each.stage + 1);
   const std::int64_t step = replicas_of(records), ranks = step * stages;
-  std::map<std::pair<std::int64_t, bool>, Meeting> meetings;  // by receiver, upwards?
+  std::map<std::pair<std::int64_t, bool>, Transfers> meetings;  // by receiver, upwards?
   for (std::size_t i = 0; i < records.size(); ++i) {
     const JoinedRecord& each = records[i];
     const bool sends = each.record->kind == "send", receives = each.record->kind == "receive";
     if (each.launch || ranks == 0 || (!sends && !receives)) continue;
     const std::int64_t towards = each.upwards ? ranks - step : step;
     const std::int64_t receiver = sends ? (each.rank + towards) % ranks : each.rank;
-    Meeting& meeting = meetings[{receiver, each.upwards}];
+    Transfers& meeting = meetings[{receiver, each.upwards}];
     (sends ? meeting.sends : meeting.receives).push_back(i);
   }
   return meetings;

@@ -15,7 +15,7 @@ namespace orrery::scenarios {
 struct JoinedRecord {
   const TraceRecord* record = nullptr;
   std::int64_t rank = 0, stage = 0;
-  std::string_view path;         // the id behind the rank: what all ranks of a stage share
+  std::string_view path;         // the id without the rank: what all ranks of a stage share
   std::string block, operation;  // of a path by operation, the block without its layer
   bool upwards = false;          // of a transfer: a gradient on its way to the stage before
   bool launch = false;           // the host's part of an operation

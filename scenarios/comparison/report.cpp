@@ -27,7 +27,7 @@ Json json_of(const std::optional<double>& value) {
 
 Json json_of(const CriticalPath& path) {
   Json parts = Json::object();
-  for (const CriticalPath::Part& part : path.parts) parts[part.kind] = seconds(part.time);
+  for (const CriticalPath::Share& part : path.parts) parts[part.kind] = seconds(part.time);
   return {{"operations", path.chain.size()}, {"parts_s", std::move(parts)}};
 }
 
@@ -71,7 +71,7 @@ std::string largest_table(const Comparison& comparison, bool colour) {
 
 std::string path_line(std::string_view name, const CriticalPath& path) {
   std::string line = fmt::format("  {:<10}", name);
-  for (const CriticalPath::Part& part : path.parts) {
+  for (const CriticalPath::Share& part : path.parts) {
     line += fmt::format(" {} {},", part.kind, milliseconds(part.time));
   }
   line.back() = '\n';

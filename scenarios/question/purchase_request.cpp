@@ -103,7 +103,7 @@ PurchaseQuery query_of(const PurchaseRequest& request, std::string& defaults) {
 
 }  // namespace
 
-PurchaseReport Survey::report() const {
+PurchaseReport PurchaseSurvey::report() const {
   return {.query = query,
           .answer = answer,
           .assumptions = assumptions,
@@ -113,8 +113,8 @@ PurchaseReport Survey::report() const {
           .defaults = defaults};
 }
 
-Survey survey(const PurchaseRequest& request, const Progress& progress) {
-  Survey made{.assumptions = purchase_assumptions(),
+PurchaseSurvey survey(const PurchaseRequest& request, const Progress& progress) {
+  PurchaseSurvey made{.assumptions = purchase_assumptions(),
               .model = request.model,
               .software = request.software.value_or(""),
               .top = request.top};

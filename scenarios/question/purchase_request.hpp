@@ -25,7 +25,7 @@ struct PurchaseRequest {
   unsigned threads = 0;              // 0: as many as the machine has
 };
 
-struct Survey {
+struct PurchaseSurvey {
   PurchaseQuery query{};
   PurchaseAnswer answer{};
   std::vector<std::string> assumptions{};
@@ -38,6 +38,6 @@ struct Survey {
 };
 
 /// Errors  InputError as the flags of `orrery buy`: `--nodes: no rental price for 'x'; known: ...`
-Survey survey(const PurchaseRequest& request, const Progress& progress);
+PurchaseSurvey survey(const PurchaseRequest& request, const Progress& progress);
 
 }  // namespace orrery::scenarios

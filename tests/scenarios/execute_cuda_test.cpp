@@ -133,13 +133,13 @@ TEST_CASE("Ranks that share a GPU speak by way of the host's memory and say why"
   REQUIRE(found.size() == 2);
   for (std::size_t i = 0; i < 2; ++i) CHECK(found.at(i) == Approx(expected.at(i)).epsilon(1e-6));
   INFO(gpu.error);
-  CHECK(
-      gpu.error.find("GPUs speak over tcp by way of the host's memory: NCCL refuses several ranks "
-                     "on one GPU before its version 2.30\n") != std::string::npos);
+  CHECK(gpu.error.find(
+            "GPUs communicate over tcp through the host's memory: NCCL refuses several ranks "
+            "on one GPU before its version 2.30\n") != std::string::npos);
   CHECK(parsed(gpu.out).at("fabric") == "tcp, staged");
 }
 
-TEST_CASE("Ranks with a GPU each speak over NCCL unless another fabric is asked for") {
+TEST_CASE("Ranks with a GPU each communicate over NCCL unless another fabric is asked for") {
   const Installed installed{Beside::stand_in};
   const std::string run = "gpt-dp2 --steps 1 --backend cuda ";
   const std::string two = "STAND_IN_GPUS=2 STAND_IN_NCCL=1";
@@ -149,8 +149,9 @@ TEST_CASE("Ranks with a GPU each speak over NCCL unless another fabric is asked 
   const Ran asked = installed.execute(run + "--fabric tcp", two);
   INFO(asked.error);
   CHECK(asked.exit_code == 0);
-  CHECK(asked.error.find("GPUs speak over tcp by way of the host's memory: as --fabric asks\n") !=
-        std::string::npos);
+  CHECK(
+      asked.error.find("GPUs communicate over tcp through the host's memory: as --fabric asks\n") !=
+      std::string::npos);
   const Ran shared = installed.execute(run + "--fabric nccl", "STAND_IN_NCCL=1");
   CHECK(shared.error.find("the stand-in's NCCL was chosen") != std::string::npos);
   const Ran without = installed.execute(run + "--fabric nccl", "STAND_IN_GPUS=2");

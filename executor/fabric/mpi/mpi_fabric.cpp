@@ -75,7 +75,8 @@ MpiFabric::MpiFabric() {
   int provided = 0;
   check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
   if (provided < MPI_THREAD_FUNNELED) {
-    throw RunFailure{Exit::local_failure, "this MPI does not run beside threads"};
+    throw RunFailure{Exit::local_failure,
+                     "this MPI does not support threads (MPI_THREAD_FUNNELED)"};
   }
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
@@ -92,7 +93,7 @@ MpiFabric::~MpiFabric() {
 }
 
 GroupId MpiFabric::make_group(std::span<const int> members) {
-  Group group{.members = static_cast<int>(members.size())};
+  MpiGroup group{.members = static_cast<int>(members.size())};
   const auto found = std::find(members.begin(), members.end(), rank_);
   const bool member = found != members.end();
   group.index = static_cast<int>(found - members.begin());
@@ -104,7 +105,7 @@ GroupId MpiFabric::make_group(std::span<const int> members) {
   return static_cast<GroupId>(groups_.size() - 1);
 }
 
-void MpiFabric::start_in(const Group& group, const CollectiveCall& call, Work& work) {
+void MpiFabric::start_in(const MpiGroup& group, const CollectiveCall& call, Work& work) {
   using models::Collective;
   const MPI_Datatype type = type_of(call.element);
   const std::int64_t size = call.count * size_of(call.element);
@@ -158,7 +159,7 @@ void MpiFabric::start_in(const Group& group, const CollectiveCall& call, Work& w
 
 Request MpiFabric::start(const CollectiveCall& call) {
   refuse_if_aborted();
-  const Group& group = groups_.at(call.group);
+  const MpiGroup& group = groups_.at(call.group);
   ensure(group.communicator != MPI_COMM_NULL, "a rank calls in a group that it is no member of");
   Work work;
   if (call.count > 0) start_in(group, call, work);

@@ -38,7 +38,7 @@ class MpiFabric final : public Fabric {
   void abort(std::string_view why) noexcept override;
 
  private:
-  struct Group {
+  struct MpiGroup {
     MPI_Comm communicator = MPI_COMM_NULL;
     int members = 0;
     int index = 0;
@@ -51,14 +51,14 @@ class MpiFabric final : public Fabric {
     std::size_t copy_size = 0;
   };
 
-  void start_in(const Group& group, const CollectiveCall& call, Work& work);
+  void start_in(const MpiGroup& group, const CollectiveCall& call, Work& work);
   Request keep(Work work);
   bool done(Work& work);
   void finish(Work& work);
   void refuse_if_aborted();
 
   int rank_ = 0, ranks_ = 1;
-  std::vector<Group> groups_;
+  std::vector<MpiGroup> groups_;
   MPI_Op add_fp16_ = MPI_OP_NULL, add_bf16_ = MPI_OP_NULL;
   std::unordered_map<std::uint64_t, Work> requests_;
   std::uint64_t last_request_ = 0;

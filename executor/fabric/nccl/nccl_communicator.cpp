@@ -131,9 +131,9 @@ ncclComm_t NcclCommunicators::make(Store& store, const std::string& key, int ind
     if (status != ncclSuccess) fail(nullptr, "making an id", status);
     store.set(key, {id.internal, sizeof id.internal});
   } else {
-    const std::string told = store.get(key, deadline_);
-    ensure(told.size() == sizeof id.internal, "an id of NCCL has another length");
-    std::memcpy(id.internal, told.data(), told.size());
+    const std::string bytes = store.get(key, deadline_);
+    ensure(bytes.size() == sizeof id.internal, "an id of NCCL has another length");
+    std::memcpy(id.internal, bytes.data(), bytes.size());
   }
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;

@@ -30,7 +30,7 @@ class NcclCommunicators {
   NcclCommunicators(const NcclCommunicators&) = delete;
   NcclCommunicators& operator=(const NcclCommunicators&) = delete;
 
-  /// Together with all members, who find each other in the store under `key`. `ctas` bounds the
+  /// Together with all members, which find each other in the store under `key`. `ctas` bounds the
   /// thread blocks of one call.
   ncclComm_t make(Store& store, const std::string& key, int index, int members, int ctas);
 

@@ -47,7 +47,7 @@ class NcclFabric final : public Fabric {
   void abort(std::string_view why) noexcept override { communicators_.abort(why); }
 
  private:
-  struct Group {
+  struct NcclGroup {
     int members = 0, index = -1;
     ncclComm_t communicator = nullptr;  // none of a lone member among other ranks
     std::optional<Lane> last{};         // that a call was on,
@@ -57,29 +57,29 @@ class NcclFabric final : public Fabric {
     ncclComm_t communicator = nullptr;
     Stream stream = nullptr;
   };
-  struct Open {
+  struct OpenCall {
     cudaEvent_t done = nullptr;
     ncclComm_t communicator = nullptr;
     Lane queue = Lane::data;
     bool transfer = false;
   };
 
-  void keep_order(Group& group, Lane queue);
-  void issue(const Group& group, const CollectiveCall& call, Stream stream);
+  void keep_order(NcclGroup& group, Lane queue);
+  void issue(const NcclGroup& group, const CollectiveCall& call, Stream stream);
   const std::byte* copied_aside(const CollectiveCall& call, std::int64_t bytes);
   Request transfer(const TransferCall& call, bool sends);
-  Request keep(Open open, Stream stream);
+  Request keep(OpenCall open, Stream stream);
   cudaEvent_t event();
   void finish(Stream stream, ncclComm_t communicator, std::string_view doing);
 
   NcclDevice device_;
   Store& store_;
   int rank_, ranks_;
-  std::vector<Group> groups_;
+  std::vector<NcclGroup> groups_;
   std::map<Way, WayStream> ways_;
   std::map<Lane, std::pair<std::byte*, std::int64_t>> aside_;  // memory, and its size
   std::byte* word_ = nullptr;                                  // that new connections carry
-  std::unordered_map<std::uint64_t, Open> open_;
+  std::unordered_map<std::uint64_t, OpenCall> open_;
   std::vector<cudaEvent_t> events_;  // not in use
   std::uint64_t last_ = 0;
   NcclCommunicators communicators_;  // goes first: what runs on streams ends
@@ -101,7 +101,7 @@ NcclFabric::~NcclFabric() {
   }
   cudaDeviceSynchronize();
   for (const auto& [id, each] : open_) cudaEventDestroy(each.done);
-  for (const Group& each : groups_) {
+  for (const NcclGroup& each : groups_) {
     if (each.ended != nullptr) cudaEventDestroy(each.ended);
   }
   for (const cudaEvent_t each : events_) cudaEventDestroy(each);
@@ -126,7 +126,7 @@ void NcclFabric::finish(Stream stream, ncclComm_t communicator, std::string_view
 
 GroupId NcclFabric::make_group(std::span<const int> members) {
   const auto id = static_cast<GroupId>(groups_.size());
-  Group group{.members = static_cast<int>(members.size())};
+  NcclGroup group{.members = static_cast<int>(members.size())};
   const auto me = std::find(members.begin(), members.end(), rank_);
   if (me != members.end()) group.index = static_cast<int>(me - members.begin());
   // A world of one has one too: NCCL is what was asked for, and what its calls cost shows.
@@ -166,7 +166,7 @@ void NcclFabric::connect(GroupId group, int from, int to) {
 }
 
 /// A communicator's calls stay in order when they move to another queue.
-void NcclFabric::keep_order(Group& group, Lane queue) {
+void NcclFabric::keep_order(NcclGroup& group, Lane queue) {
   if (group.last && *group.last != queue) {
     check(cudaStreamWaitEvent(device_.stream(queue), group.ended, 0), "keeping order");
   }
@@ -176,7 +176,7 @@ void NcclFabric::keep_order(Group& group, Lane queue) {
 
 Request NcclFabric::start(const CollectiveCall& call) {
   communicators_.refuse_if_aborted();
-  Group& group = groups_.at(call.group);
+  NcclGroup& group = groups_.at(call.group);
   require_sound(call, group.members, group.index);
   const Stream stream = device_.stream(call.queue);
   const std::int64_t size = call.count * size_of(call.element);
@@ -191,7 +191,7 @@ Request NcclFabric::start(const CollectiveCall& call) {
   return keep({.communicator = group.communicator, .queue = call.queue}, stream);
 }
 
-void NcclFabric::issue(const Group& group, const CollectiveCall& call, Stream stream) {
+void NcclFabric::issue(const NcclGroup& group, const CollectiveCall& call, Stream stream) {
   CollectiveCall issued = call;
   const std::int64_t whole = call.count * size_of(call.element) * group.members;
   if (call.kind == Collective::all_to_all && call.send == call.receive) {
@@ -218,7 +218,7 @@ Request NcclFabric::transfer(const TransferCall& call, bool sends) {
   const int index = groups_.at(call.group).index;
   ensure(index >= 0, "a rank calls in a group that it is no member of");
   const auto found = ways_.find(way_of(call, index, sends));
-  ensure(found != ways_.end(), "a transfer on a way that nobody connected");
+  ensure(found != ways_.end(), "a transfer between ranks that were not connected");
   const WayStream& lane = found->second;
   const cudaEvent_t ready = event();
   check(cudaEventRecord(ready, device_.stream(call.queue)), "marking a queue");
@@ -247,7 +247,7 @@ cudaEvent_t NcclFabric::event() {
   return made;
 }
 
-Request NcclFabric::keep(Open open, Stream stream) {
+Request NcclFabric::keep(OpenCall open, Stream stream) {
   open.done = event();
   check(cudaEventRecord(open.done, stream), "marking a call");
   open_.emplace(++last_, open);
@@ -255,7 +255,7 @@ Request NcclFabric::keep(Open open, Stream stream) {
 }
 
 bool NcclFabric::test(Request request) {
-  const Open& open = open_.at(request.id);
+  const OpenCall& open = open_.at(request.id);
   communicators_.refuse_if_aborted();
   if (open.communicator != nullptr) communicators_.require_health(open.communicator);
   const cudaError_t state = cudaEventQuery(open.done);
@@ -267,7 +267,7 @@ bool NcclFabric::test(Request request) {
 void NcclFabric::wait(Request request) {
   const auto found = open_.find(request.id);
   ensure(found != open_.end(), "a request is waited for twice");
-  const Open open = found->second;
+  const OpenCall open = found->second;
   communicators_.refuse_if_aborted();
   if (open.communicator != nullptr) communicators_.require_health(open.communicator);
   if (open.transfer) {

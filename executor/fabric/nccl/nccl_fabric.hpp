@@ -1,20 +1,20 @@
 #pragma once
 // The fabric of NCCL: collectives on the call's own stream, transfers on streams of their own.
-// Nothing waits on the host: `wait` puts the queue behind the call, errors come up at the next
+// Nothing waits on the host: `wait` orders the queue after the call, errors come up at the next
 // call.
 //
-// Why a send and a receive that cross cannot hold each other up. A send stays on its stream until
-// it is received, so what must not wait for it may not stand behind it:
+// Why a send and a receive that cross cannot deadlock. A send stays on its stream until
+// it is received, so what must not wait for it may not be enqueued after it:
 //   - every way (group, from, to) has a communicator of two ranks and a stream of its own. NCCL
 //     runs the calls of one communicator one after another whatever their streams, so two ways
 //     share neither. On one way the k-th send meets the k-th receive, and nothing else is there.
-//   - a transfer begins behind what its `queue` has been given so far, and that queue goes on
-//     behind it only where the Program waits. So a stream waits for no more than a rank of a
+//   - a transfer begins after what its `queue` has been given so far, and that queue goes on
+//     after it only where the Program waits. So a stream waits for no more than a rank of a
 //     synchronous fabric would, and no order of sends and receives ends here that does not end
 //     there (send_depth.hpp rehearses it): the crossing of 1F1B, where a stage sends forward while
 //     the next one sends back, and the interleaved schedule's, whose last stage sends to the first.
 //   - a collective runs on its queue's stream, and every member has the same order of them there.
-// CUDA promises no progress of two streams side by side; three things make it: connections for all
+// CUDA promises no concurrent progress of two streams; three things make it: connections for all
 // streams (CUDA_DEVICE_MAX_CONNECTIONS, checked), room for all calls at once (a group's call takes
 // at most 32 thread blocks, a transfer 8; two queues and four ways are 96, an A100 has 108
 // multiprocessors), and nothing that makes the device stand still in a step: connections are made

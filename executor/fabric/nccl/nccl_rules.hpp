@@ -1,6 +1,6 @@
 #pragma once
-// What the NCCL fabric decides without NCCL: which ways there are, what a call needs, who may not
-// run. Plain functions, tested where there is no GPU.
+// What the NCCL fabric decides without NCCL: which ways there are, what a call needs, which ranks
+// may not run. Plain functions, tested where there is no GPU.
 
 #include <fmt/format.h>
 
@@ -37,10 +37,10 @@ inline std::string key_of(const Way& way) {
 }
 
 /// How many times `count` elements a member gives, and gets.
-struct Ends {
+struct EndCounts {
   std::int64_t given = 1, gotten = 1;
 };
-inline Ends ends_of(models::Collective kind, std::int64_t members) {
+inline EndCounts ends_of(models::Collective kind, std::int64_t members) {
   switch (kind) {
     case models::Collective::reduce_scatter:
       return {members, 1};
@@ -66,7 +66,7 @@ inline void require_sound(const CollectiveCall& call, std::int64_t members, std:
   ensure(known, "NCCL has no such collective");
   ensure(call.root >= 0 && call.root < members, "the root of a broadcast lies outside its group");
   if (call.count == 0) return;
-  const Ends ends = ends_of(call.kind, members);
+  const EndCounts ends = ends_of(call.kind, members);
   const std::int64_t size = call.count * size_of(call.element);
   const std::byte* own_send = call.send;  // where the two ends meet in a call in place
   const std::byte* own_receive = call.receive;
@@ -77,7 +77,7 @@ inline void require_sound(const CollectiveCall& call, std::int64_t members, std:
   ensure(apart || own_send == own_receive, "a collective's ends overlap");
 }
 
-/// The GPU of a rank, as ranks tell each other in the store.
+/// The GPU of a rank, as ranks write it to the store.
 struct GpuPlace {
   std::string machine{};  // differs between machines
   std::string host{};     // its name, for people
@@ -88,7 +88,7 @@ inline std::string text_of(const GpuPlace& place) {
 }
 inline GpuPlace parse_gpu_place(std::string_view text) {
   const std::size_t first = text.find('\n'), second = text.find('\n', first + 1);
-  ensure(second != std::string_view::npos, "a rank tells of its GPU in other words");
+  ensure(second != std::string_view::npos, "a rank's GPU in the store cannot be read");
   return {std::string{text.substr(0, first)},
           std::string{text.substr(first + 1, second - first - 1)},
           std::string{text.substr(second + 1)}};

@@ -12,10 +12,10 @@ namespace {
 using models::Collective;
 
 /// How many times `count` elements a collective takes from each member, and gives to each.
-struct Shares {
+struct RankShares {
   std::int64_t sent = 1, received = 1;
 };
-Shares shares_of(Collective kind, std::int64_t members) {
+RankShares shares_of(Collective kind, std::int64_t members) {
   switch (kind) {
     case Collective::reduce_scatter:
       return {members, 1};
@@ -46,22 +46,22 @@ GroupId StagedFabric::make_group(std::span<const int> members) {
 }
 
 Request StagedFabric::start(const CollectiveCall& call) {
-  const Group& group = groups_.at(call.group);
+  const StagedGroup& group = groups_.at(call.group);
   const std::int64_t size = call.count * size_of(call.element);
-  const Shares shares = shares_of(call.kind, group.members);
+  const RankShares shares = shares_of(call.kind, group.members);
   const bool gives = call.kind != Collective::broadcast || call.root == group.index;
   // One end inside the other, as in a call in place.
   const bool gathers = shares.received > shares.sent, scatters = shares.sent > shares.received;
-  Open open{.buffer = buffer_of(std::max(shares.sent, shares.received) * size),
-            .to = call.receive,
-            .bytes = shares.received * size};
+  StagedCall open{.buffer = buffer_of(std::max(shares.sent, shares.received) * size),
+                  .to = call.receive,
+                  .bytes = shares.received * size};
   CollectiveCall carried = call;
   carried.send = open.buffer.data() + (gathers ? group.index * size : 0);
   carried.receive = open.buffer.data() + (scatters ? group.index * size : 0);
   if (gives && size > 0) {
     std::byte* const sent = open.buffer.data() + (gathers ? group.index * size : 0);
     device_.read(call.send, sent, Bytes{shares.sent * size});
-    open.in_use = false;  // a read stands behind all queues
+    open.in_use = false;  // a read is enqueued after all queues
   }
   open.from = carried.receive;
   open.carried = carrier_.start(carried);
@@ -69,7 +69,7 @@ Request StagedFabric::start(const CollectiveCall& call) {
 }
 
 Request StagedFabric::send(const TransferCall& call) {
-  Open open{.buffer = buffer_of(call.bytes)};
+  StagedCall open{.buffer = buffer_of(call.bytes)};
   if (call.bytes > 0) device_.read(call.buffer, open.buffer.data(), Bytes{call.bytes});
   TransferCall carried = call;
   carried.buffer = open.buffer.data();
@@ -78,7 +78,7 @@ Request StagedFabric::send(const TransferCall& call) {
 }
 
 Request StagedFabric::receive(const TransferCall& call) {
-  Open open{.buffer = buffer_of(call.bytes), .to = call.buffer, .bytes = call.bytes};
+  StagedCall open{.buffer = buffer_of(call.bytes), .to = call.buffer, .bytes = call.bytes};
   TransferCall carried = call;
   carried.buffer = open.buffer.data();
   open.from = carried.buffer;
@@ -93,7 +93,7 @@ bool StagedFabric::test(Request request) {
 void StagedFabric::wait(Request request) {
   const auto found = open_.find(request.id);
   ensure(found != open_.end(), "a request is waited for twice");
-  Open& open = found->second;
+  StagedCall& open = found->second;
   carrier_.wait(open.carried);
   if (open.bytes > 0) {
     if (open.in_use) device_.finish();
@@ -115,7 +115,7 @@ StagedFabric::Buffer StagedFabric::buffer_of(std::int64_t bytes) {
   return buffer;
 }
 
-Request StagedFabric::keep(Open open) {
+Request StagedFabric::keep(StagedCall open) {
   open_.emplace(++last_, std::move(open));
   return {last_};
 }

@@ -3,9 +3,9 @@
 // from the device, carried between buffers of the host, and written back where it is awaited.
 // Sums are the carrier's: over threads and tcp those of the processor, in the order of the ranks.
 //
-// Right whatever the device's queues are doing: a read stands behind all of them, and what arrives
-// is written when they have let the memory go. The cost: every call brings host and device together
-// and crosses the host's memory twice, so next to nothing of it overlaps with computing.
+// Right whatever the device's queues are doing: a read is enqueued after all of them, and what
+// arrives is written when they have released the memory. The cost: every call synchronises host and
+// device and crosses the host's memory twice, so next to nothing of it overlaps with computing.
 
 #include <cstdint>
 #include <string>
@@ -19,7 +19,8 @@ namespace orrery::executor {
 
 class StagedFabric final : public Fabric {
  public:
-  /// Both outlive it. The carrier's groups are this fabric's: who made some before may go on.
+  /// Both outlive it. The carrier's groups are this fabric's: groups that were made before stay
+  /// valid.
   StagedFabric(Fabric& carrier, Device& device);
   /// What is still open would be carried into memory that is gone: it is aborted.
   ~StagedFabric() override;
@@ -41,7 +42,7 @@ class StagedFabric final : public Fabric {
   using Buffer = std::vector<std::byte>;
 
   /// One call on its way, and what arrives: nothing, of a send.
-  struct Open {
+  struct StagedCall {
     Request carried{};
     Buffer buffer{};
     const std::byte* from = nullptr;  // in the buffer
@@ -51,19 +52,19 @@ class StagedFabric final : public Fabric {
   };
 
   /// What a collective's ends are sized and placed by.
-  struct Group {
+  struct StagedGroup {
     std::int64_t members = 0;
     int index = -1;  // of this rank
   };
 
   Buffer buffer_of(std::int64_t bytes);
-  Request keep(Open open);
+  Request keep(StagedCall open);
 
   Fabric& carrier_;
   Device& device_;
   std::string name_;
-  std::unordered_map<GroupId, Group> groups_;
-  std::unordered_map<std::uint64_t, Open> open_;
+  std::unordered_map<GroupId, StagedGroup> groups_;
+  std::unordered_map<std::uint64_t, StagedCall> open_;
   std::vector<Buffer> spare_;  // a step's calls are the last step's
   std::uint64_t last_ = 0;
 };

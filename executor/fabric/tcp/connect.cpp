@@ -42,9 +42,9 @@ Address reachable(const std::string& published, int rank, const Store& store) {
 }
 
 /// What this rank is called at by higher ones, while they are missing.
-class Mesh {
+class PeerSockets {
  public:
-  Mesh(Store& store, std::vector<Socket>& peers) : rank_{store.rank()}, peers_{peers} {
+  PeerSockets(Store& store, std::vector<Socket>& peers) : rank_{store.rank()}, peers_{peers} {
     const Address own = own_address(store);
     path_ = own.path;
     Socket listener = listen_on(own);
@@ -57,11 +57,11 @@ class Mesh {
         });
     store.set(key_of(rank_), text_of(known));
   }
-  ~Mesh() {
+  ~PeerSockets() {
     if (!path_.empty()) ::unlink(path_.c_str());
   }
-  Mesh(const Mesh&) = delete;
-  Mesh& operator=(const Mesh&) = delete;
+  PeerSockets(const PeerSockets&) = delete;
+  PeerSockets& operator=(const PeerSockets&) = delete;
 
   std::vector<int> missing() const {
     std::vector<int> absent;
@@ -104,7 +104,7 @@ std::vector<Socket> connected_ranks(Store& store, std::chrono::milliseconds pati
   std::vector<Socket> peers(static_cast<std::size_t>(store.ranks()));
   if (peers.size() == 1) return peers;
   const Deadline deadline = Clock::now() + patience;
-  Mesh mesh{store, peers};
+  PeerSockets mesh{store, peers};
   for (int lower = 0; lower < store.rank(); ++lower) {
     peers[static_cast<std::size_t>(lower)] = call(store, lower, patience, deadline);
   }

@@ -35,7 +35,7 @@ class Direct final : public InProgress, public std::enable_shared_from_this<Dire
       const int to = (job_.group.index + distance) % members_;
       const int from = (job_.group.index + members_ - distance) % members_;
       if (sums_) {
-        job_.wire.take(rank_of(from), job_.stream, size_, [self, from](Block block) {
+        job_.wire.take(rank_of(from), job_.stream, size_, [self, from](WireBlock block) {
           self->arrived_[static_cast<std::size_t>(from)] = std::move(block);
           self->step();
         });
@@ -70,10 +70,10 @@ class Direct final : public InProgress, public std::enable_shared_from_this<Dire
       return;
     }
     std::vector<const std::byte*> parts;
-    for (const Block& each : arrived_) parts.push_back(each.data());
+    for (const WireBlock& each : arrived_) parts.push_back(each.data());
     parts[static_cast<std::size_t>(job_.group.index)] = own;
     sum_in_order(call.element, parts, call.receive, call.count);
-    for (Block& each : arrived_) job_.wire.give_back(std::move(each));
+    for (WireBlock& each : arrived_) job_.wire.give_back(std::move(each));
   }
 
   CollectiveJob job_;
@@ -82,7 +82,7 @@ class Direct final : public InProgress, public std::enable_shared_from_this<Dire
   bool sums_;
   const std::byte* send_ = nullptr;
   std::vector<std::byte> copy_;
-  std::vector<Block> arrived_;  // by member
+  std::vector<WireBlock> arrived_;  // by member
 };
 
 }  // namespace

@@ -79,14 +79,14 @@ class Ring final : public InProgress, public std::enable_shared_from_this<Ring> 
       const std::int64_t count = std::min(chunk_, elements(part) - at);
       ++left;
       job_.wire.take(previous(), job_.stream, static_cast<std::size_t>(count * bytes_),
-                     [self = shared_from_this(), part, at, count, last](Block block) {
+                     [self = shared_from_this(), part, at, count, last](WireBlock block) {
                        self->add(std::move(block), part, at, count, last);
                      });
     }
   }
 
   /// A chunk with the addends of those before us: ours is added, and on it goes.
-  void add(Block block, int part, std::int64_t at, std::int64_t count, bool last) {
+  void add(WireBlock block, int part, std::int64_t at, std::int64_t count, bool last) {
     const std::byte* addends[] = {block.data(), source(part) + at * bytes_};
     if (last) {
       std::byte* sum = result(part) + at * bytes_;

@@ -37,10 +37,10 @@ Wire::Wire(int rank, std::vector<Socket> peers)
   }
 }
 
-Block Wire::block(std::size_t size) {
+WireBlock Wire::block(std::size_t size) {
   if (size <= pooled_size && size > pooled_size / 8) {
     if (!pool_.empty()) {
-      Block kept = std::move(pool_.back());
+      WireBlock kept = std::move(pool_.back());
       pool_.pop_back();
       return kept;
     }
@@ -49,7 +49,7 @@ Block Wire::block(std::size_t size) {
   return {std::unique_ptr<std::byte[]>{new std::byte[size]}, size};
 }
 
-void Wire::give_back(Block block) {
+void Wire::give_back(WireBlock block) {
   if (block.capacity == pooled_size && pool_.size() < most_pooled) {
     pool_.push_back(std::move(block));
   }
@@ -64,7 +64,7 @@ void Wire::send(int peer, Stream stream, const std::byte* data, std::size_t size
           {.header = {stream, size}, .data = data, .owned = {}, .done = std::move(done)});
 }
 
-void Wire::send(int peer, Stream stream, Block block, std::size_t size, Done done) {
+void Wire::send(int peer, Stream stream, WireBlock block, std::size_t size, Done done) {
   const std::byte* data = block.data();
   enqueue(
       peers_.at(static_cast<std::size_t>(peer)),

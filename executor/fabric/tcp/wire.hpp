@@ -2,15 +2,15 @@
 // Messages between every two ranks of a run, over one connection each: a Unix socket where they
 // share a host, else TCP. A message belongs to a
 // stream of its sender; the k-th message of a stream meets the receiver's k-th receive on it,
-// whichever comes first: what nobody waits for yet is kept. One thread calls; `abort` may come from
-// another. Nothing moves but inside `send` and `progress`.
+// whichever comes first: a message without a receive is kept. One thread calls; `abort` may come
+// from another. Nothing moves but inside `send` and `progress`.
 //
 // A peer has shown that it belongs to the run (launch/handshake.hpp). Still, what it sends is not
 // believed: a message of another size than is waited for, or one that no memory is found for, ends
 // the connection.
 //
-// A peer may close its connection when all it owes has been sent: only who still waits for it, or
-// has something for it, fails.
+// A peer may close its connection when all its messages have been sent: only a rank that
+// still waits for it, or has a message for it, fails.
 
 #include <poll.h>
 
@@ -34,7 +34,7 @@ namespace orrery::executor {
 using Stream = std::uint64_t;
 
 /// Memory of a message.
-struct Block {
+struct WireBlock {
   std::unique_ptr<std::byte[]> memory;
   std::size_t capacity = 0;
 
@@ -46,7 +46,7 @@ inline constexpr std::size_t read_ahead = 64 << 10;  // bytes: small messages co
 class Wire {
  public:
   using Done = std::function<void()>;
-  using Taken = std::function<void(Block)>;
+  using Taken = std::function<void(WireBlock)>;
 
   /// peers  connections by rank; one's own is empty
   Wire(int rank, std::vector<Socket> peers);
@@ -59,14 +59,14 @@ class Wire {
   /// `data` stays until `done`, which may come before `send` returns.
   void send(int peer, Stream stream, const std::byte* data, std::size_t size, Done done);
   /// The wire keeps the block and gives it back to the pool.
-  void send(int peer, Stream stream, Block block, std::size_t size, Done done);
+  void send(int peer, Stream stream, WireBlock block, std::size_t size, Done done);
   /// Errors  the message has another size: RunFailure{peer_failed}, here or in `progress`
   void receive(int peer, Stream stream, std::byte* into, std::size_t size, Done done);
   /// Hands over the message as it lies.
   void take(int peer, Stream stream, std::size_t size, Taken taken);
 
-  Block block(std::size_t size);
-  void give_back(Block block);
+  WireBlock block(std::size_t size);
+  void give_back(WireBlock block);
 
   /// Moves what can move; sleeps for at most `patience` if nothing can.
   /// Errors  RunFailure{peer_failed}: aborted, or a peer is lost that is still needed
@@ -83,7 +83,7 @@ class Wire {
     Header header{};
     const std::byte* data = nullptr;
     std::size_t sent = 0;  // of header and data together
-    Block owned{};
+    WireBlock owned{};
     Done done{};
   };
   struct Posted {
@@ -93,7 +93,7 @@ class Wire {
     Taken taken{};  // where `into` is nothing
   };
   struct Arrived {
-    Block block;
+    WireBlock block;
     std::size_t size = 0;
   };
   struct Line {  // of one stream: at most one of the two holds something
@@ -113,8 +113,8 @@ class Wire {
     bool in_message = false, bound = false;
     Header header;
     std::size_t got = 0;
-    Posted target;  // where bound
-    Block block;    // where there is no `into`
+    Posted target;    // where bound
+    WireBlock block;  // where there is no `into`
   };
 
   void post(Peer& peer, Stream stream, Posted posted);
@@ -124,14 +124,14 @@ class Wire {
   bool fill(Peer& peer, std::byte* to, std::size_t size, std::size_t& got);
   void begin_message(Peer& peer);
   void end_message(Peer& peer);
-  void complete(const Peer& peer, Posted& posted, Block block, std::size_t size);
-  Block block_for(const Peer& peer, std::uint64_t size);
+  void complete(const Peer& peer, Posted& posted, WireBlock block, std::size_t size);
+  WireBlock block_for(const Peer& peer, std::uint64_t size);
   bool fill_block(Peer& peer);
   void require(const Peer& peer) const;
 
   int rank_;
   std::vector<Peer> peers_;  // by rank; one's own is empty
-  std::vector<Block> pool_;
+  std::vector<WireBlock> pool_;
   std::vector<pollfd> watched_;  // of `progress`, kept for their memory
   std::vector<Peer*> whose_;
   Socket wake_;

@@ -1,4 +1,4 @@
-// What arrives on a Wire: messages, whole, to those who wait for them or to those who will.
+// Whole messages that arrive on a Wire, handed to the receives that wait or kept for later ones.
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -55,7 +55,7 @@ void Wire::post(Peer& peer, Stream stream, Posted posted) {
   complete(peer, posted, std::move(first.block), first.size);
 }
 
-void Wire::complete(const Peer& peer, Posted& posted, Block block, std::size_t size) {
+void Wire::complete(const Peer& peer, Posted& posted, WireBlock block, std::size_t size) {
   require_size(peer.rank, posted.size, size);
   if (posted.taken) return posted.taken(std::move(block));
   if (block.memory && size > 0) copy_bytes(posted.into, block.data(), size);
@@ -135,13 +135,13 @@ bool Wire::fill_block(Peer& peer) {
     const std::uint64_t room = std::min<std::uint64_t>(size, peer.block.capacity);
     if (!fill(peer, peer.block.data(), room, peer.got)) return false;
     if (peer.got == size) return true;
-    Block larger = block_for(peer, std::min(size, 2 * room));
+    WireBlock larger = block_for(peer, std::min(size, 2 * room));
     copy_bytes(larger.data(), peer.block.data(), peer.got);
     peer.block = std::move(larger);
   }
 }
 
-Block Wire::block_for(const Peer& peer, std::uint64_t size) {
+WireBlock Wire::block_for(const Peer& peer, std::uint64_t size) {
   try {
     if (peer.header.size <= largest_message) return block(size);
   } catch (const std::bad_alloc&) {  // said below
@@ -153,7 +153,7 @@ Block Wire::block_for(const Peer& peer, std::uint64_t size) {
 void Wire::end_message(Peer& peer) {
   peer.in_message = false;
   peer.got = 0;
-  Block arrived = std::exchange(peer.block, {});
+  WireBlock arrived = std::exchange(peer.block, {});
   if (peer.bound) {
     --peer.expected;
     Posted target = std::move(peer.target);

@@ -173,7 +173,7 @@ void ThreadWorld::refuse_if_aborted() const {
 GroupId ThreadWorld::make_group(std::uint64_t number, std::span<const int> members) {
   const std::lock_guard guard{lock_};
   while (groups_.size() <= number) groups_.emplace_back();
-  Group& group = groups_[number];
+  ThreadGroup& group = groups_[number];
   if (group.members.empty()) group.members.assign(members.begin(), members.end());
   ensure(std::equal(members.begin(), members.end(), group.members.begin(), group.members.end()),
          "ranks make different groups");
@@ -183,11 +183,11 @@ GroupId ThreadWorld::make_group(std::uint64_t number, std::span<const int> membe
 ThreadWorld::Shared ThreadWorld::join(const CollectiveCall& call, std::uint64_t number, int rank) {
   const std::lock_guard guard{lock_};
   refuse_if_aborted();
-  Group& group = groups_.at(call.group);
+  ThreadGroup& group = groups_.at(call.group);
   const int member = index_in(group.members, rank);
   Shared& meeting = group.collectives[number];
   if (!meeting) {
-    meeting = std::make_shared<Meeting>();
+    meeting = std::make_shared<PendingCall>();
     meeting->calls.resize(group.members.size());
   }
   meeting->calls[static_cast<std::size_t>(member)] = call;
@@ -203,12 +203,12 @@ ThreadWorld::Shared ThreadWorld::join(const CollectiveCall& call, std::uint64_t 
 ThreadWorld::Shared ThreadWorld::transfer(const TransferCall& call, int rank, bool sends) {
   const std::lock_guard guard{lock_};
   refuse_if_aborted();
-  Group& group = groups_.at(call.group);
+  ThreadGroup& group = groups_.at(call.group);
   const int me = index_in(group.members, rank);
   const std::pair<int, int> way = sends ? std::pair{me, call.peer} : std::pair{call.peer, me};
   std::deque<Shared>& theirs = (sends ? group.receives : group.sends)[way];
   if (theirs.empty()) {
-    auto mine = std::make_shared<Meeting>();
+    auto mine = std::make_shared<PendingCall>();
     mine->ends = {call.buffer};
     mine->bytes = call.bytes;
     (sends ? group.sends : group.receives)[way].push_back(mine);
@@ -224,18 +224,18 @@ ThreadWorld::Shared ThreadWorld::transfer(const TransferCall& call, int rank, bo
   return met;
 }
 
-void ThreadWorld::finish(Meeting& meeting) {
+void ThreadWorld::finish(PendingCall& meeting) {
   meeting.done = true;
   changed_.notify_all();
 }
 
-bool ThreadWorld::test(const Meeting& meeting) {
+bool ThreadWorld::test(const PendingCall& meeting) {
   const std::lock_guard guard{lock_};
   refuse_if_aborted();
   return meeting.done;
 }
 
-void ThreadWorld::wait(const Meeting& meeting) {
+void ThreadWorld::wait(const PendingCall& meeting) {
   std::unique_lock guard{lock_};
   const bool in_time =
       changed_.wait_for(guard, deadline_, [&] { return aborted_ || meeting.done; });

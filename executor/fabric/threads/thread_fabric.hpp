@@ -1,6 +1,6 @@
 #pragma once
-// Ranks as threads of one process. Whoever comes last to a collective or a transfer carries it out
-// for all; the others find it done. Sums are taken in the order of the members.
+// Ranks as threads of one process. The last participant of a collective or a transfer carries it
+// out for all; the others find it done. Sums are taken in the order of the members.
 
 #include <chrono>
 #include <condition_variable>
@@ -33,16 +33,16 @@ class ThreadWorld {
  private:
   friend class ThreadFabric;
 
-  /// A collective or a transfer, until all who take part have come.
-  struct Meeting {
+  /// A collective or a transfer, until all participants have called.
+  struct PendingCall {
     std::vector<CollectiveCall> calls;  // by member
     std::vector<std::byte*> ends;       // of a transfer: the sender's buffer, the receiver's
     std::int64_t bytes = 0;             // of a transfer
     std::size_t arrived = 0;
     bool done = false;
   };
-  using Shared = std::shared_ptr<Meeting>;
-  struct Group {
+  using Shared = std::shared_ptr<PendingCall>;
+  struct ThreadGroup {
     std::vector<int> members;
     std::map<std::uint64_t, Shared> collectives;  // by the number of calls that a member made
     std::map<std::pair<int, int>, std::deque<Shared>> sends, receives;  // by (from, to), unmet
@@ -51,16 +51,16 @@ class ThreadWorld {
   GroupId make_group(std::uint64_t number, std::span<const int> members);
   Shared join(const CollectiveCall& call, std::uint64_t number, int rank);
   Shared transfer(const TransferCall& call, int rank, bool sends);
-  bool test(const Meeting& meeting);
-  void wait(const Meeting& meeting);
-  void finish(Meeting& meeting);
+  bool test(const PendingCall& call);
+  void wait(const PendingCall& call);
+  void finish(PendingCall& call);
   void refuse_if_aborted() const;
 
   const int ranks_;
   const std::chrono::milliseconds deadline_;
   std::mutex lock_;
   std::condition_variable changed_;
-  std::vector<Group> groups_;
+  std::vector<ThreadGroup> groups_;
   bool aborted_ = false;
   std::string why_;
 };

@@ -116,7 +116,7 @@ TEST_CASE("Two tiles share exactly the elements that lie in both") {
   for (const Tile& stored : tiles) {
     for (const Tile& wanted : tiles) {
       std::vector<std::int64_t> found(static_cast<std::size_t>(wanted.elements()), -1);
-      for_each_overlap(stored, wanted, [&](const Overlap& overlap) {
+      for_each_overlap(stored, wanted, [&](const TileOverlap& overlap) {
         for (std::int64_t i = 0; i < overlap.count; ++i) {
           found[static_cast<std::size_t>(overlap.in_wanted + i)] = overlap.in_stored + i;
         }

@@ -76,11 +76,11 @@ TEST_CASE("Who is missing when time is up is said by name") {
   const StoreServer server{any_port, {.job = "test", .ranks = 4}};
   Store zero = join(server, 0, 4), one = join(server, 1, 4);
   CHECK(failure([&] { zero.get("tcp/3", 1s); }) ==
-        "nobody set 'tcp/3' within 1 s; missing: ranks 2 3");
+        "no rank set 'tcp/3' within 1 s; missing: ranks 2 3");
   CHECK(failure([&] { one.barrier("start", 50ms); }) ==
         "barrier 'start' was not reached within 1 s by ranks 0 2 3");
   Store two = join(server, 2, 4), three = join(server, 3, 4);
-  CHECK(failure([&] { zero.get("nothing", 20ms); }) == "nobody set 'nothing' within 1 s");
+  CHECK(failure([&] { zero.get("nothing", 20ms); }) == "no rank set 'nothing' within 1 s");
 }
 
 TEST_CASE("A rank that dies without goodbye leaves its will, one that leaves does not") {
@@ -133,7 +133,7 @@ TEST_CASE("Nobody at an address is said with the reason") {
     closed = local_address(listener);
   }
   CHECK(failure([&] { connect_to(closed, Clock::now() + 100ms); }) ==
-        "nobody answers at " + text_of(closed) + " (Connection refused)");
+        "no answer at " + text_of(closed) + " (Connection refused)");
 }
 
 TEST_CASE("Clocks of one machine are told to be equal") {

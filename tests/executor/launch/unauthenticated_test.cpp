@@ -277,7 +277,7 @@ TEST_CASE("A store listens on the address that it was given alone") {
   const StoreServer server{any_port, secretly(1)};
   const Address other{"127.0.0.2", server.address().port};
   CHECK(failure([&] { connect_to(other, Clock::now() + 60ms); }) ==
-        "nobody answers at " + text_of(other) + " (Connection refused)");
+        "no answer at " + text_of(other) + " (Connection refused)");
 }
 
 }  // namespace orrery::executor

@@ -59,7 +59,7 @@ TEST_CASE("Two traces of a prediction last as long as the step that simulate pri
     CHECK(same.predicted == prediction.step);
     CHECK(same.unmatched() == 0);
     Time parts{};
-    for (const CriticalPath::Part& each : same.predicted_path.parts) parts += each.time;
+    for (const CriticalPath::Share& each : same.predicted_path.parts) parts += each.time;
     CHECK(parts == prediction.step);
   }
 }

@@ -250,7 +250,7 @@ TEST_CASE("Who waits for a rank that does not come, or shares a GPU with it, is 
   QueuedDevice device{{}};
   StandIn gpu{device, 3};
   CHECK_THROWS_WITH(make_nccl_fabric(gpu.gpu(), alone.join(0), 0, 2, milliseconds{50}),
-                    Catch::Contains("nobody set 'nccl/gpu/1'"));
+                    Catch::Contains("no rank set 'nccl/gpu/1'"));
 
   Rendezvous crowded{2};
   const auto other = std::async(std::launch::async, [&crowded] {

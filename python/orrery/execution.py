@@ -1,0 +1,282 @@
+"""A plan executed for real, and what was measured."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, final
+
+from orrery import _core, pointer
+from orrery.answer import Answer
+from orrery.measured import Comparison
+from orrery.parts import Part, Paths, path_of, paths_of, text_of
+from orrery.progress import Progress
+from orrery.quantities import Bytes, Seconds
+from orrery.run import OutOfMemory
+from orrery.scenario import Scenario
+
+_DONE, _DOES_NOT_FIT, _INTERRUPTED = 0, 1, 130
+_BETWEEN_LINES = 0.5  # seconds
+
+
+class Step(NamedTuple):
+    """One step of a training, as rank 0 saw it."""
+
+    step: int  # from 0
+    step_time: Seconds
+    loss: float
+    gradient_norm: float
+    skipped_updates: int  # so far, where gradients were not finite
+    tokens: float  # that it trained on
+
+
+@final
+class Execution(Answer):
+    """An executed training: what was measured next to what was predicted. Made by
+    `orrery.execute`.
+
+    What is not known is None: memory and times without a step, all but the steps after Ctrl-C.
+    """
+
+    _rows = "steps"
+
+    def __init__(
+        self,
+        values: Mapping[str, Any],
+        comparison: str = "",
+        complete: bool = True,
+    ):
+        super().__init__(values, _report(values, comparison), complete)
+        self._comparison = comparison
+
+    @property
+    def fits(self) -> bool:
+        """Whether it had room; False: nothing was executed."""
+        return bool(self._values.get("fits", True))
+
+    @property
+    def out_of_memory(self) -> OutOfMemory | None:
+        """What lacked memory; None where it fits."""
+        found = self._values.get("out_of_memory")
+        if found is None:
+            return None
+        return OutOfMemory(
+            found["rank"], Bytes(found["needed_bytes"]), Bytes(found["available_bytes"])
+        )
+
+    @property
+    def losses(self) -> tuple[float, ...]:
+        """The mean loss of each step."""
+        return tuple(step["loss"] for step in self._values.get("steps", ()))
+
+    @property
+    def step_time(self) -> Seconds | None:
+        """Median of the steps after the first, of the slowest rank."""
+        return _seconds(self._values.get("median_step_time_s"))
+
+    @property
+    def predicted_step_time(self) -> Seconds | None:
+        """What `simulate` predicts for it."""
+        return _seconds(self._values.get("predicted_step_time_s"))
+
+    @property
+    def peak_memory(self) -> Bytes | None:
+        """Buffers of the fullest rank at its peak."""
+        found = self._values.get("peak_memory_bytes")
+        return None if found is None else Bytes(found)
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """One more step against its prediction, by operation; None unless `explain=True`."""
+        found = self._values.get("comparison")
+        return None if found is None else Comparison(found, self._comparison)
+
+
+def execute(
+    scenario: Scenario | Part | None = None,
+    *,
+    model: Part | None = None,
+    cluster: Part | None = None,
+    plan: Part | None = None,
+    software: Part | None = None,
+    changes: Mapping[str, Any] | None = None,
+    backend: str = "cpu",
+    ranks: int | None = None,
+    steps: int = 10,
+    seed: int = 1,
+    data: Paths = (),
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: str | int | None = None,
+    resume: str = "same",
+    fabric: str | None = None,
+    deadline: float | None = None,
+    stall: float = 60,
+    trace: str | os.PathLike[str] | None = None,
+    trace_detail: str = "instructions",
+    explain: bool = False,
+    log: str | os.PathLike[str] | None = None,
+    metrics_port: int | None = None,
+    metrics_address: str | None = None,
+    progress: bool | Progress | None = None,
+    on_step: Callable[[Step], None] | None = None,
+) -> Execution:
+    """Runs the plan for real, on this machine: `orrery execute`.
+
+    All ranks are threads of this process, and nothing is spawned: a rank computes on a core, or on
+    the GPU of its number. Ranks on several machines need the command and a launcher (torchrun,
+    srun, mpirun).
+
+    scenario          a `Scenario`, a path, a name or a document; the parts are laid over it
+    changes           what `Scenario.replace` takes, before the ranks are counted
+    backend           "cpu" or "cuda"
+    ranks             sets the plan's data degree
+    steps             of the training: one that is resumed goes on to there
+    data              text files to train on, byte by byte; synthetic tokens by default
+    checkpoint        a folder to resume from and write to
+    checkpoint_every  steps or time between checkpoints: 100, "5 min"
+    resume            "same", or "changed": also with another batch, length, precision or data
+    fabric            "threads", or "nccl" between GPUs; by default what the GPUs can do
+    deadline, stall   seconds that the run, and a single instruction, may take
+    trace             a file for the Chrome trace of one more step
+    explain           one more step against its prediction (`Execution.comparison`)
+    log               a file to which a line of JSON is appended for each step
+    metrics_port      serves Prometheus metrics there, on the loopback interface by default
+    progress          called with (done, of); True or False: lines on stderr or silence; by default
+                      the lines where stderr is a terminal
+    on_step           called with each `Step`
+    Other Python threads run meanwhile. On Ctrl-C the run ends, after its step and with a checkpoint
+    where it writes them (a second Ctrl-C does not wait); the steps so far are returned, with a
+    warning, and the log and the checkpoints stay.
+    A run without room in memory is an answer (`Execution.fits`).
+    Errors    InputError; RunFailure with the code that the command would exit with
+    """
+    if isinstance(scenario, Scenario):
+        scenario = scenario.json
+    watch = _Watch(steps, progress, on_step)
+    text, comparison, code = _core.execute(
+        scenario=text_of(scenario),
+        model=text_of(model),
+        cluster=text_of(cluster),
+        plan=text_of(plan),
+        software=text_of(software),
+        set=[(address, pointer.to_json(value)) for address, value in (changes or {}).items()],
+        backend=backend,
+        ranks=ranks,
+        steps=steps,
+        seed=seed,
+        data=paths_of(data),
+        checkpoint=path_of(checkpoint),
+        checkpoint_every=None if checkpoint_every is None else str(checkpoint_every),
+        resume=resume,
+        fabric=fabric,
+        deadline=deadline,
+        stall=stall,
+        trace=path_of(trace),
+        trace_detail=trace_detail,
+        explain=explain,
+        log=path_of(log),
+        metrics_port=metrics_port,
+        metrics_address=metrics_address,
+        watch=watch,
+    )
+    if code in (_DONE, _DOES_NOT_FIT):
+        return Execution(json.loads(text), comparison)
+    warnings.warn(f"interrupted: {len(watch.steps)} steps so far", stacklevel=2)
+    values = json.loads(text) if text else {"steps": watch.steps}
+    return Execution(values, comparison, complete=False)
+
+
+class _Watch:
+    """What a run reports while it goes on."""
+
+    def __init__(
+        self,
+        steps: int,
+        progress: bool | Progress | None,
+        on_step: Callable[[Step], None] | None,
+    ):
+        self.steps: list[dict[str, Any]] = []
+        self._of = steps
+        self._call = progress if callable(progress) else None
+        self._lines = sys.stderr.isatty() if progress is None else progress is True
+        self._on_step = on_step
+        self._next_line = 0.0
+
+    def __call__(self, kind: str, text: str) -> None:
+        if kind == "note":
+            if self._lines:
+                print(text, file=sys.stderr, flush=True)
+            return
+        values = json.loads(text)
+        tokens = values.pop("tokens")
+        self.steps.append(values)
+        done = values["step"] + 1
+        if self._lines:
+            self._line(done, values["loss"], tokens / values["step_time_s"])
+        if self._call is not None:
+            self._call(done, self._of)
+        if self._on_step is not None:
+            self._on_step(
+                Step(
+                    values["step"],
+                    Seconds(values["step_time_s"]),
+                    values["loss"],
+                    values["gradient_norm"],
+                    values["skipped_updates"],
+                    tokens,
+                )
+            )
+
+    def _line(self, done: int, loss: float, rate: float) -> None:
+        now = time.monotonic()
+        if now < self._next_line and done < self._of:
+            return
+        self._next_line = now + _BETWEEN_LINES
+        text = f"step {done} of {self._of}  loss {loss:.4f}  {rate:.4g} tokens/s"
+        print(text, file=sys.stderr, flush=True)
+
+
+def _seconds(value: float | None) -> Seconds | None:
+    return None if value is None else Seconds(value)
+
+
+def _report(values: Mapping[str, Any], comparison: str) -> str:
+    """For people, as the command prints it."""
+    if not values.get("fits", True):
+        found = values["out_of_memory"]
+        needed, there = Bytes(found["needed_bytes"]), Bytes(found["available_bytes"])
+        return f"does not fit: {needed} needed, {there} are there\n"
+    steps = values.get("steps", ())
+    lines = []
+    if "ranks" in values:
+        lines.append(f"{values['ranks']} ranks over {values['fabric']}: {values['device']}")
+    if not steps:
+        seen = values.get("resumed_from_step", 0)
+        lines.append(f"  nothing left to do: the checkpoint has seen {seen} steps")
+        return "\n".join(lines) + "\n"
+    first, last = steps[0], steps[-1]
+    rows = [
+        ("steps", str(len(steps)), f"from {first['step']} to {last['step']}"),
+        ("loss", f"{last['loss']:.4f}", f"first {first['loss']:.4f}"),
+    ]
+    if last["skipped_updates"]:
+        rows.append(
+            ("updates left out", str(last["skipped_updates"]), "where gradients were not finite")
+        )
+    if "median_step_time_s" in values:
+        predicted = Seconds(values["predicted_step_time_s"])
+        rows.append(
+            ("step, median", str(Seconds(values["median_step_time_s"])), f"predicted {predicted}")
+        )
+        planned = Bytes(values["predicted_peak_memory_bytes"])
+        rows.append(
+            ("peak memory", str(Bytes(values["peak_memory_bytes"])), f"predicted {planned}")
+        )
+    lines += [f"  {label:<18} {figure:>12}   {rest}" for label, figure, rest in rows]
+    if comparison:
+        lines.append(f"\nOne more step, recorded\n{comparison}")
+    return "\n".join(lines) + "\n"

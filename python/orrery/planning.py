@@ -1,0 +1,125 @@
+"""Which plan for a cluster, and which cluster to rent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, final
+
+from orrery import _core
+from orrery.answer import Answer, answered
+from orrery.parts import Part, required, text_of, words_of
+from orrery.progress import Progress, teller
+
+
+@final
+class Plans(Answer):
+    """The best plans of a model on a cluster, best first. Made by `orrery.plan`."""
+
+    _rows = "plans"
+
+    @property
+    def fits(self) -> bool:
+        """Whether any plan fits in memory."""
+        return bool(self._values["fits"])
+
+    @property
+    def best(self) -> dict[str, Any] | None:
+        """The best plan, as `orrery.load(plan=...)` takes it; None where nothing fits."""
+        plans = self["plans"]
+        return dict(plans[0]["plan"]) if plans else None
+
+
+@final
+class Purchases(Answer):
+    """Clusters to rent by days and dollars, best first. Made by `orrery.buy`."""
+
+    _rows = "choices"
+
+    @property
+    def meets(self) -> bool:
+        """Whether any choice keeps deadline and budget."""
+        return bool(self._values["meets"])
+
+
+def plan(
+    *,
+    model: Part,
+    cluster: Part,
+    global_batch: int,
+    seq_len: int,
+    software: Part | None = None,
+    precision: str = "bf16",
+    objective: str = "time",
+    headroom: float | None = None,
+    top: int = 10,
+    threads: int | None = None,
+    progress: bool | Progress | None = None,
+) -> Plans:
+    """The best plans for a cluster, and why the others lose: `orrery plan`.
+
+    global_batch  sequences of one step, of `seq_len` tokens each
+    objective     "time", "cost" or "energy" of a step
+    headroom      share of a GPU's memory that a plan leaves free, or else it fits tightly
+    top           how many plans to list
+    threads       as many as there are cores by default
+    progress      as `orrery.sweep` takes it
+    Other Python threads run meanwhile. On Ctrl-C the best of the plans so far are returned, with a
+    warning. Errors: InputError.
+    """
+    found = _core.plan(
+        model=required(model),
+        cluster=required(cluster),
+        global_batch=global_batch,
+        seq_len=seq_len,
+        software=text_of(software),
+        precision=precision,
+        objective=objective,
+        headroom=headroom,
+        top=top,
+        threads=threads or 0,
+        progress=teller(progress, "plans"),
+    )
+    return Plans(*answered(found, "the best plans"))
+
+
+def buy(
+    *,
+    model: Part,
+    tokens: str,
+    software: Part | None = None,
+    precision: str = "bf16",
+    headroom: float | None = None,
+    deadline: str | None = None,
+    budget: str | None = None,
+    global_batch: int | None = None,
+    seq_len: int | None = None,
+    nodes: str | Iterable[str] = (),
+    top: int = 10,
+    threads: int | None = None,
+    progress: bool | Progress | None = None,
+) -> Purchases:
+    """On which clusters a model trains, for how many days and dollars: `orrery buy`.
+
+    tokens    to train on: "300B"
+    deadline  the longest time ("30d"), and budget the most money ("$5M")
+    nodes     node types to look at; all that are rented by default
+    top       how many choices the report shows; the JSON has all
+    The other arguments are those of `orrery.plan`. On Ctrl-C the choices so far are returned, with
+    a warning. Errors: InputError.
+    """
+    found = _core.buy(
+        model=required(model),
+        tokens=tokens,
+        software=text_of(software),
+        precision=precision,
+        headroom=headroom,
+        deadline=deadline,
+        budget=budget,
+        global_batch=global_batch,
+        seq_len=seq_len,
+        nodes=words_of(nodes),
+        top=top,
+        threads=threads or 0,
+        progress=teller(progress, "clusters"),
+    )
+    return Purchases(*answered(found, "the clusters"))

@@ -1,0 +1,160 @@
+"""plan, buy, validate and compare: what the command of the same name answers, and Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+
+import orrery as orr
+import pytest
+from executing import COMMAND, answer_of
+
+needs_command = pytest.mark.skipif(COMMAND is None, reason="there is no orrery")
+ROOT = Path(__file__).resolve().parents[2]
+RUNS = ROOT / "scenarios" / "validation" / "runs.csv"
+PLAN = {"model": "llama3.1-8b", "cluster": "dgx-h100 x 1", "global_batch": 64, "seq_len": 4096}
+BUY = {"model": "llama3.1-8b", "tokens": "10B", "nodes": ["p5", "hgx-h100"]}
+
+
+def few_runs(folder: Path, rows: int = 12) -> Path:
+    """The first rows of the published runs."""
+    file = folder / "runs.csv"
+    file.write_text("".join(RUNS.read_text().splitlines(keepends=True)[: rows + 1]))
+    return file
+
+
+@pytest.fixture(scope="module")
+def plans():
+    return orr.plan(**PLAN, progress=False)
+
+
+@needs_command
+def test_plan_answers_as_the_command_does(plans):
+    flags = ["--model", "llama3.1-8b", "--cluster", "dgx-h100 x 1", "--global-batch", "64"]
+    assert plans.json == answer_of([COMMAND, "plan", *flags, "--seq-len", "4096", "--json"])
+
+
+def test_plans_print_become_a_table_and_name_the_best(plans):
+    assert plans.complete
+    assert plans.fits
+    assert str(plans).startswith("Plans for llama3.1-8b on dgx-h100 x 1")
+    assert repr(plans) == "Plans(10 plans)"
+    frame = plans.to_frame()
+    assert list(frame["plan.tensor"]) == [each["plan"]["tensor"] for each in plans["plans"]]
+    best = orr.load(model=PLAN["model"], cluster=PLAN["cluster"], plan=plans.best).simulate()
+    assert best.step_time == pytest.approx(frame["step_time_s"][0], rel=1e-12)
+
+
+def test_what_may_be_a_name_may_be_a_document(plans):
+    model = orr.load(model=PLAN["model"], cluster=PLAN["cluster"]).json["model"]
+    again = orr.plan(**{**PLAN, "model": model}, progress=False)
+    assert [each["flag"] for each in again["plans"]] == [each["flag"] for each in plans["plans"]]
+
+
+def test_a_search_reports_its_progress_to_the_caller():
+    seen = []
+    orr.plan(**PLAN, progress=lambda done, of: seen.append((done, of)))
+    done, of = seen[-1]
+    assert done == of > 0
+
+
+def test_a_wrong_argument_is_named():
+    with pytest.raises(orr.InputError, match="^objective: expected time, cost or energy, found"):
+        orr.plan(**PLAN, objective="speed", progress=False)
+    with pytest.raises(orr.InputError, match="^nodes: no rental price for 'x'; known: "):
+        orr.buy(model="llama3.1-8b", tokens="10B", nodes="x", progress=False)
+    with pytest.raises(orr.InputError, match="^cluster: "):
+        orr.plan(**{**PLAN, "cluster": "dgx-h1000 x 1"}, progress=False)
+
+
+def test_an_interrupted_search_keeps_the_best_plans_so_far():
+    def interrupt(done: int, of: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.warns(UserWarning, match="^interrupted: the best plans so far$"):
+        plans = orr.plan(**{**PLAN, "cluster": "dgx-h100 x 64"}, progress=interrupt, threads=1)
+    assert not plans.complete
+
+
+def test_what_progress_raises_ends_the_search():
+    def fail(done: int, of: int) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        orr.plan(**PLAN, progress=fail)
+
+
+def test_ctrl_c_reaches_a_search_and_other_threads_run_meanwhile():
+    counted = 0
+    over = threading.Event()
+
+    def count() -> None:
+        nonlocal counted
+        while not over.is_set():
+            counted += 1
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    try:
+        with pytest.warns(UserWarning, match="^interrupted: the clusters so far$"):
+            bought = orr.buy(model="gpt3-175b", tokens="300B", threads=1, progress=False)
+    finally:
+        over.set()
+        thread.join()
+        timer.join()
+    assert not bought.complete
+    assert counted > 1000
+
+
+@needs_command
+def test_buy_answers_as_the_command_does():
+    bought = orr.buy(**BUY, progress=False)
+    flags = ["--model", "llama3.1-8b", "--tokens", "10B", "--nodes", "p5,hgx-h100"]
+    assert bought.json == answer_of([COMMAND, "buy", *flags, "--json"])
+    assert bought.meets
+    assert {"cluster", "days", "cost_usd"} <= set(bought.to_frame().columns)
+
+
+@needs_command
+def test_validate_answers_as_the_command_does(tmp_path):
+    file = few_runs(tmp_path)
+    seen = []
+    validation = orr.validate(file, by=["model"], progress=lambda done, of: seen.append(of))
+    assert validation.json == answer_of(
+        [COMMAND, "validate", str(file), "--by", "model", "--json"]
+    )
+    assert seen[-1] == 12
+    assert len(validation.to_frame()) == len(validation["runs"])
+    assert 0 < validation.median_error < 1
+
+
+def test_validate_writes_the_page(tmp_path):
+    orr.validate(few_runs(tmp_path), page=tmp_path / "page", progress=False)
+    assert {each.name for each in (tmp_path / "page").iterdir()} == {"accuracy.md", "accuracy.svg"}
+
+
+def test_an_interrupted_validation_is_a_keyboard_interrupt(tmp_path):
+    def interrupt(done: int, of: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        orr.validate(few_runs(tmp_path), page=tmp_path / "page", progress=interrupt)
+    assert not (tmp_path / "page").exists()
+
+
+def test_a_column_that_is_not_there_is_refused(tmp_path):
+    file = few_runs(tmp_path)
+    with pytest.raises(orr.InputError, match="^by: unknown column 'colour' in "):
+        orr.validate(file, by="colour", progress=False)
+
+
+def test_a_trace_compared_with_itself_has_the_ratio_one(small_run, tmp_path):
+    path = tmp_path / "trace.json"
+    small_run.trace.save(path)
+    comparison = orr.compare(path, path)
+    assert comparison.predicted == comparison.measured
+    assert comparison["unmatched"] == 0
+    assert set(comparison.to_frame()["ratio"].dropna()) == {1.0}
