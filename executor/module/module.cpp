@@ -5,8 +5,12 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 #include <utility>
 
@@ -14,14 +18,27 @@ namespace orrery::executor {
 
 namespace {
 
-constexpr const char* own_program = "/proc/self/exe";
+/// The file that this code lies in: the program, or Python's module. As the kernel maps it,
+/// whatever the process was called with.
+std::filesystem::path own_file() {
+  const auto here = reinterpret_cast<std::uintptr_t>(&own_file);
+  std::ifstream maps{"/proc/self/maps"};
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR, &begin, &end) != 2) continue;
+    const std::size_t path = line.find('/');
+    if (here >= begin && here < end && path != std::string::npos) return line.substr(path);
+  }
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/self/exe", ignored);
+}
 
 /// Why a file is not trusted; empty: it is.
 std::string distrust(const std::string& path) {
   struct stat file {
   }, program{};
   if (::stat(path.c_str(), &file) != 0) return std::strerror(errno);
-  if (::stat(own_program, &program) != 0) return std::strerror(errno);
+  if (::stat(own_file().c_str(), &program) != 0) return std::strerror(errno);
   if (file.st_uid != 0 && file.st_uid != program.st_uid) {
     return fmt::format("{} belongs to user {}: expected root or the owner of the program", path,
                        file.st_uid);
@@ -33,8 +50,7 @@ std::string distrust(const std::string& path) {
 }  // namespace
 
 std::vector<std::string> module_paths(std::string_view file) {
-  std::error_code ignored;
-  const auto program = std::filesystem::read_symlink(own_program, ignored).parent_path();
+  const auto program = own_file().parent_path();
   return {(program / file).string(), (program.parent_path() / "lib" / "orrery" / file).string()};
 }
 

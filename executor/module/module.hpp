@@ -10,7 +10,8 @@
 
 namespace orrery::executor {
 
-/// Where a module is looked for: in the program's folder, then in ../lib/orrery of that.
+/// Where a module is looked for: in the program's folder, or that of the Python module that this
+/// code lies in, then in ../lib/orrery of that.
 std::vector<std::string> module_paths(std::string_view file);
 
 /// Who sees a module's symbols: itself, or also what is loaded after it.
