@@ -27,17 +27,17 @@ struct SessionOptions {
   Backend backend = Backend::cpu;
   std::int64_t steps = 10;  // of the training: a resumed run goes on to there
   std::uint64_t seed = 1;
-  std::optional<std::string> checkpoint;  // folder
+  std::optional<std::string> checkpoint{};  // folder
   CheckpointEvery checkpoint_every{};
   bool resume_changed = false;  // goes on though data, batch, length or precision are others
-  std::optional<FabricKind> fabric;
-  std::vector<std::string> data;           // text files; empty: synthetic tokens
-  std::optional<double> deadline;          // seconds, of the run
+  std::optional<FabricKind> fabric{};
+  std::vector<std::string> data{};           // text files; empty: synthetic tokens
+  std::optional<double> deadline{};          // seconds, of the run
   double stall = 60;                       // seconds, at one instruction
-  std::optional<std::string> log;          // a JSON line per step is appended there
+  std::optional<std::string> log{};          // a JSON line per step is appended there
   TraceDetail detail = TraceDetail::none;  // of one more step, recorded after the last one
-  std::optional<std::uint16_t> metrics_port;
-  std::optional<std::string> metrics_address;  // 127.0.0.1
+  std::optional<std::uint16_t> metrics_port{};
+  std::optional<std::string> metrics_address{};  // 127.0.0.1
 };
 
 /// Options as words; an empty one leaves its option as it is.
