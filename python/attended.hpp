@@ -3,8 +3,11 @@
 
 #include <pybind11/pybind11.h>
 
+#include <cstddef>
 #include <functional>
 #include <optional>
+#include <string>
+#include <tuple>
 
 namespace orrery::scenarios {
 
@@ -36,5 +39,25 @@ class Attended {
  private:
   std::optional<pybind11::error_already_set> raised_;
 };
+
+/// JSON, the report for people, and whether nothing stopped it before its end.
+using Answered = std::tuple<std::string, std::string, bool>;
+
+/// work(progress) without the interpreter's lock, while `progress(done, of)` is called in Python.
+template <class Work>
+Answered attended(const pybind11::object& progress, const Work& work) {
+  Attended attended;
+  const auto counted = [&](std::size_t done, std::size_t of) {
+    return attended.attend([&] {
+      if (!progress.is_none()) progress(done, of);
+    });
+  };
+  Answered answer = [&] {
+    const pybind11::gil_scoped_release unlocked;
+    return work(counted);
+  }();
+  if (attended.interrupted()) std::get<bool>(answer) = false;
+  return answer;
+}
 
 }  // namespace orrery::scenarios

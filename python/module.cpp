@@ -159,4 +159,5 @@ PYBIND11_MODULE(_core, module) {
   module.def("catalogue", &catalogue, arg("kind"));
   bind_questions(module);
   bind_execution(module);
+  bind_calibration(module);
 }

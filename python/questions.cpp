@@ -6,7 +6,6 @@
 
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "python/attended.hpp"
@@ -25,27 +24,7 @@ namespace {
 
 using Text = std::optional<std::string>;
 using Texts = std::vector<std::string>;
-/// JSON, the report for people, and whether nothing stopped it before its end.
-using Answered = std::tuple<std::string, std::string, bool>;
-
 constexpr ReportOptions plain{.tokens = {}, .published = {}, .width = 100, .colour = false};
-
-/// work(progress) without the interpreter's lock, while `progress(done, of)` is called in Python.
-template <class Work>
-Answered attended(const py::object& progress, const Work& work) {
-  Attended attended;
-  const Progress counted = [&](std::size_t done, std::size_t of) {
-    return attended.attend([&] {
-      if (!progress.is_none()) progress(done, of);
-    });
-  };
-  Answered answer = [&] {
-    const py::gil_scoped_release unlocked;
-    return work(counted);
-  }();
-  if (attended.interrupted()) std::get<bool>(answer) = false;
-  return answer;
-}
 
 Answered plan(const std::string& model, const std::string& cluster, std::int64_t global_batch,
               std::int64_t seq_len, const Text& software, const std::string& precision,

@@ -31,10 +31,10 @@ struct SessionOptions {
   CheckpointEvery checkpoint_every{};
   bool resume_changed = false;  // goes on though data, batch, length or precision are others
   std::optional<FabricKind> fabric{};
-  std::vector<std::string> data{};           // text files; empty: synthetic tokens
-  std::optional<double> deadline{};          // seconds, of the run
+  std::vector<std::string> data{};         // text files; empty: synthetic tokens
+  std::optional<double> deadline{};        // seconds, of the run
   double stall = 60;                       // seconds, at one instruction
-  std::optional<std::string> log{};          // a JSON line per step is appended there
+  std::optional<std::string> log{};        // a JSON line per step is appended there
   TraceDetail detail = TraceDetail::none;  // of one more step, recorded after the last one
   std::optional<std::uint16_t> metrics_port{};
   std::optional<std::string> metrics_address{};  // 127.0.0.1

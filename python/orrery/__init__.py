@@ -7,12 +7,13 @@
     print(run.step_time, run.mfu, run.bottleneck)
 
 Three nouns: a `Scenario` asks, a `Run` answers, a `Sweep` answers many times. None of them changes.
-And what the command answers: `plan`, `buy`, `validate`, `execute` and `compare`, with the same
-arguments, each returning its `Answer`.
+The command's other questions are functions with the same arguments, each with its `Answer`: `plan`,
+`buy`, `validate`, `calibrate`, `execute` and `compare`.
 """
 
 from orrery import catalogue
 from orrery.answer import Answer
+from orrery.calibration import Calibration, calibrate
 from orrery.errors import InputError, RunFailure
 from orrery.execution import Execution, Step, execute
 from orrery.measured import Comparison, Validation, compare, validate
@@ -26,6 +27,7 @@ from orrery.trace import Trace
 __all__ = [
     "Answer",
     "Bytes",
+    "Calibration",
     "Comparison",
     "Execution",
     "InputError",
@@ -42,6 +44,7 @@ __all__ = [
     "Trace",
     "Validation",
     "buy",
+    "calibrate",
     "catalogue",
     "compare",
     "execute",

@@ -98,3 +98,17 @@ def execute(
     metrics_address: str | None,
     watch: Callable[[str, str], None] | None,
 ) -> tuple[str, str, int]: ...
+def calibrate(
+    *,
+    backend: str,
+    budget: str,
+    ranks: list[int],
+    fabric: str,
+    widest: int,
+    out: str | None,
+    seed: int,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[str, str, bool]: ...
+def import_logs(
+    *, logs: list[str], cluster: str | None, out: str | None
+) -> tuple[str, str, bool]: ...

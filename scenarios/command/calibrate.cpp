@@ -13,7 +13,7 @@
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/ending.hpp"
 #include "scenarios/command/progress.hpp"
-#include "scenarios/scenario.hpp"
+#include "scenarios/question/one_gpu_scenarios.hpp"
 #include "scenarios/sections.hpp"
 #include "sim/errors.hpp"
 #include "sim/input/text.hpp"
@@ -26,10 +26,8 @@ namespace {
 /// The shipped plans that this machine is compared on.
 std::vector<calibrate::PlanToMeasure> plans_of_one_gpu() {
   std::vector<calibrate::PlanToMeasure> plans;
-  for (const std::string& name : scenario_names()) {
-    if (!name.ends_with("-1gpu")) continue;
-    const models::Question question = Scenario::load(name).question();
-    plans.push_back({name, question.model, question.plan});
+  for (const NamedQuestion& each : one_gpu_scenarios()) {
+    plans.push_back({each.name, each.question.model, each.question.plan});
   }
   return plans;
 }

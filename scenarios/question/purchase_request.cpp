@@ -115,9 +115,9 @@ PurchaseReport PurchaseSurvey::report() const {
 
 PurchaseSurvey survey(const PurchaseRequest& request, const Progress& progress) {
   PurchaseSurvey made{.assumptions = purchase_assumptions(),
-              .model = request.model,
-              .software = request.software.value_or(""),
-              .top = request.top};
+                      .model = request.model,
+                      .software = request.software.value_or(""),
+                      .top = request.top};
   made.query = query_of(request, made.defaults);
   if (!made.defaults.empty()) made.assumptions.push_back("taken as default: " + made.defaults);
   made.answer = search_purchases(made.query, {request.threads, progress});

@@ -1,0 +1,75 @@
+// calibrate: this machine, or others' logs, as a cluster profile.
+
+#include <fmt/format.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calibrate/calibrate.hpp"
+#include "calibrate/import/import_logs.hpp"
+#include "hardware/catalogue.hpp"
+#include "python/attended.hpp"
+#include "python/bindings.hpp"
+#include "scenarios/question/one_gpu_scenarios.hpp"
+#include "scenarios/sections.hpp"
+#include "sim/input/units.hpp"
+
+namespace py = pybind11;
+
+namespace orrery::scenarios {
+
+namespace {
+
+using Text = std::optional<std::string>;
+
+Time budget_of(const std::string& text) {
+  const auto budget = parse_quantity<Time>(text);
+  if (budget && *budget >= 1_s) return *budget;
+  throw InputError{"budget", fmt::format("expected a time of 1 s or more, found '{}'", text)};
+}
+
+Answered calibrated(const std::string& backend, const std::string& budget,
+                    const std::vector<int>& ranks, const std::string& fabric, std::int64_t widest,
+                    const Text& out, std::uint64_t seed, const py::object& progress) {
+  calibrate::CalibrateRequest request{.backend = backend,
+                                      .budget = budget_of(budget),
+                                      .ranks = ranks,
+                                      .fabric = fabric,
+                                      .widest = widest,
+                                      .plans = {},
+                                      .out = out,
+                                      .seed = seed};
+  for (const NamedQuestion& each : one_gpu_scenarios()) {
+    request.plans.push_back({each.name, each.question.model, each.question.plan});
+  }
+  return attended(progress, [&](const calibrate::Watcher& counted) {
+    const calibrate::CalibrateAnswer answer = calibrate::calibrate(request, counted);
+    if (!answer.profile) return Answered{"null", "", !answer.stopped};
+    return Answered{to_json(request, answer).dump(), table_of(answer), !answer.stopped};
+  });
+}
+
+Answered imported(const std::vector<std::string>& logs, const Text& cluster, const Text& out) {
+  calibrate::ImportRequest request{.logs = logs, .cluster_name = cluster.value_or(""), .out = out};
+  if (cluster) {
+    request.cluster = is_path(*cluster) ? hardware::expand_cluster(Document::load(*cluster).root())
+                                        : hardware::Catalogue::cluster(*cluster);
+  }
+  const calibrate::ImportAnswer answer = calibrate::import_logs(request);
+  return {to_json(request, answer).dump(), table_of(request, answer), true};
+}
+
+}  // namespace
+
+void bind_calibration(py::module_& module) {
+  using py::arg;
+  module.def("calibrate", &calibrated, py::kw_only(), arg("backend"), arg("budget"), arg("ranks"),
+             arg("fabric"), arg("widest"), arg("out"), arg("seed"), arg("progress"));
+  module.def("import_logs", &imported, py::call_guard<py::gil_scoped_release>(), py::kw_only(),
+             arg("logs"), arg("cluster"), arg("out"));
+}
+
+}  // namespace orrery::scenarios

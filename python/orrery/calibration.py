@@ -1,0 +1,72 @@
+"""This machine, or others' logs, as a cluster profile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import final
+
+from orrery import _core
+from orrery.answer import Answer, answered
+from orrery.errors import RunFailure
+from orrery.parts import Paths, path_of, paths_of
+from orrery.progress import Progress, teller
+
+_MACHINE_FAILED = 72
+
+
+@final
+class Calibration(Answer):
+    """Measured curves of this machine, or of logs. Made by `orrery.calibrate`."""
+
+    _rows = "curves"
+
+
+def calibrate(
+    *,
+    logs: Paths = (),
+    cluster: str | os.PathLike[str] | None = None,
+    backend: str = "cpu",
+    budget: str = "60 s",
+    ranks: int | Iterable[int] = (1, 2),
+    fabric: str = "tcp",
+    widest: int = 16384,
+    out: str | os.PathLike[str] | None = None,
+    seed: int = 1,
+    progress: bool | Progress | None = None,
+) -> Calibration:
+    """Measures this machine, or imports others' logs, into a cluster profile: `orrery calibrate`.
+
+    logs            of nccl-tests, NCCL, OSU, perftest, fio, BabelStream, Kineto: imported, and
+                    nothing is measured; `cluster` is the one that they are of
+    backend         "cpu" or "cuda"
+    budget          the time that measuring takes
+    ranks, fabric   on the CPU: ranks at once, and "tcp" or "threads" between them, all of them
+                    threads of this process
+    widest          on GPUs: the hidden size of the widest model measured
+    out             the profile to write, as `orrery.load(cluster=...)` takes it; its samples go
+                    next to it
+    progress        as `orrery.sweep` takes it, in points
+    Other Python threads run meanwhile, and disturb what is measured. On Ctrl-C the profile of the
+    points so far is written and returned, with a warning; without any, KeyboardInterrupt.
+    Errors          InputError; RunFailure where nothing could be measured
+    """
+    files = paths_of(logs)
+    if files:
+        found = _core.import_logs(logs=files, cluster=path_of(cluster), out=path_of(out))
+        return Calibration(*answered(found, ""))
+    found = _core.calibrate(
+        backend=backend,
+        budget=budget,
+        ranks=[ranks] if isinstance(ranks, int) else list(ranks),
+        fabric=fabric,
+        widest=widest,
+        out=path_of(out),
+        seed=seed,
+        progress=teller(progress, "points"),
+    )
+    if found[0] == "null":
+        if not found[2]:
+            raise KeyboardInterrupt
+        raise RunFailure("no product was measured, so there is no profile", _MACHINE_FAILED)
+    return Calibration(*answered(found, "the profile of the points"))
