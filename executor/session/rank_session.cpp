@@ -156,7 +156,7 @@ void RankSession::start_watchdog() {
   settings.progress = [this] { return progress(); };
   settings.cpu_time = cpu_time_of_this_thread();
   settings.warn = [this](std::string_view what) { note(printable(what)); };
-  settings.wish = [this, noted = false]() mutable { return asked_to_end(noted); };
+  settings.end_request = [this, noted = false]() mutable { return asked_to_end(noted); };
   settings.abort = [this](std::string_view why) {
     store_->interrupt();
     const std::lock_guard guard{living_lock_};

@@ -94,8 +94,8 @@ void Watchdog::watch() {
     const auto now = Clock::now();
     const auto known = verdict();
     if (!known) {
-      if (const auto wish = settings_.wish ? settings_.wish() : std::nullopt) {
-        pronounce(agree(*wish));
+      if (const auto asked = settings_.end_request ? settings_.end_request() : std::nullopt) {
+        pronounce(agree(*asked));
       } else if (settings_.deadline && now >= *settings_.deadline) {
         const std::string where = settings_.progress ? settings_.progress().text : "";
         pronounce(

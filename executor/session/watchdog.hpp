@@ -35,9 +35,9 @@ struct WatchdogSettings {
   std::function<Progress()> progress{};  // of this rank; called from the thread
   /// CPU time of this rank's own thread so far; nothing: it is no sign of life.
   std::function<std::chrono::milliseconds()> cpu_time{};
-  std::function<void(std::string_view)> warn{};    // on rank 0: a rank does not move
-  std::function<std::optional<Verdict>()> wish{};  // a request to end: Ctrl-C
-  std::function<void(std::string_view)> abort{};   // ends waits for a peer
+  std::function<void(std::string_view)> warn{};           // on rank 0: a rank does not move
+  std::function<std::optional<Verdict>()> end_request{};  // a request to end: Ctrl-C
+  std::function<void(std::string_view)> abort{};          // ends waits for a peer
   std::function<void(const Verdict&)> last_resort{};
   std::chrono::milliseconds grace{3000};  // from the abort to the last resort
 };

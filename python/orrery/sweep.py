@@ -140,7 +140,7 @@ def sweep(
     Errors    InputError if every variant is refused: the first one's
     """
     variants = _variants(vary)
-    tell = teller(progress, "variants") or (lambda done, of: None)
+    report = teller(progress, "variants") or (lambda done, of: None)
     points: dict[int, Point] = {}
     complete = True
     with ThreadPoolExecutor(max_workers=workers or os.cpu_count()) as pool:
@@ -148,7 +148,7 @@ def sweep(
         try:
             for future in as_completed(futures):
                 points[futures[future]] = future.result()
-                tell(len(points), len(variants))
+                report(len(points), len(variants))
         except KeyboardInterrupt:
             complete = False
             pool.shutdown(wait=True, cancel_futures=True)

@@ -39,11 +39,11 @@ void add_validate(CLI::App& application, int& exit_code) {
   command->add_option("file", request.file, "Measured runs, kernels or collectives, CSV")
       ->required();
   command->add_flag("--json", flags->json, "One JSON document on stdout");
-  repeated(*command->add_option(
-      "--by", request.by, "Column to tell errors apart by; repeat the flag for more (software)"));
+  repeated(*command->add_option("--by", request.by,
+                                "Column to group errors by; repeat the flag for more (software)"));
   command->add_option("--worst", request.worst, "How many of the worst runs to list (10)");
   repeated(*command->add_option("--software", request.software,
-                                "Profile that stands before the shipped ones for the stacks it "
+                                "Profile that comes before the shipped ones for the stacks it "
                                 "names; repeat the flag for more"));
   command->add_flag("--in-sample", request.in_sample,
                     "Kernels and collectives: score fits that have seen every row");

@@ -35,9 +35,9 @@ SCENARIOS = Path(__file__).parents[2] / "scenarios" / "local"
 
 
 def found_command() -> str | None:
-    beside = Path(sys.executable).parent / "orrery"
-    told = os.environ.get("ORRERY_COMMAND")
-    return told or (str(beside) if beside.exists() else shutil.which("orrery"))
+    installed = Path(sys.executable).parent / "orrery"
+    named = os.environ.get("ORRERY_COMMAND")
+    return named or (str(installed) if installed.exists() else shutil.which("orrery"))
 
 
 COMMAND = found_command()
@@ -119,10 +119,10 @@ class Running:
             text=True,
             **how,
         )
-        self.told = []
-        for told in self.process.stderr:
-            self.told.append(told)
-            if told.startswith("step "):
+        self.lines = []
+        for line in self.process.stderr:
+            self.lines.append(line)
+            if line.startswith("step "):
                 break
         self.pids = children(self.process.pid)
         assert len(self.pids) == (ranks if ranks > 1 else 0)
@@ -134,7 +134,7 @@ class Running:
         seconds = time.monotonic() - begin
         for pid in self.pids:
             assert not Path(f"/proc/{pid}").exists()
-        return self.process.returncode, "".join(self.told) + error, seconds
+        return self.process.returncode, "".join(self.lines) + error, seconds
 
 
 def free_port() -> int:

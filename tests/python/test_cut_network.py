@@ -82,7 +82,7 @@ def wires() -> Iterator[list[Wire]]:
     was_mounted = is_mounted(NAMESPACES)
     try:
         if not all(wire.lay() for wire in wires):
-            pytest.skip("this system lets nobody make network namespaces")
+            pytest.skip("this system refuses to make network namespaces")
         yield wires
     finally:
         for wire in wires:
@@ -136,7 +136,7 @@ class Job:
             time.sleep(0.02)
 
     def go_on(self, more: int) -> None:
-        """The command once more, and its losses against those of a run that nobody cut."""
+        """The command once more, and its losses against those of a run without a cut network."""
         newest = newest_checkpoint(self.folder)
         ended = self.start(str(newest + more)).end()
         assert [each.returncode for each in ended] == [DONE, DONE], ended

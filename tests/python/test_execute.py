@@ -67,7 +67,7 @@ def test_fp8_is_trained_and_predicted_on_the_processor(model):
     # Steps of 2^-3 and 2^-2 in the products of two layers; the losses of five steps feel less.
     assert losses(narrow) == pytest.approx(losses(wide), rel=1e-2)
     assert losses(narrow) != losses(wide)
-    # A core computes fp8 at fp32's peak and quantises beside it: no faster than bf16.
+    # A core computes fp8 at fp32's peak and also quantises: no faster than bf16.
     assert narrow["predicted_step_time_s"] > wide["predicted_step_time_s"]
     cut = outcome(line(model, plan=fp8.replace("tensor=1", "tensor=2,sequence=true")))
     assert cut.returncode == 70
@@ -109,11 +109,11 @@ def test_a_foreign_checkpoint_is_refused_in_one_sentence(model, tmp_path):
 def test_a_killed_rank_ends_the_run_by_name(model):
     run = Running(model, ranks=4)
     os.kill(run.pids[1], signal.SIGKILL)
-    code, told, seconds = run.end()
+    code, error, seconds = run.end()
     assert code == PEER_FAILED
     assert seconds < 10
-    assert "rank 1" in told
-    assert "start again from the checkpoint" in told
+    assert "rank 1" in error
+    assert "start again from the checkpoint" in error
 
 
 def test_process_lists_name_the_ranks(model):
@@ -129,10 +129,10 @@ def test_process_lists_name_the_ranks(model):
 def test_killing_rank_0_leaves_nobody(model):
     run = Running(model)
     os.kill(run.pids[0], signal.SIGKILL)
-    code, told, seconds = run.end()
+    code, error, seconds = run.end()
     assert code == PEER_FAILED
     assert seconds < 10
-    assert "rank 0 was ended by signal 9 (Killed)" in told
+    assert "rank 0 was ended by signal 9 (Killed)" in error
 
 
 def test_killing_the_parent_leaves_nobody(model):
@@ -149,29 +149,29 @@ def test_killing_the_parent_leaves_nobody(model):
 def test_a_frozen_rank_is_named(model):
     run = Running(model, "--stall", "4")
     os.kill(run.pids[1], signal.SIGSTOP)
-    code, told, seconds = run.end()
+    code, error, seconds = run.end()
     assert code == PEER_FAILED
     assert seconds < 18
-    assert "rank 1" in told
+    assert "rank 1" in error
 
 
 def test_making_room_writes_a_checkpoint_and_asks_to_be_queued_again(model, tmp_path):
     folder = tmp_path / "checkpoint"
     run = Running(model, "--checkpoint", str(folder))
     run.process.send_signal(signal.SIGUSR1)
-    code, told, _ = run.end()
+    code, error, _ = run.end()
     assert code == REQUEUE
     steps = int((folder / "latest").read_text().strip().split("-")[1])
     assert steps > 0
-    assert f"a checkpoint of {steps} steps is written (asked to make room: queue again)" in told
+    assert f"a checkpoint of {steps} steps is written (asked to make room: queue again)" in error
 
 
 def test_a_deadline_ends_a_run(model):
     run = Running(model, "--deadline", "3")
-    code, told, seconds = run.end()
+    code, error, seconds = run.end()
     assert code == DEADLINE
     assert seconds < 13
-    assert "the deadline has passed at " in told
+    assert "the deadline has passed at " in error
 
 
 def test_a_full_disk_is_an_output_that_cannot_be_written(model, tmp_path):
@@ -221,8 +221,8 @@ GROUPS = {
 
 @pytest.mark.parametrize("plan", GROUPS.values(), ids=GROUPS.keys())
 def test_mpirun_chooses_mpi(model, plan):
-    beside = Path(COMMAND).resolve().parent
-    modules = [beside / "liborrery_mpi.so", beside.parent / "lib" / "orrery" / "liborrery_mpi.so"]
+    folder = Path(COMMAND).resolve().parent
+    modules = [folder / "liborrery_mpi.so", folder.parent / "lib" / "orrery" / "liborrery_mpi.so"]
     if shutil.which("mpirun") is None or not any(each.exists() for each in modules):
         pytest.skip("there is no mpirun, or no liborrery_mpi.so")
     mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2"]

@@ -1,4 +1,4 @@
-"""Runs that somebody else reaches: who may join, and what others can do."""
+"""Runs that other processes can reach: which of them may join, and what the others can do."""
 
 from __future__ import annotations
 
@@ -106,10 +106,10 @@ def test_unauthenticated_callers_neither_end_nor_delay_a_run_on_the_loopback(by_
         caller.sendall(said[i % len(said)])
     begin = time.monotonic()
     one = by_hand.start(1)
-    code, told = ended(zero)
-    assert (code, ended(one)[0]) == (DONE, DONE), told
+    code, error = ended(zero)
+    assert (code, ended(one)[0]) == (DONE, DONE), error
     assert time.monotonic() - begin < 10
-    assert "can join" not in told  # the user's own secret keeps it
+    assert "can join" not in error  # the user's own secret keeps it
     secret = runtime / "orrery" / "secret"
     assert stat.S_IMODE(secret.stat().st_mode) == 0o600
     answers = {bytes(caller.recv(64)) for caller in callers[::4]}
@@ -118,19 +118,19 @@ def test_unauthenticated_callers_neither_end_nor_delay_a_run_on_the_loopback(by_
 
 def test_a_rank_with_another_secret_is_refused(by_hand):
     zero = by_hand.start(0, ORRERY_SECRET=SECRET)
-    code, told = ended(by_hand.start(1, ORRERY_SECRET=SECRET[::-1]))
+    code, error = ended(by_hand.start(1, ORRERY_SECRET=SECRET[::-1]))
     assert code == PEER_FAILED
-    assert "refuses this rank" in told
-    assert "ORRERY_SECRET" in told
+    assert "refuses this rank" in error
+    assert "ORRERY_SECRET" in error
     one = by_hand.start(1, ORRERY_SECRET=SECRET)
     assert (ended(zero)[0], ended(one)[0]) == (DONE, DONE)
 
 
 def test_a_short_secret_is_wrong_input(by_hand):
-    code, told = ended(by_hand.start(0, ORRERY_SECRET="hunter2"))
+    code, error = ended(by_hand.start(0, ORRERY_SECRET="hunter2"))
     assert code == 2
-    assert told.splitlines()[-1].startswith("ORRERY_SECRET: expected 32 characters or more")
-    assert "hunter2" not in told
+    assert error.splitlines()[-1].startswith("ORRERY_SECRET: expected 32 characters or more")
+    assert "hunter2" not in error
 
 
 def test_rank_0_listens_on_the_address_given_alone(by_hand):
@@ -206,9 +206,9 @@ def test_a_rank_that_misbehaves_ends_the_run_as_a_failed_peer(by_hand, misdeed, 
     zero = by_hand.start(0, ORRERY_SECRET=SECRET)
     rank = FakeRank(by_hand)
     misdeed(rank)
-    code, told = ended(zero)
-    assert code == PEER_FAILED, told
-    assert said in told
+    code, error = ended(zero)
+    assert code == PEER_FAILED, error
+    assert said in error
 
 
 def sockets_of(pid: int) -> set[str]:
@@ -271,8 +271,8 @@ def test_ranks_of_a_launcher_meet(model, runtime, variables):
 
 def test_mpi_tells_ranks_of_several_hosts_the_secret(model):
     """Each rank is made to believe that it is alone on its host."""
-    beside = Path(COMMAND).resolve().parent
-    modules = [beside / "liborrery_mpi.so", beside.parent / "lib" / "orrery" / "liborrery_mpi.so"]
+    folder = Path(COMMAND).resolve().parent
+    modules = [folder / "liborrery_mpi.so", folder.parent / "lib" / "orrery" / "liborrery_mpi.so"]
     if shutil.which("mpirun") is None or not any(each.exists() for each in modules):
         pytest.skip("there is no mpirun, or no liborrery_mpi.so")
     apart = ["sh", "-c", 'OMPI_COMM_WORLD_LOCAL_SIZE=1 exec "$@"', "sh"]

@@ -36,7 +36,7 @@ Tensors = dict[str, torch.Tensor]
 
 
 def read_checkpoint(folder: Path) -> list[Tensors]:
-    """Parameters and moments by the names of the uncut model, whoever wrote them."""
+    """Parameters and moments by the names of the uncut model, whichever rank wrote them."""
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["element"] == "fp64"
     shapes = manifest["tensors"]

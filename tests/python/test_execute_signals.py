@@ -42,18 +42,18 @@ def goes_on(model: Path, folder: Path, *flags: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "expected"), [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, REQUEUE)]
+    ("signalled", "expected"), [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, REQUEUE)]
 )
-def test_the_first_signal_leaves_a_checkpoint(model, tmp_path, wish, expected):
+def test_the_first_signal_leaves_a_checkpoint(model, tmp_path, signalled, expected):
     folder = tmp_path / "checkpoint"
     run = Running(model, "--checkpoint", str(folder))
     assert newest_checkpoint(folder) is None  # by default none is written so early
-    run.process.send_signal(wish)
-    code, told, seconds = run.end()
+    run.process.send_signal(signalled)
+    code, error, seconds = run.end()
     assert code == expected
     assert seconds < 5
-    assert "a checkpoint of" in told
-    assert "lost" not in told
+    assert "a checkpoint of" in error
+    assert "lost" not in error
     goes_on(model, folder, "--ranks", "2")
 
 
@@ -62,9 +62,9 @@ def test_a_terminal_that_signals_the_whole_group_asks_once(model, tmp_path):
     folder = tmp_path / "checkpoint"
     run = Running(model, "--checkpoint", str(folder), start_new_session=True)
     os.killpg(run.process.pid, signal.SIGINT)
-    code, told, _ = run.end()
+    code, error, _ = run.end()
     assert code == INTERRUPTED
-    assert "a checkpoint of" in told
+    assert "a checkpoint of" in error
 
 
 def test_the_second_signal_leaves_at_once_and_says_what_is_lost(model, tmp_path):
@@ -77,24 +77,24 @@ def test_the_second_signal_leaves_at_once_and_says_what_is_lost(model, tmp_path)
     run.process.send_signal(signal.SIGINT)
     time.sleep(0.3)
     os.kill(run.pids[1], signal.SIGCONT)
-    code, told, seconds = run.end()
+    code, error, seconds = run.end()
     assert code == INTERRUPTED
     assert seconds < 4
-    assert "once more ends the run at once" in told
-    assert re.search(r"steps? (is|are) lost: no checkpoint was written yet", told)
+    assert "once more ends the run at once" in error
+    assert re.search(r"steps? (is|are) lost: no checkpoint was written yet", error)
     assert newest_checkpoint(folder) is None
 
 
 @pytest.mark.parametrize(
-    ("wish", "expected"), [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, TERMINATED)]
+    ("signalled", "expected"), [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, TERMINATED)]
 )
-def test_without_checkpoints_a_signal_ends_the_run_at_once(model, wish, expected):
+def test_without_checkpoints_a_signal_ends_the_run_at_once(model, signalled, expected):
     run = Running(model)
-    run.process.send_signal(wish)
-    code, told, seconds = run.end()
+    run.process.send_signal(signalled)
+    code, error, seconds = run.end()
     assert code == expected
     assert seconds < 5
-    assert re.search(r"\d+ steps? (is|are) lost: there is no --checkpoint", told)
+    assert re.search(r"\d+ steps? (is|are) lost: there is no --checkpoint", error)
 
 
 def test_what_a_crash_loses_is_said(model, tmp_path):
@@ -104,18 +104,18 @@ def test_what_a_crash_loses_is_said(model, tmp_path):
     while newest_checkpoint(folder) is None:
         time.sleep(0.01)
     os.kill(run.pids[1], signal.SIGKILL)
-    code, told, _ = run.end()
+    code, error, _ = run.end()
     assert code == PEER_FAILED
-    lost = re.search(r"(\d+) steps? (is|are) lost: the newest checkpoint has (\d+)", told)
-    assert lost or "lost: " not in told
+    lost = re.search(r"(\d+) steps? (is|are) lost: the newest checkpoint has (\d+)", error)
+    assert lost or "lost: " not in error
     goes_on(model, folder, "--ranks", "2")
 
 
 @pytest.mark.parametrize(
-    ("wish", "expected"), [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, TERMINATED)]
+    ("signalled", "expected"), [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, TERMINATED)]
 )
 @pytest.mark.parametrize("rank", ["0", "1"])
-def test_a_signal_ends_ranks_that_wait_for_the_others(model, rank, wish, expected):
+def test_a_signal_ends_ranks_that_wait_for_the_others(model, rank, signalled, expected):
     flags = ["--rank", rank, "--ranks", "2", "--address", f"127.0.0.1:{free_port()}"]
     alone = subprocess.Popen(
         line(model, "--steps", "2", *flags),
@@ -126,9 +126,9 @@ def test_a_signal_ends_ranks_that_wait_for_the_others(model, rank, wish, expecte
     time.sleep(0.5)
     assert alone.poll() is None
     begin = time.monotonic()
-    alone.send_signal(wish)
-    _, told = alone.communicate(timeout=10)
-    assert alone.returncode == expected, told
+    alone.send_signal(signalled)
+    _, error = alone.communicate(timeout=10)
+    assert alone.returncode == expected, error
     assert time.monotonic() - begin < 2
 
 

@@ -14,9 +14,9 @@ from executing import COMMAND
 def installed() -> list[Path]:
     found = list(Path(orrery.__file__).parent.glob("*.so"))
     if COMMAND is not None:
-        beside = Path(COMMAND).resolve().parent
-        found += [beside / "orrery", *beside.glob("liborrery_*.so")]
-        found += (beside.parent / "lib" / "orrery").glob("*.so")
+        folder = Path(COMMAND).resolve().parent
+        found += [folder / "orrery", *folder.glob("liborrery_*.so")]
+        found += (folder.parent / "lib" / "orrery").glob("*.so")
     return found
 
 

@@ -1,6 +1,6 @@
 """Measure this machine, predict, run, compare: the whole loop, in the commands of the README.
 
-Results are asserted. Times are printed and asserted only to be of the same order: whoever runs the
+Results are asserted. Times are printed and asserted only to be of the same order: who runs the
 tests may share the machine.
 """
 

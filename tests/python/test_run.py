@@ -14,9 +14,9 @@ import pytest
 
 
 def command() -> str:
-    """The command that was installed beside the package."""
-    beside = Path(sys.executable).parent / "orrery"
-    found = str(beside) if beside.exists() else shutil.which("orrery")
+    """The command that was installed with the package."""
+    installed = Path(sys.executable).parent / "orrery"
+    found = str(installed) if installed.exists() else shutil.which("orrery")
     assert found, "pip install . gives the command orrery"
     return found
 
@@ -29,7 +29,7 @@ def test_a_run_is_what_the_command_prints(small, small_run, tmp_path):
 
 
 def test_the_parts_of_a_run_add_up(small, small_run):
-    # Times are told as doubles of seconds: sums may differ in the last digits.
+    # Times are doubles of seconds: sums may differ in the last digits.
     assert sum(small_run.breakdown.values()) == pytest.approx(small_run.step_time, rel=1e-12)
     assert sum(time for _, time in small_run.waterfall) == pytest.approx(
         small_run.step_time, rel=1e-12

@@ -91,11 +91,11 @@ def test_an_interrupted_sweep_keeps_what_was_done(small):
 
 
 def test_progress_counts_every_variant(small):
-    told: list[tuple[int, int]] = []
+    seen: list[tuple[int, int]] = []
     orr.sweep(
-        small, {"/plan/micro_batch": [1, 2]}, progress=lambda done, of: told.append((done, of))
+        small, {"/plan/micro_batch": [1, 2]}, progress=lambda done, of: seen.append((done, of))
     )
-    assert told == [(1, 2), (2, 2)]
+    assert seen == [(1, 2), (2, 2)]
 
 
 def test_progress_is_one_line_on_stderr(small, capsys):

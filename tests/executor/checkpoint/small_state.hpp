@@ -1,5 +1,5 @@
 #pragma once
-// A small state whose elements are told apart, and folders to keep it in.
+// A small state whose elements are distinct, and folders to keep it in.
 
 #include <catch2/catch.hpp>
 #include <cstring>
@@ -33,7 +33,7 @@ inline CheckpointRun small_run() {
   return {.model = "small", .tensors = {{"matrix", 6, 4}, {"vector", 1, 5}}, .seed = 7};
 }
 
-/// What an element is worth: told apart by kind, tensor and place, and by when it was written.
+/// The value of an element: distinct by kind, tensor and place, and by when it was written.
 inline float worth(StateKind kind, std::uint32_t tensor, std::int64_t element, int version) {
   return static_cast<float>(version * 10000 + static_cast<int>(kind) * 1000 +
                             static_cast<int>(tensor) * 100 + static_cast<int>(element));

@@ -18,7 +18,7 @@ using models::Collective;
 using models::Plan;
 using models::Zero;
 
-/// Lets a test that knows only the host's memory speak to a fabric of a device: what a call touches
+/// Lets a test that knows only the host's memory use a fabric of a device: what a call touches
 /// is laid out on the device as it is here, and fetched when the call is waited for.
 class OnDevice final : public Fabric {
  public:

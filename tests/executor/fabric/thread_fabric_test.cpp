@@ -79,7 +79,7 @@ TEST_CASE("Sums are taken in the order of the ranks") {
   CHECK(summed(1, 2, 0) == large + 2);
 }
 
-TEST_CASE("The k-th send meets the k-th receive, whoever comes first") {
+TEST_CASE("The k-th send meets the k-th receive, whichever comes first") {
   ThreadWorld world{2};
   std::vector<int> got;
   on_ranks(world, [&](Fabric& fabric) {

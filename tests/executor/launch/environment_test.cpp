@@ -141,11 +141,11 @@ TEST_CASE("Of several launchers the one nearest to the process wins") {
   both["ORRERY_RANK"] = "1";
   both["ORRERY_RANKS"] = "2";
   CHECK(placement(both).launcher == Launcher::orrery);
-  const Placement told =
+  const Placement placed =
       placement(both, {.rank = 6, .ranks = 7, .address = std::string{"[::1]:4000"}});
-  CHECK(told.launcher == Launcher::flags);
-  CHECK(told.rank == 6);
-  CHECK(told.rendezvous == Address{"::1", 4000});
+  CHECK(placed.launcher == Launcher::flags);
+  CHECK(placed.rank == 6);
+  CHECK(placed.rendezvous == Address{"::1", 4000});
 }
 
 TEST_CASE("A step of one task is no launcher: the shell of an allocation has one too") {

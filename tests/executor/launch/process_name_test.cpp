@@ -31,8 +31,8 @@ Shown shown_as(int rank) {
   char byte = 0;
   if (child == 0) {
     name_process(rank);
-    const bool told = write(ready[1], "x", 1) == 1 && read(done[0], &byte, 1) == 1;
-    _exit(told ? 0 : 1);
+    const bool written = write(ready[1], "x", 1) == 1 && read(done[0], &byte, 1) == 1;
+    _exit(written ? 0 : 1);
   }
   REQUIRE(read(ready[0], &byte, 1) == 1);
   const std::string process = "/proc/" + std::to_string(child);

@@ -43,7 +43,7 @@ TEST_CASE("The private folder is in XDG_RUNTIME_DIR, where that is the user's al
   CHECK(private_folder({{"XDG_RUNTIME_DIR", folder.path("nothing")}}) == fallback);
 }
 
-TEST_CASE("A folder that others may enter, of another user or behind a link is refused") {
+TEST_CASE("A folder that others may enter, of another user or reached by a link is refused") {
   const TestFolder folder;
   const std::string path = folder.path("orrery");
   const auto found = [&](const std::string& what) {

@@ -104,7 +104,7 @@ TEST_CASE("Who moves or burns CPU time is not stuck") {
   CHECK_FALSE(hour.stuck().empty());
 }
 
-TEST_CASE("A pause of the whole job is nobody's silence, nor anybody's standing still") {
+TEST_CASE("A pause of the whole job makes no rank silent or stuck") {
   Hour hour{2};
   hour.silence(1);
   hour.pass(3s);

@@ -50,7 +50,7 @@ TEST_CASE("A secret in hexadecimal digits is read again, and nothing else is") {
   CHECK_FALSE(parse_hexadecimal(hexadecimal(secret) + "00").has_value());
 }
 
-TEST_CASE("The user's secret is made once, whoever asks, and only the user reads it") {
+TEST_CASE("The user's secret is made once, whichever process asks, and only the user reads it") {
   const TestFolder folder;
   std::vector<Secret> found(8);
   std::vector<std::thread> ranks;

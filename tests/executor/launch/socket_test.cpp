@@ -25,7 +25,7 @@ const StoreIdentity identity{.job = "test", .ranks = 2};
 
 }  // namespace
 
-TEST_CASE("A Unix socket is nobody's until it is served, and gone afterwards") {
+TEST_CASE("A Unix socket has no owner until it is served, and is gone afterwards") {
   const Address where = unused_socket();
   {
     const StoreServer server{where, alone};

@@ -136,7 +136,7 @@ TEST_CASE("Nobody at an address is said with the reason") {
         "no answer at " + text_of(closed) + " (Connection refused)");
 }
 
-TEST_CASE("Clocks of one machine are told to be equal") {
+TEST_CASE("Clocks of one machine are found to be equal") {
   const StoreServer server{any_port, {.job = "test", .ranks = 1}};
   Store store = join(server, 0, 1);
   // Half the quickest round trip is the error; a loaded machine still answers once in 5 ms.

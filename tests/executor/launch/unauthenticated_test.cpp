@@ -1,4 +1,4 @@
-// What somebody can do who reaches the store and does not belong to the run.
+// What a process can do that reaches the store and does not belong to the run.
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -107,7 +107,7 @@ TEST_CASE("Every refusal is the same answer, whatever was wrong") {
       {.rank = 1},  // is there already
   };
   for (const Flaw& each : flaws) CHECK(answer_to(server, each) == HandshakeServer::refusal());
-  // Nothing is wrong with this one, which is admitted and may speak.
+  // Nothing is wrong with this one, which is admitted and may send requests.
   CHECK(answer_to(server, {.rank = 0}).find(" and waits") == 32);
 }
 
@@ -151,7 +151,7 @@ TEST_CASE("Nobody sets a key, ends the run or beats for a rank before it is let 
 }
 
 TEST_CASE(
-    "Unfinished frames, large headers and silence of many cost no memory and keep nobody out") {
+    "Unfinished frames, large headers and silence of many cost no memory and keep no rank out") {
   const StoreServer server{any_port, secretly(2)};
   const auto resident = [] {
     long pages = 0, ours = 0;
@@ -198,7 +198,7 @@ TEST_CASE("A caller who says nothing is sent away after five seconds", "[slow]")
   CHECK(Clock::now() - begin < 7s);
 }
 
-TEST_CASE("Without descriptors nobody is accepted for a while, without spinning") {
+TEST_CASE("Without descriptors no peer is accepted for a while, without spinning") {
   StoreServer server{any_port, secretly(8)};
   Store zero{server.address(), secretly(8), 0, 2s};
   const Address where = server.address();
@@ -244,7 +244,7 @@ TEST_CASE("A role of a rank has one connection; who leaves may come again") {
   CHECK(why.empty());
 }
 
-TEST_CASE("A rank that asks what cannot be read is lost, and nobody else") {
+TEST_CASE("A rank that asks what cannot be read is lost, and no other") {
   const StoreServer server{any_port, secretly(2)};
   Store zero{server.address(), secretly(2), 0, 2s};
   const auto asked = GENERATE(

@@ -75,12 +75,12 @@ class Pack {
 TEST_CASE("The first failure of a rank ends all of them with its reason") {
   Pack pack{3};
   for (int rank = 0; rank < 3; ++rank) pack.start(rank);
-  const Verdict told = pack.dog(1).fail(Exit::local_failure, "the disk is full");
-  CHECK(told.teller == 1);
+  const Verdict verdict = pack.dog(1).fail(Exit::local_failure, "the disk is full");
+  CHECK(verdict.teller == 1);
   for (int rank = 0; rank < 3; ++rank) CHECK(pack.aborted(rank) == "the disk is full");
   // The machine of rank 1 is at fault; the others may run again.
-  CHECK(exit_of(told, 1) == Exit::local_failure);
-  CHECK(exit_of(told, 0) == Exit::peer_failed);
+  CHECK(exit_of(verdict, 1) == Exit::local_failure);
+  CHECK(exit_of(verdict, 0) == Exit::peer_failed);
   // A later failure is a consequence of the first.
   CHECK(pack.dog(2).fail(Exit::peer_failed, "rank 1 closed").why == "the disk is full");
 }
@@ -104,7 +104,7 @@ TEST_CASE("A rank that is killed is named at once") {
   store.leave();
 }
 
-TEST_CASE("A rank that leaves in order ends nobody") {
+TEST_CASE("A rank that leaves in order ends no other") {
   Pack pack{2};
   pack.start(0);
   {
@@ -219,7 +219,7 @@ TEST_CASE("A deadline ends a run with where it was, and Ctrl-C with who pressed 
   Pack stopped{2};
   std::atomic<bool> pressed{false};
   stopped.start(0);
-  stopped.start(1, {.wish = [&]() -> std::optional<Verdict> {
+  stopped.start(1, {.end_request = [&]() -> std::optional<Verdict> {
                   if (!pressed) return std::nullopt;
                   return Verdict{Exit::interrupted, 1, "interrupted"};
                 }});
@@ -228,7 +228,7 @@ TEST_CASE("A deadline ends a run with where it was, and Ctrl-C with who pressed 
   CHECK(exit_of(*stopped.dog(0).verdict(), 0) == Exit::interrupted);
 }
 
-TEST_CASE("Who does not come to an end when told is ended") {
+TEST_CASE("A rank that does not end when asked to is ended") {
   Pack pack{1};
   pack.start(0, {.grace = 50ms});
   pack.dog(0).fail(Exit::peer_failed, "enough");

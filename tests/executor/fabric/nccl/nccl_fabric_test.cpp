@@ -81,7 +81,7 @@ TEST_CASE("NCCL's fabric keeps the contract of fabrics") {
     ranks.emplace_back([&, rank] {
       std::vector<std::string> found;
       try {
-        // The test's own memory comes and goes behind the device's back: touches are not checked.
+        // The test's own memory comes and goes without the device: touches are not checked.
         QueuedDevice device{{.seed = static_cast<std::uint64_t>(rank), .checks = false}};
         OnStandIn fabric{device, meeting, rank, OnStandIn::Wait::of_host};
         found = broken_promises(fabric);
@@ -228,7 +228,7 @@ std::string said_when_aborted(Rendezvous& meeting) {
   }
 }
 
-TEST_CASE("An abort from another thread ends what waits for a peer, and every call behind it") {
+TEST_CASE("An abort from another thread ends what waits for a peer, and every call after it") {
   Rendezvous meeting{2};
   std::promise<void> over;
   std::thread peer{[&meeting, ends = over.get_future()] {
@@ -245,7 +245,7 @@ TEST_CASE("An abort from another thread ends what waits for a peer, and every ca
   peer.join();
 }
 
-TEST_CASE("Who waits for a rank that does not come, or shares a GPU with it, is told so") {
+TEST_CASE("A wait for a rank that does not come, or that shares the GPU, says so") {
   Rendezvous alone{2};
   QueuedDevice device{{}};
   StandIn gpu{device, 3};

@@ -122,8 +122,8 @@ class Conformance {
     broadcast(group, element, count, in_place);
   }
 
-  std::string told(const char* kind, const FabricGroup& group, Element element, std::int64_t count,
-                   bool in_place) const {
+  std::string described(const char* kind, const FabricGroup& group, Element element,
+                        std::int64_t count, bool in_place) const {
     return std::string{kind} + " of " + std::to_string(count) + " elements of kind " +
            std::to_string(static_cast<int>(element)) + " in " + group.name +
            (in_place ? ", in place" : "");
@@ -160,7 +160,7 @@ class Conformance {
     do_call(group, Kind::all_reduce, in_place ? receive.data() : send.data(), receive.data(), count,
             element);
     expect(receive, summed(group, element, 0, count),
-           told("all_reduce", group, element, count, in_place));
+           described("all_reduce", group, element, count, in_place));
     if (!in_place)
       expect(send, filled(element, count, group.index), "all_reduce wrote what it sends");
   }
@@ -175,7 +175,7 @@ class Conformance {
     std::byte* receive = in_place ? send.data() + group.index * size : apart.data();
     do_call(group, Kind::reduce_scatter, send.data(), receive, count, element);
     expect({receive, receive + size}, summed(group, element, group.index * count, count),
-           told("reduce_scatter", group, element, count, in_place));
+           described("reduce_scatter", group, element, count, in_place));
     if (!in_place) expect(send, before, "reduce_scatter wrote what it sends");
   }
 
@@ -193,7 +193,7 @@ class Conformance {
       const Bytes_ part = filled(element, count, static_cast<int>(m));
       expected.insert(expected.end(), part.begin(), part.end());
     }
-    expect(whole, expected, told("all_gather", group, element, count, in_place));
+    expect(whole, expected, described("all_gather", group, element, count, in_place));
   }
 
   void all_to_all(const FabricGroup& group, Element element, std::int64_t count, bool in_place) {
@@ -210,7 +210,7 @@ class Conformance {
     do_call(group, Kind::all_to_all, send.data(), in_place ? send.data() : receive.data(), count,
             element);
     expect(in_place ? send : receive, expected,
-           told("all_to_all", group, element, count, in_place));
+           described("all_to_all", group, element, count, in_place));
   }
 
   void broadcast(const FabricGroup& group, Element element, std::int64_t count, bool in_place) {
@@ -220,7 +220,7 @@ class Conformance {
     do_call(group, Kind::broadcast, in_place ? receive.data() : own.data(), receive.data(), count,
             element, root);
     expect(receive, filled(element, count, root),
-           told("broadcast", group, element, count, in_place));
+           described("broadcast", group, element, count, in_place));
   }
 
   /// To the next and from the one before, of all sizes, all of them started before any is waited

@@ -16,7 +16,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Runs `body` on ranks that are threads of this process and speak TCP; what they throw, by rank.
+/// Runs `body` on ranks that are threads of this process and communicate over TCP; what they throw,
+/// by rank.
 std::vector<std::string> on_tcp_ranks(int ranks,
                                       const std::function<void(TcpFabric&, Store&)>& body,
                                       const Address& where = {"127.0.0.1", 0}) {
@@ -189,13 +190,13 @@ TEST_CASE("Ranks that never come are named") {
   CHECK(one == "ranks 2 3 did not connect within 1 s");
 }
 
-TEST_CASE("A stranger at the door of the mesh is passed over") {
+TEST_CASE("A connection of another program is passed over") {
   const StoreServer server{{"127.0.0.1", 0}, {.job = "test", .ranks = 2}};
   std::thread one{[&] {
     Store store{server.address(), {.job = "test", .ranks = 2}, 1, 5s};
-    const Address door = parse_address(store.get("tcp/0", 5s), "tcp/0");
-    const Socket stranger = connect_to(door, Clock::now() + 1s);
-    send_all(stranger, "GET / HTTP/1.1\r\n\r\n", 18, Clock::now() + 1s, "rank 0");
+    const Address address = parse_address(store.get("tcp/0", 5s), "tcp/0");
+    const Socket other = connect_to(address, Clock::now() + 1s);
+    send_all(other, "GET / HTTP/1.1\r\n\r\n", 18, Clock::now() + 1s, "rank 0");
     TcpFabric fabric{store, {.patience = 5s}};
     std::vector<float> buffer{2};
     fabric.wait(all_reduce(fabric, world_of(fabric), buffer));

@@ -1,4 +1,4 @@
-// What a peer sends is not believed: sizes that nobody waits for end the connection, not the
+// What a peer sends is not trusted: sizes that no receive waits for end the connection, not the
 // process.
 
 #include "executor/fabric/tcp/wire.hpp"
