@@ -1,3 +1,6 @@
+#include <map>
+#include <utility>
+
 #include "models/evaluation/sweep.hpp"
 
 namespace orrery::models {
@@ -52,9 +55,11 @@ struct Map {
 
   /// Itself, `count` times.
   Map power(std::int64_t count) const {
+    if (count == 1) return *this;
     Map result = identity();
-    for (Map base = *this; count > 0; count /= 2, base = base.then(base)) {
+    for (Map base = *this; count > 0; count /= 2) {
       if (count % 2 == 1) result = result.then(base);
+      if (count > 1) base = base.then(base);
     }
     return result;
   }
@@ -68,32 +73,102 @@ Map map_of(const PricedProgram& priced, std::size_t block) {
   return Map::of(state);
 }
 
-/// Runs a phase by one application of its map.
+/// A map without the states that it leaves as they are and that nothing else depends on.
+class ShortMap {
+ public:
+  explicit ShortMap(const Map& map) {
+    for (std::uint8_t i = 0; i < chain_states; ++i) {
+      if (!stays(map, i)) states_[size_++] = i;
+    }
+    for (int j = 0; j < size_; ++j) {
+      for (int i = 0; i < size_; ++i) columns_[j][i] = map.columns[states_[j]][states_[i]];
+    }
+  }
+
+  void apply(Chain<NumberTime>& state) const {
+    switch (size_) {
+      case 0:
+        return;
+      case 1:
+        return apply_to<1>(state);
+      case 2:
+        return apply_to<2>(state);
+      case 3:
+        return apply_to<3>(state);
+      case 4:
+        return apply_to<4>(state);
+      default:
+        return apply_to<chain_states>(state);
+    }
+  }
+
+ private:
+  static bool stays(const Map& map, int state) {
+    for (int other = 0; other < chain_states; ++other) {
+      const std::int64_t expected = other == state ? 0 : never;
+      if (map.columns[state][other] != expected || map.columns[other][state] != expected) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /// `n` is at least size_; beyond it all is never.
+  template <int n>
+  void apply_to(Chain<NumberTime>& state) const {
+    std::array<std::int64_t, n> out;
+    for (int i = 0; i < n; ++i) out[i] = columns_[0][i] + state[states_[0]].value;
+    for (int j = 1; j < n; ++j) {
+      const std::int64_t x = state[states_[j]].value;
+      for (int i = 0; i < n; ++i) {
+        const std::int64_t candidate = columns_[j][i] + x;
+        out[i] = candidate > out[i] ? candidate : out[i];
+      }
+    }
+    for (int i = 0; i < (n < chain_states ? n : size_); ++i) state[states_[i]].value = out[i];
+  }
+
+  std::array<std::array<std::int64_t, chain_states>, chain_states> columns_ = [] {
+    std::array<std::array<std::int64_t, chain_states>, chain_states> none;
+    for (auto& column : none) column.fill(never);
+    return none;
+  }();
+  std::array<std::uint8_t, chain_states> states_{};
+  std::uint8_t size_ = 0;
+};
+
+/// Runs a phase by one application of its map. Phases of the same blocks share theirs.
 class MapRunner {
  public:
   explicit MapRunner(const PricedProgram& priced) {
     const Program& program = *priced.program;
-    std::vector<Map> blocks;
-    for (std::size_t b = 0; b < program.blocks.size(); ++b) {
-      blocks.push_back(map_of(priced, b));
-    }
-    phases_.reserve(program.phases.size());
+    for (std::size_t b = 0; b < program.blocks.size(); ++b) blocks_.push_back(map_of(priced, b));
+    std::map<Runs, std::uint32_t> known;
     for (const Phase& phase : program.phases) {
-      Map map = Map::identity();
-      for (const Invocation& run : phase.invocations) {
-        map = map.then(run.count == 1 ? blocks[run.block] : blocks[run.block].power(run.count));
-      }
-      phases_.push_back(map);
+      Runs runs;
+      for (const Invocation& each : phase.invocations) runs.emplace_back(each.block, each.count);
+      const auto [found, fresh] = known.try_emplace(std::move(runs), maps_.size());
+      if (fresh) maps_.push_back(map_of_runs(found->first));
+      map_of_phase_.push_back(found->second);
     }
   }
 
   void operator()(std::uint32_t phase, Chain<NumberTime>& state) const {
-    const auto out = phases_[phase].apply([&](int j) { return state[j].value; });
-    for (int i = 0; i < chain_states; ++i) state[i].value = out[i];
+    maps_[map_of_phase_[phase]].apply(state);
   }
 
  private:
-  std::vector<Map> phases_;
+  using Runs = std::vector<std::pair<std::uint32_t, std::int64_t>>;  // block, count
+
+  ShortMap map_of_runs(const Runs& runs) const {
+    Map map = Map::identity();
+    for (const auto& [block, count] : runs) map = map.then(blocks_[block].power(count));
+    return ShortMap{map};
+  }
+
+  std::vector<Map> blocks_;
+  std::vector<ShortMap> maps_;
+  std::vector<std::uint32_t> map_of_phase_;
 };
 
 }  // namespace

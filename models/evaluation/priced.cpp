@@ -14,7 +14,7 @@ Time StepTimes::scheduled() const {
   Time last{};
   for (const QueueTimes& rank : ranks) last = std::max(last, rank.last());
   for (const std::vector<Time>& channel : transfers) {
-    for (const Time end : channel) last = std::max(last, end);
+    if (!channel.empty()) last = std::max(last, channel.back());  // they end in order
   }
   return last;
 }

@@ -96,6 +96,9 @@ struct StepTimes {
   std::vector<std::vector<Time>> transfers;
   /// Starts of joint collectives.
   std::vector<Time> collective_starts;
+  /// Of sweeps: when a rank of each class was ready for each of its joint collectives, launched and
+  /// computed, in the order of its list.
+  std::vector<std::vector<Time>> collectives_ready;
 
   /// The last end on any rank, whatever the bound.
   Time scheduled() const;

@@ -25,6 +25,10 @@ class Sweep {
   Sweep(const PricedProgram& priced, RunPhase run_phase)
       : priced_{priced}, program_{*priced.program}, run_phase_{std::move(run_phase)} {
     channels_.resize(program_.channels.size());
+    for (std::size_t c = 0; c < channels_.size(); ++c) {
+      const std::uint32_t from = program_.channels[c].from;
+      channels_[c].ends.reserve(program_.classes[from].instructions.size() / usual_share);
+    }
     joints_.resize(program_.collectives.size());
     std::size_t all = 0;
     for (const RankClass& each : program_.classes) all += each.instructions.size();
@@ -53,20 +57,24 @@ class Sweep {
   }
 
  private:
+  /// Of a stage's instructions, one in so many is a send on either of its channels.
+  static constexpr std::size_t usual_share = 5;
+
   struct Rank {
     State state{};
     std::uint32_t at = 0;
     bool announced = false;  // at a joint collective that waits for others
     Made* made = nullptr;    // by instruction
+    std::vector<Time> collectives_ready;
 
     std::int64_t& host() { return state[state_host].value; }
     std::int64_t& compute() { return state[state_compute].value; }
     void wait_host(std::int64_t end) { host() = std::max(host(), end); }
   };
   struct ChannelState {
-    std::vector<std::int64_t> ready;  // of sends, in order
-    std::vector<Time> ends;           // of transfers, in order
-    bool awaited = false;             // the receiver is parked here
+    std::vector<Time> ends;    // of transfers, in order; of those not received yet, when ready
+    std::size_t received = 0;  // so far
+    bool awaited = false;      // the receiver is parked here
   };
   struct Joint {
     std::size_t arrived = 0;
@@ -113,7 +121,7 @@ class Sweep {
     rank.host() += priced_.transfer_launch.count();
     ChannelState& channel = channels_[each.target];
     const std::int64_t output = each.input == no_token ? 0 : made(rank, each.input).output;
-    channel.ready.push_back(std::max(rank.host(), output));
+    channel.ends.push_back(Time{std::max(rank.host(), output)});
     rank.made[i] = {output, output};
     if (channel.awaited) {
       channel.awaited = false;
@@ -124,16 +132,17 @@ class Sweep {
 
   bool receive(Rank& rank, Token i, const Instruction& each) {
     ChannelState& channel = channels_[each.target];
-    const std::size_t k = channel.ends.size();
-    if (k >= channel.ready.size()) {
+    const std::size_t k = channel.received;
+    if (k == channel.ends.size()) {
       channel.awaited = true;
       return false;
     }
+    ++channel.received;
     rank.host() += priced_.transfer_launch.count();
     const std::int64_t before = k > 0 ? channel.ends[k - 1].count() : 0;
-    const std::int64_t end =
-        std::max({channel.ready[k], rank.host(), before}) + priced_.channels[each.target].count();
-    channel.ends.push_back(Time{end});
+    const std::int64_t end = std::max({channel.ends[k].count(), rank.host(), before}) +
+                             priced_.channels[each.target].count();
+    channel.ends[k] = Time{end};
     rank.made[i] = {end, end};
     if (priced_.waits_for_receive()) rank.wait_host(end);
     return true;
@@ -147,8 +156,10 @@ class Sweep {
       rank.announced = true;
       rank.host() += price.launch.count();
       const std::int64_t computed = each.input == no_token ? 0 : made(rank, each.input).end;
-      joint.start = std::max(
-          {joint.start, rank.host(), computed, rank.state[state_data].value + price.lead.count()});
+      const std::int64_t ready = std::max(rank.host(), computed);
+      rank.collectives_ready.push_back(Time{ready});
+      joint.start =
+          std::max({joint.start, ready, rank.state[state_data].value + price.lead.count()});
       if (++joint.arrived == collective.classes.size()) {
         joint.done = true;
         for (const std::uint32_t other : collective.classes) {
@@ -184,13 +195,17 @@ class Sweep {
 
   StepTimes result() {
     StepTimes times;
-    for (const Rank& rank : ranks_) {
+    for (Rank& rank : ranks_) {
       const State& s = rank.state;
+      times.collectives_ready.push_back(std::move(rank.collectives_ready));
       times.ranks.push_back({Time{s[state_host].value}, Time{s[state_compute].value},
                              Time{s[state_tensor].value}, Time{s[state_data].value},
                              Time{s[state_copy].value}});
     }
-    for (ChannelState& channel : channels_) times.transfers.push_back(std::move(channel.ends));
+    for (ChannelState& channel : channels_) {
+      channel.ends.resize(channel.received);
+      times.transfers.push_back(std::move(channel.ends));
+    }
     times.step = std::max(times.scheduled(), priced_.bound.time);
     for (const Joint& joint : joints_) times.collective_starts.push_back(Time{joint.start});
     return times;

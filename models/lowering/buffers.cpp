@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "models/lowering/lower.hpp"
+#include "models/program/walk.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::models {
@@ -34,69 +35,33 @@ Bytes saved_bytes(const Program& program, const Phase& backward) {
   return sum;
 }
 
+/// Visits one class's list.
 class Binder {
  public:
   Binder(const Program& program, RankClass& ranks)
-      : ranks_{ranks},
-        stages_{program.plan.pipeline},
-        chunks_{program.plan.chunks()},
-        pools_(static_cast<std::size_t>(4 * program.plan.virtual_stages)),
-        saved_(static_cast<std::size_t>(program.plan.virtual_stages)) {
-    for (auto& each : saved_) {
-      each.assign(static_cast<std::size_t>(program.plan.micro_batches()), no_binding);
-    }
-  }
-
-  void run() {
-    for (std::size_t i = 0; i < ranks_.instructions.size(); ++i) bind(i);
-  }
-
- private:
-  enum Kind { saved, out, gradient_in, gradient_out };
-
-  Pool& pool(const Instruction& each, Kind kind) {
-    return pools_[static_cast<std::size_t>(each.chunk / stages_ * 4 + kind)];
-  }
-  std::uint32_t& saved_of(const Instruction& each) {
-    return saved_[static_cast<std::size_t>(each.chunk / stages_)][each.micro_batch];
-  }
-
-  void bind(std::size_t i) {
-    Instruction& each = ranks_.instructions[i];
-    switch (each.op) {
-      case Opcode::receive:
-        return receive(each);
-      case Opcode::forward:
-        return forward(each);
-      case Opcode::backward:
-        return backward(each, i);
-      case Opcode::send:
-        return send(each);
-      default:
-        return;
-    }
-  }
+      : program_{program},
+        list_{ranks.instructions},
+        micro_batches_{static_cast<std::size_t>(program.step.micro_batches)},
+        pools_(4 * ranks.chunks.size()),
+        saved_(ranks.chunks.size() * micro_batches_, no_binding) {}
 
   /// Activations arrive in the place where backward will look for them.
-  void receive(Instruction& each) {
-    const bool activations = each.target % 2 == 0;
-    if (activations) {
-      each.bindings[slot_saved] = saved_of(each) = pool(each, saved).take();
-      each.binds = bit(slot_saved);
-    } else {
-      each.bindings[slot_in] = arrived_ = pool(each, gradient_in).take();
-      each.binds = bit(slot_in);
-    }
+  void receive(Token, Instruction& each) {
+    const bool activations = program_.channels[each.target].forward;
+    const Slot slot = activations ? slot_saved : slot_in;
+    each.binds = bit(slot);
+    each.bindings[slot] = pool(each, activations ? saved : gradient_in).take();
+    (activations ? saved_of(each) : arrived_) = each.bindings[slot];
   }
 
-  void forward(Instruction& each) {
-    std::uint32_t& slot = saved_of(each);
-    if (slot == no_binding) {
-      slot = pool(each, saved).take();
+  void forward(Token, Instruction& each) {
+    std::uint32_t& kept = saved_of(each);
+    if (kept == no_binding) {
+      kept = pool(each, saved).take();
       each.binds |= bit(slot_saved);
     }
-    each.bindings[slot_saved] = slot;
-    if (each.chunk < chunks_ - 1) {
+    each.bindings[slot_saved] = kept;
+    if (!program_.chunks[each.chunk].predicts) {
       each.bindings[slot_out] = pool(each, out).take();
       each.binds |= bit(slot_out);
     }
@@ -104,12 +69,13 @@ class Binder {
   }
 
   /// A backward cut at full buckets keeps its buffers until the last part.
-  void backward(Instruction& each, std::size_t i) {
+  void backward(Token i, Instruction& each) {
+    const Chunk& chunk = program_.chunks[each.chunk];
     const bool resumes = parts_of_ == key(each);
     const bool last_part = !continues(i);
     each.bindings[slot_saved] = saved_of(each);
-    if (each.chunk < chunks_ - 1) each.bindings[slot_in] = arrived_;
-    if (each.chunk > 0) {
+    if (!chunk.predicts) each.bindings[slot_in] = arrived_;
+    if (!chunk.embeds) {
       if (!resumes) {
         leaving_ = pool(each, gradient_out).take();
         each.binds |= bit(slot_out);
@@ -126,32 +92,43 @@ class Binder {
     }
   }
 
-  void send(Instruction& each) {
-    const bool activations = each.target % 2 == 0;
+  void send(Token, Instruction& each) {
+    const bool activations = program_.channels[each.target].forward;
     each.bindings[slot_out] = leaving_;
     each.frees = bit(slot_out);
     pool(each, activations ? out : gradient_out).give(leaving_);
   }
 
+  void phase(Token, Instruction&) {}
+  void joint(Token, Instruction&) {}
+
+ private:
+  enum Kind { saved, out, gradient_in, gradient_out };
+
+  std::size_t place(const Instruction& each) const { return program_.chunks[each.chunk].place; }
+  Pool& pool(const Instruction& each, Kind kind) { return pools_[4 * place(each) + kind]; }
+  std::uint32_t& saved_of(const Instruction& each) {
+    return saved_[place(each) * micro_batches_ + each.micro_batch];
+  }
   static std::uint64_t key(const Instruction& each) {
     return (std::uint64_t{each.chunk} << 32) | each.micro_batch;
   }
 
   /// Is the next compute another part of this backward?
-  bool continues(std::size_t i) const {
-    const Instruction& each = ranks_.instructions[i];
-    for (std::size_t next = i + 1; next < ranks_.instructions.size(); ++next) {
-      const Instruction& later = ranks_.instructions[next];
-      if (later.op == Opcode::backward) return key(later) == key(each);
+  bool continues(Token i) const {
+    for (std::size_t next = i + std::size_t{1}; next < list_.size(); ++next) {
+      const Instruction& later = list_[next];
+      if (later.op == Opcode::backward) return key(later) == key(list_[i]);
       if (later.op == Opcode::forward) return false;
     }
     return false;
   }
 
-  RankClass& ranks_;
-  std::int64_t stages_, chunks_;
+  const Program& program_;
+  const std::vector<Instruction>& list_;
+  std::size_t micro_batches_;
   std::vector<Pool> pools_;
-  std::vector<std::vector<std::uint32_t>> saved_;
+  std::vector<std::uint32_t> saved_;  // by chunk of the class and micro-batch
   std::uint32_t arrived_ = no_binding, leaving_ = no_binding;
   std::uint64_t parts_of_ = ~std::uint64_t{0};
 };
@@ -209,7 +186,8 @@ Program bind_buffers(Program program, const Software& software) {
   for (RankClass& ranks : program.classes) {
     add_types(program, ranks, software);
     add_persistent(program, ranks, software);
-    Binder{program, ranks}.run();
+    Binder binder{program, ranks};
+    for (Token i = 0; i < ranks.instructions.size(); ++i) visit(i, ranks.instructions[i], binder);
   }
   return program;
 }

@@ -94,6 +94,9 @@ void add_chunks(Program& program, const BlockInputs& inputs) {
   }
 }
 
+/// Room for buckets and the end of the step.
+constexpr std::size_t step_end = 64;
+
 void add_classes(Program& program, const Plan& plan) {
   const Schedule schedule = builtin_schedules().at(plan.schedule);
   const PipelineShape shape{plan.pipeline, plan.virtual_stages, plan.micro_batches()};
@@ -105,7 +108,7 @@ void add_classes(Program& program, const Plan& plan) {
   for (std::int64_t stage = 0; stage < plan.pipeline; ++stage) {
     RankClass& ranks = program.classes[static_cast<std::size_t>(stage)];
     ranks.stage = stage;
-    ranks.instructions.reserve(slots);
+    ranks.instructions.reserve(3 * slots + step_end);  // with a receive and a send for each
     schedule(shape, stage, ranks.instructions);
     for (Instruction& slot : ranks.instructions) {
       const Chunk& chunk = program.chunks[slot.chunk];

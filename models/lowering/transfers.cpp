@@ -15,27 +15,59 @@ Instruction transfer(Opcode op, const Instruction& slot, std::uint32_t channel) 
   return each;
 }
 
-/// Receives before a slot what it reads and sends after it what it wrote.
-void surround(const Instruction& slot, std::int64_t stages, std::int64_t chunks,
-              std::vector<Instruction>& out) {
-  const std::int64_t stage = slot.chunk % stages;
-  const std::int64_t above = (stage + stages - 1) % stages;
-  const std::int64_t below = (stage + 1) % stages;
-  const bool forward = slot.op == Opcode::forward;
-  const bool first = slot.chunk == 0;
-  const bool last = slot.chunk == chunks - 1;
-  if (forward && !first) out.push_back(transfer(Opcode::receive, slot, forward_channel(above)));
-  if (!forward && !last) out.push_back(transfer(Opcode::receive, slot, backward_channel(below)));
-  out.push_back(slot);
-  if (forward && !last) out.push_back(transfer(Opcode::send, slot, forward_channel(stage)));
-  if (!forward && !first) out.push_back(transfer(Opcode::send, slot, backward_channel(stage)));
-}
+/// Spreads one stage's slots out in its own list, from the last one on: a receive before a slot of
+/// what it reads, a send after it of what it wrote.
+class Spreader {
+ public:
+  Spreader(const Program& program, std::int64_t stage, std::vector<Instruction>& list)
+      : program_{program}, list_{list}, slots_{list.size()} {
+    const std::int64_t stages = program.mesh.degree(MeshAxis::pipeline);
+    const std::int64_t above = (stage + stages - 1) % stages, below = (stage + 1) % stages;
+    forward_ = {forward_channel(above), forward_channel(stage)};
+    backward_ = {backward_channel(below), backward_channel(stage)};
+  }
+
+  void run() {
+    std::size_t transfers = 0;
+    for (const Instruction& slot : list_) {
+      transfers += (receives(slot) ? 1U : 0U) + (sends(slot) ? 1U : 0U);
+    }
+    list_.resize(slots_ + transfers);
+    std::size_t at = list_.size();
+    for (std::size_t i = slots_; i-- > 0;) {
+      const Instruction slot = list_[i];
+      const auto [from, to] = slot.op == Opcode::forward ? forward_ : backward_;
+      if (sends(slot)) list_[--at] = transfer(Opcode::send, slot, to);
+      list_[--at] = slot;
+      if (receives(slot)) list_[--at] = transfer(Opcode::receive, slot, from);
+    }
+  }
+
+ private:
+  /// Channels of a direction: where it receives and where it sends.
+  struct Ends {
+    std::uint32_t from = 0, to = 0;
+  };
+
+  bool receives(const Instruction& slot) const {
+    const Chunk& chunk = program_.chunks[slot.chunk];
+    return slot.op == Opcode::forward ? !chunk.embeds : !chunk.predicts;
+  }
+  bool sends(const Instruction& slot) const {
+    const Chunk& chunk = program_.chunks[slot.chunk];
+    return slot.op == Opcode::forward ? !chunk.predicts : !chunk.embeds;
+  }
+
+  const Program& program_;
+  std::vector<Instruction>& list_;
+  std::size_t slots_;
+  Ends forward_, backward_;
+};
 
 }  // namespace
 
 Program insert_transfers(Program program) {
   const std::int64_t stages = program.mesh.degree(MeshAxis::pipeline);
-  const auto chunks = static_cast<std::int64_t>(program.chunks.size());
   if (stages == 1) return program;
   const std::uint16_t forth = program.communicator(CommunicatorRole::pipe_forward);
   const std::uint16_t back = program.communicator(CommunicatorRole::pipe_backward);
@@ -46,10 +78,7 @@ Program insert_transfers(Program program) {
         {of(from), of((from + stages - 1) % stages), false, program.boundary, back});
   }
   for (RankClass& ranks : program.classes) {
-    std::vector<Instruction> lowered;
-    lowered.reserve(3 * ranks.instructions.size() + 64);
-    for (const Instruction& slot : ranks.instructions) surround(slot, stages, chunks, lowered);
-    ranks.instructions = std::move(lowered);
+    Spreader{program, ranks.stage, ranks.instructions}.run();
   }
   return program;
 }

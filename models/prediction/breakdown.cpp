@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "models/evaluation/replay.hpp"
+#include "models/evaluation/replayer.hpp"
 #include "models/program/walk.hpp"
 #include "sim/errors.hpp"
 
@@ -25,15 +25,12 @@ class BreakdownWalk {
 
   Breakdown run() {
     outside_.push_back({Time{}, priced_.carried_by(rank_class_), TimeClass::dp, false});
-    // Outside intervals first: an operation's gap may be explained by what stands behind it.
-    ReplayObserver outside;
-    outside.instruction = [&](const InstructionRecord& record) { note(record); };
-    replay(priced_, times_, rank_class_, outside);
+    // Outside intervals first: an operation's gap may be explained by what is launched after it.
+    const std::vector<std::size_t> none_received(priced_.channels.size());
+    walk(program_, rank_class_, OutsideWalk{*this, none_received});
     std::stable_sort(outside_.begin(), outside_.end(),
                      [](const Outside& a, const Outside& b) { return a.start < b.start; });
-    ReplayObserver inside;
-    inside.operation = [&](const OperationRecord& record) { take(record); };
-    replay(priced_, times_, rank_class_, inside);
+    Replayer<BreakdownWalk>{priced_, times_, rank_class_, *this}.run();
     finish();
     return parts_;
   }
@@ -41,25 +38,30 @@ class BreakdownWalk {
  private:
   Time& part(TimeClass which) { return parts_[static_cast<std::size_t>(which)]; }
 
-  void note(const InstructionRecord& record) {
-    const auto received = [&](Token, const Instruction&) {
-      outside_.push_back({record.start, record.end, TimeClass::pp, priced_.waits_for_receive()});
-    };
-    const auto joined = [&](Token, const Instruction& each) {
-      const JointCollective& joint = program_.collectives[each.target];
-      const TimeClass part = program_.communicators[joint.communicator].time_class;
-      outside_.push_back({on_wire(record), record.end, part, priced_.waits_for(joint)});
-    };
-    visit(record.index, *record.instruction, Cases{pass_over, pass_over, received, joined});
-  }
+  /// Receives and joint collectives of the list.
+  struct OutsideWalk {
+    BreakdownWalk& all;
+    std::vector<std::size_t> received;  // so far, by channel
+    std::size_t joined = 0;
 
-  /// From when a collective was waited for and on its wire, as far as this rank alone can tell.
-  Time on_wire(const InstructionRecord& record) const {
-    const Time launched = Time{record.before[state_host].value} +
-                          priced_.collectives[record.instruction->target].launch;
-    const Time ready = std::max(launched, Time{record.before[state_compute].value});
-    return std::clamp(ready, record.start - record.lead, record.start);
-  }
+    void phase(Token, const Instruction&) {}
+    void send(Token, const Instruction&) {}
+    void receive(Token, const Instruction& each) {
+      const Time end = all.times_.transfers[each.target].at(received[each.target]++);
+      all.outside_.push_back({end - all.priced_.channels[each.target], end, TimeClass::pp,
+                              all.priced_.waits_for_receive()});
+    }
+    void joint(Token, const Instruction& each) {
+      const JointCollective& joint = all.program_.collectives[each.target];
+      const PricedOperation& price = all.priced_.collectives[each.target];
+      const Time start = all.times_.collective_starts[each.target];
+      const Time ready = all.times_.collectives_ready[all.rank_class_].at(joined++);
+      // From when it was waited for and on its wire, as far as this rank alone can tell.
+      all.outside_.push_back({std::clamp(ready, start - price.lead, start), start + price.duration,
+                              all.program_.communicators[joint.communicator].time_class,
+                              all.priced_.waits_for(joint)});
+    }
+  };
 
   /// Gives [cursor, until) to the outside intervals that cover it and the rest to `otherwise`.
   void fill(Time until, TimeClass otherwise) {
@@ -79,7 +81,10 @@ class BreakdownWalk {
     cursor_ = to;
   }
 
-  void take(const OperationRecord& record) {
+  friend class Replayer<BreakdownWalk>;
+  bool wants_operations() const { return true; }
+  void instruction(const InstructionRecord&) {}
+  void operation(const OperationRecord& record) {
     const Operation& op = program_.blocks[record.block].operations[record.operation];
     if (op.queue != Lane::compute) return;
     if (record.start > cursor_) {

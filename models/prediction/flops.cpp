@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "models/program/walk.hpp"
+#include "models/program/counts.hpp"
 
 namespace orrery::models {
 
@@ -28,30 +28,18 @@ struct RankFlops {
 };
 
 RankFlops flops_of(const Program& program, std::uint32_t rank_class) {
-  std::vector<RankFlops> phases(program.phases.size());
-  for (std::size_t p = 0; p < phases.size(); ++p) {
+  const TargetCounts counts = counts_of(program, rank_class);
+  RankFlops sum;
+  for (std::size_t p = 0; p < counts.phases.size(); ++p) {
     for (const Invocation& run : program.phases[p].invocations) {
+      if (counts.phases[p] == 0 || program.use_of(run.block).direction == Direction::step) continue;
       for (const Operation& op : program.blocks[run.block].operations) {
-        Flops& sum = op.time_class == TimeClass::attention ? phases[p].attention : phases[p].gemm;
-        sum += op.flops * run.count;
+        Flops& of = op.time_class == TimeClass::attention ? sum.attention : sum.gemm;
+        of += op.flops * (run.count * counts.phases[p]);
       }
     }
   }
-  struct {
-    const std::vector<RankFlops>& phases;
-    RankFlops sum{};
-
-    void compute(Token, const Instruction& each) {
-      sum.gemm += phases[each.target].gemm;
-      sum.attention += phases[each.target].attention;
-    }
-    void phase(Token, const Instruction&) {}
-    void send(Token, const Instruction&) {}
-    void receive(Token, const Instruction&) {}
-    void joint(Token, const Instruction&) {}
-  } counter{phases};
-  walk(program, rank_class, counter);
-  return counter.sum;
+  return sum;
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "models/program/walk.hpp"
+#include "models/program/counts.hpp"
 #include "sim/input/units.hpp"
 
 namespace orrery::models {
@@ -71,12 +71,17 @@ double outside_schedule(const PricedProgram& priced) {
 double all_work(const PricedProgram& priced, const std::vector<double>& phases,
                 const WireTimes& wires) {
   double sum = outside_schedule(priced);
-  const auto transfer = [&](Token, const Instruction& each) { sum += wires.channels[each.target]; };
+  const auto add = [&](const std::vector<std::int64_t>& counts, const std::vector<double>& times) {
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      sum += static_cast<double>(counts[i]) * times[i];
+    }
+  };
   for (std::uint32_t c = 0; c < priced.program->classes.size(); ++c) {
-    walk(*priced.program, c,
-         Cases{[&](Token, const Instruction& each) { sum += phases[each.target]; }, transfer,
-               transfer,
-               [&](Token, const Instruction& each) { sum += wires.collectives[each.target]; }});
+    const TargetCounts counts = counts_of(*priced.program, c);
+    add(counts.phases, phases);
+    add(counts.sends, wires.channels);
+    add(counts.receives, wires.channels);
+    add(counts.collectives, wires.collectives);
   }
   return sum;
 }

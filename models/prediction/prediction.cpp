@@ -164,7 +164,7 @@ Prediction predict(const Question& question) {
   add_times(question, result);
   result.slowest = slowest_of(result);
   if (result.times.scheduled() < result.step) result.assumptions.push_back(bound_note(result));
-  result.busy = busy_of(loads_of(result.priced).at(result.slowest), result.step);
+  result.busy = busy_of(load_of(result.priced, result.slowest), result.step);
   result.breakdown = breakdown_of(result.priced, result.times, result.slowest);
   add_rates(question, result);
   add_costs(question, result);

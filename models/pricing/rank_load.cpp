@@ -4,7 +4,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "models/program/walk.hpp"
+#include "models/program/counts.hpp"
 
 namespace orrery::models {
 
@@ -38,11 +38,38 @@ RankLoad load_of_phase(const PricedProgram& priced, const Phase& phase) {
   return load;
 }
 
-void add_load(RankLoad& sum, const RankLoad& load) {
-  add_links(sum.tensor, load.tensor);
-  add_links(sum.data, load.data);
-  add_links(sum.other, load.other);
-  sum.sm += load.sm;
+void add_load(RankLoad& sum, const RankLoad& load, std::int64_t count) {
+  add_links(sum.tensor, load.tensor, count);
+  add_links(sum.data, load.data, count);
+  add_links(sum.other, load.other, count);
+  sum.sm += load.sm * count;
+}
+
+std::vector<RankLoad> loads_of_phases(const PricedProgram& priced) {
+  std::vector<RankLoad> phases;
+  for (const Phase& phase : priced.program->phases) phases.push_back(load_of_phase(priced, phase));
+  return phases;
+}
+
+RankLoad load_of_class(const PricedProgram& priced, const std::vector<RankLoad>& phases,
+                       std::uint32_t rank_class) {
+  const Program& program = *priced.program;
+  const TargetCounts counts = counts_of(program, rank_class);
+  RankLoad load;
+  for (std::size_t p = 0; p < phases.size(); ++p) {
+    if (counts.phases[p] > 0) add_load(load, phases[p], counts.phases[p]);
+  }
+  for (std::size_t c = 0; c < priced.channel_links.size(); ++c) {
+    add_links(load.sent, priced.channel_links[c], counts.sends[c]);
+    add_links(load.received, priced.channel_links[c], counts.receives[c]);
+  }
+  for (std::size_t j = 0; j < counts.collectives.size(); ++j) {
+    if (counts.collectives[j] == 0) continue;
+    const std::uint16_t group = program.collectives[j].communicator;
+    add_links(of_class(load, program.communicators[group].time_class), priced.collectives[j].links,
+              counts.collectives[j]);
+  }
+  return load;
 }
 
 }  // namespace
@@ -65,25 +92,15 @@ TimeClass RankLoad::most_on_nic() const {
   return most.second;
 }
 
+RankLoad load_of(const PricedProgram& priced, std::uint32_t rank_class) {
+  return load_of_class(priced, loads_of_phases(priced), rank_class);
+}
+
 std::vector<RankLoad> loads_of(const PricedProgram& priced) {
-  const Program& program = *priced.program;
-  std::vector<RankLoad> phases;
-  for (const Phase& phase : program.phases) phases.push_back(load_of_phase(priced, phase));
-  std::vector<RankLoad> loads(program.classes.size());
-  const auto add_transfer = [&](LinkTimes& sum, const Instruction& each) {
-    if (!priced.channel_links.empty()) add_links(sum, priced.channel_links[each.target]);
-  };
-  for (std::uint32_t c = 0; c < loads.size(); ++c) {
-    RankLoad& load = loads[c];
-    walk(program, c,
-         Cases{[&](Token, const Instruction& each) { add_load(load, phases[each.target]); },
-               [&](Token, const Instruction& each) { add_transfer(load.sent, each); },
-               [&](Token, const Instruction& each) { add_transfer(load.received, each); },
-               [&](Token, const Instruction& each) {
-                 const JointCollective& joint = program.collectives[each.target];
-                 add_links(of_class(load, program.communicators[joint.communicator].time_class),
-                           priced.collectives[each.target].links);
-               }});
+  const std::vector<RankLoad> phases = loads_of_phases(priced);
+  std::vector<RankLoad> loads;
+  for (std::uint32_t c = 0; c < priced.program->classes.size(); ++c) {
+    loads.push_back(load_of_class(priced, phases, c));
   }
   return loads;
 }

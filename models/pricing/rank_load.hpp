@@ -23,7 +23,9 @@ struct RankLoad {
   TimeClass most_on_nic() const;
 };
 
-/// By rank class.
+/// Of one rank of a class.
+RankLoad load_of(const PricedProgram& priced, std::uint32_t rank_class);
+/// Of all, by rank class.
 std::vector<RankLoad> loads_of(const PricedProgram& priced);
 
 /// The fullest NIC, the first of equals.

@@ -1,5 +1,4 @@
-#include "models/program/program.hpp"
-#include "models/program/walk.hpp"
+#include "models/program/counts.hpp"
 
 namespace orrery::models {
 
@@ -24,25 +23,21 @@ void add(Ledger& sum, const Ledger& more, std::int64_t times) {
 }  // namespace
 
 Ledger ledger_of(const Program& program, std::uint32_t rank_class) {
-  std::vector<Ledger> blocks;
-  for (const Block& block : program.blocks) blocks.push_back(of_block(block));
-  std::vector<Ledger> phases(program.phases.size());
-  for (std::size_t p = 0; p < phases.size(); ++p) {
+  const TargetCounts counts = counts_of(program, rank_class);
+  Ledger sum;
+  for (std::size_t p = 0; p < counts.phases.size(); ++p) {
     for (const Invocation& run : program.phases[p].invocations) {
-      add(phases[p], blocks[run.block], run.count);
+      if (counts.phases[p] == 0) break;
+      add(sum, of_block(program.blocks[run.block]), counts.phases[p] * run.count);
     }
   }
-  Ledger sum;
-  walk(program, rank_class,
-       Cases{[&](Token, const Instruction& each) { add(sum, phases[each.target], 1); },
-             [&](Token, const Instruction& each) {
-               sum.transfer_bytes += program.channels[each.target].bytes;
-             },
-             pass_over,
-             [&](Token, const Instruction& each) {
-               sum.collective_bytes += program.collectives[each.target].bytes;
-               sum.kernel_bytes += program.collectives[each.target].sums;
-             }});
+  for (std::size_t c = 0; c < counts.sends.size(); ++c) {
+    sum.transfer_bytes += program.channels[c].bytes * counts.sends[c];
+  }
+  for (std::size_t j = 0; j < counts.collectives.size(); ++j) {
+    sum.collective_bytes += program.collectives[j].bytes * counts.collectives[j];
+    sum.kernel_bytes += program.collectives[j].sums * counts.collectives[j];
+  }
   return sum;
 }
 

@@ -18,18 +18,21 @@ constexpr std::size_t at(BufferKind kind) {
   return static_cast<std::size_t>(kind);
 }
 
+/// The gradient that a backward block hands to the one before it.
+Bytes passed_gradient(const Program& program, std::uint32_t id) {
+  if (program.use_of(id).direction != Direction::backward) return {};
+  return program.blocks[id].bytes(Role::output);
+}
+
 /// Temporaries of a phase: its largest block, and where layers follow each other in backward a
 /// second gradient to pass between them; so, too, where each layer is a phase of its own.
 Bytes workspace_of(const Program& program, const Phase& phase,
                    const std::vector<Bytes>& block_peaks) {
   Bytes peak{};
-  const bool cut = program.plan.zero == Zero::two || program.plan.zero == Zero::three;
   for (const Invocation& run : phase.invocations) {
-    const Block& block = program.blocks[run.block];
-    Bytes each = block_peaks[run.block];
     const bool several = phase.invocations.size() + static_cast<std::size_t>(run.count) > 2;
-    const bool passes_gradient = block.find("x.grad").has_value() && (several || cut);
-    if (passes_gradient) each += block.operands[*block.find("x.grad")].bytes() * 2;
+    Bytes each = block_peaks[run.block];
+    if (several || program.sharding.gradients) each += passed_gradient(program, run.block) * 2;
     peak = std::max(peak, each);
   }
   return peak;
@@ -45,49 +48,87 @@ std::vector<Bytes> workspaces_of(const Program& program) {
   return phases;
 }
 
+/// What one combination of slots holds.
+using SlotBytes = std::array<Bytes, 1U << slot_count>;
+
 /// Follows one class's list.
 class MemoryWalk {
  public:
   MemoryWalk(const Program& program, const RankClass& ranks, const std::vector<Bytes>& workspace)
       : program_{program}, ranks_{ranks}, workspace_{workspace} {
-    for (const PersistentBuffer& each : ranks.persistent) now_[at(each.kind)] += each.bytes;
-    held_ = total(now_);
+    for (const ChunkBuffers& each : ranks.chunk_buffers) {
+      for (const std::uint16_t out : {each.gradient_out, each.out}) {
+        SlotBytes& sums = bytes_.emplace_back();
+        for (unsigned slots = 0; slots < sums.size(); ++slots) {
+          if ((slots & bit(slot_saved)) != 0) sums[slots] += ranks.types[each.saved].bytes;
+          if ((slots & bit(slot_in)) != 0) sums[slots] += ranks.types[each.gradient_in].bytes;
+          if ((slots & bit(slot_out)) != 0) sums[slots] += ranks.types[out].bytes;
+        }
+      }
+    }
   }
 
+  /// Sums alone are followed to the peak, and then their parts.
   MemoryPeak run() {
-    for (std::size_t i = 0; i < ranks_.instructions.size(); ++i) step(i, ranks_.instructions[i]);
-    return peak_;
+    MemoryPeak peak;
+    if (ranks_.instructions.empty()) return peak;
+    Bytes highest{-1}, held{};
+    for (std::size_t i = 0; i < ranks_.instructions.size(); ++i) {
+      const Instruction& each = ranks_.instructions[i];
+      if (each.binds != 0) held += bytes_of(each, each.binds);
+      if (held + workspace_of(each) > highest) {
+        highest = held + workspace_of(each);
+        peak.instruction = i;
+      }
+      if (each.frees != 0) held += bytes_of(each, each.frees) * -1;
+    }
+    peak.by_kind = parts_at(peak.instruction);
+    return peak;
   }
 
  private:
-  void step(std::size_t i, const Instruction& each) {
-    if (each.binds != 0) hold(each, each.binds, 1);
-    const Bytes workspace = runs_phase(each) ? workspace_[each.target] : Bytes{};
-    if (held_ + workspace > highest_) {
-      highest_ = held_ + workspace;
-      peak_ = {now_, i};
-      peak_.by_kind[at(BufferKind::workspace)] = workspace;
-    }
-    if (each.frees != 0) hold(each, each.frees, -1);
+  Bytes workspace_of(const Instruction& each) const {
+    return runs_phase(each) ? workspace_[each.target] : Bytes{};
   }
 
-  void hold(const Instruction& each, unsigned slots, int sign) {
+  Bytes bytes_of(const Instruction& each, unsigned slots) const {
+    if ((slots & bit(slot_weights)) != 0) {
+      Bytes sum{};
+      for_each_type(each, slots, [&](const BufferType& type) { sum += type.bytes; });
+      return sum;
+    }
+    const std::size_t place = program_.chunks[each.chunk].place;
+    return bytes_[2 * place + (ascends(program_, each) ? 1 : 0)][slots];
+  }
+
+  template <class Visit>
+  void for_each_type(const Instruction& each, unsigned slots, Visit visit) const {
     for (int slot = 0; slot < slot_count; ++slot) {
       if ((slots & (1U << slot)) == 0) continue;
-      const std::uint16_t type = buffer_type(program_, ranks_, each, static_cast<Slot>(slot));
-      const BufferType& buffer = ranks_.types[type];
-      now_[at(buffer.kind)] += buffer.bytes * sign;
-      held_ += buffer.bytes * sign;
+      visit(ranks_.types[buffer_type(program_, ranks_, each, static_cast<Slot>(slot))]);
     }
+  }
+
+  MemoryByKind parts_at(std::size_t peak) const {
+    MemoryByKind parts{};
+    for (const PersistentBuffer& each : ranks_.persistent) parts[at(each.kind)] += each.bytes;
+    const auto hold = [&](const Instruction& each, unsigned slots, int sign) {
+      for_each_type(each, slots,
+                    [&](const BufferType& type) { parts[at(type.kind)] += type.bytes * sign; });
+    };
+    for (std::size_t i = 0; i <= peak; ++i) {
+      const Instruction& each = ranks_.instructions[i];
+      hold(each, each.binds, 1);
+      if (i < peak) hold(each, each.frees, -1);
+    }
+    parts[at(BufferKind::workspace)] = workspace_of(ranks_.instructions[peak]);
+    return parts;
   }
 
   const Program& program_;
   const RankClass& ranks_;
   const std::vector<Bytes>& workspace_;  // by phase
-  MemoryByKind now_{};                   // without workspace
-  Bytes held_{};                         // their sum
-  MemoryPeak peak_{};
-  Bytes highest_{-1};
+  std::vector<SlotBytes> bytes_;         // by chunk of the class, for backward and for forward
 };
 
 }  // namespace

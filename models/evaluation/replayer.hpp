@@ -1,0 +1,168 @@
+#pragma once
+// One rank's step again, operation by operation, with every time of others given.
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "models/evaluation/replay.hpp"
+#include "models/program/walk.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::models {
+
+/// Walks one class's list with every outside time given. `Observer` has `instruction(record)` and
+/// `operation(record)`; one that says that it wants no operations spares their records.
+template <class Observer>
+class Replayer {
+ public:
+  Replayer(const PricedProgram& priced, const StepTimes& times, std::uint32_t rank_class,
+           Observer& observer)
+      : priced_{priced},
+        program_{*priced.program},
+        times_{times},
+        list_{program_.classes.at(rank_class).instructions},
+        observer_{observer},
+        received_(program_.channels.size(), 0),
+        made_(list_.size()) {
+    ensure(times.collective_starts.size() == program_.collectives.size() &&
+               times.transfers.size() == program_.channels.size(),
+           "a replay needs the times of its own program");
+    for (std::size_t b = 0; b < program_.blocks.size(); ++b) {
+      blocks_.emplace_back(priced, b);
+    }
+    state_[state_host].value = priced.step_launch.count();
+    state_[state_data].value = priced.carried_by(rank_class).count();
+  }
+
+  void run() {
+    for (index_ = 0; index_ < list_.size(); ++index_) {
+      record_ = {};
+      record_.index = index_;
+      record_.instruction = &list_[index_];
+      record_.before = state_;
+      made_[index_] = visit(index_, list_[index_], *this);
+      record_.after = state_;
+      observer_.instruction(record_);
+    }
+  }
+
+  Made send(Token, const Instruction& each) {
+    host() += priced_.transfer_launch.count();
+    const std::int64_t output = each.input == no_token ? 0 : made_[each.input].output;
+    record_.start = record_.end = Time{std::max(host(), output)};
+    return {output, output};
+  }
+
+  Made receive(Token, const Instruction& each) {
+    host() += priced_.transfer_launch.count();
+    const std::vector<Time>& ends = times_.transfers[each.target];
+    std::size_t& k = received_[each.target];
+    ensure(k < ends.size(), "a replay met a transfer that never ended");
+    record_.end = ends[k++];
+    record_.start = record_.end - priced_.channels[each.target];
+    const std::int64_t end = record_.end.count();
+    if (priced_.waits_for_receive()) host() = std::max(host(), end);
+    return {end, end};
+  }
+
+  Made joint(Token, const Instruction& each) {
+    const PricedOperation& price = priced_.collectives[each.target];
+    host() += price.launch.count();
+    record_.lead = price.lead;
+    record_.start = times_.collective_starts[each.target];
+    record_.end = record_.start + price.duration;
+    const std::int64_t end = state_[state_data].value = record_.end.count();
+    if (priced_.waits_for(program_.collectives[each.target])) host() = std::max(host(), end);
+    return {end, end};
+  }
+
+  Made phase(Token, const Instruction& each) {
+    if (each.awaits != no_token) await(made_[each.awaits].end);
+    state_[state_io].value = each.input == no_token ? 0 : made_[each.input].output;
+    record_.start = Time{std::numeric_limits<std::int64_t>::max()};
+    for (const Invocation& run : program_.phases[each.target].invocations) {
+      const bool backward = each.op == Opcode::backward;
+      for (std::int64_t i = 0; i < run.count; ++i) {
+        const std::int64_t layer = run.first_layer < 0 ? -1 : run.first_layer + (backward ? -i : i);
+        run_one(run.block, layer);
+      }
+    }
+    return {state_[state_io].value, state_[state_compute].value};
+  }
+
+ private:
+  std::int64_t& host() { return state_[state_host].value; }
+
+  void await(std::int64_t end) {
+    std::int64_t& compute = state_[state_compute].value;
+    awaited_ = end > std::max(compute, host()) ? end : never;
+    compute = std::max({compute, host(), end});
+  }
+
+  void run_one(std::uint32_t id, std::int64_t layer) {
+    const ChainBlock& block = blocks_[id];
+    // What each operation waited for last is read off the state just before it.
+    Chain<NumberTime> queues = state_;
+    const std::int64_t input = state_[state_io].value;
+    run_block(block, state_, ends_,
+              [&](std::size_t i, NumberTime host, NumberTime start, NumberTime end) {
+                if (block.steps[i].queue == state_compute) {
+                  record_.start = std::min(record_.start, Time{start.value});
+                  record_.end = std::max(record_.end, Time{end.value});
+                }
+                NumberTime& queue = queues[block.steps[i].queue];
+                queue.advance(block.steps[i].lead);
+                if (observer_.wants_operations()) {
+                  observe(id, layer, i, host, start, end, queue, input);
+                }
+                queue = end;
+                queue.advance(block.steps[i].trail);
+              });
+  }
+
+  void observe(std::uint32_t id, std::int64_t layer, std::size_t i, NumberTime host,
+               NumberTime start, NumberTime end, NumberTime queue, std::int64_t input) {
+    const ChainBlock& block = blocks_[id];
+    OperationRecord record;
+    record.index = index_;
+    record.block = id;
+    record.layer = layer;
+    record.operation = static_cast<std::uint32_t>(i);
+    record.launched = Time{host.value};
+    record.start = Time{start.value};
+    record.end = Time{end.value};
+    record.free = Time{queue.value};
+    const ChainBlock::Step& step = block.steps[i];
+    const bool waits = queue.value < start.value;
+    if (waits) record.cause = Cause::host;
+    if (step.queue == state_compute) {
+      if (queue.value == awaited_ && start.value == awaited_) record.cause = Cause::joint;
+      awaited_ = never;
+    }
+    for (std::uint32_t at = step.after_begin; waits && at < step.after_end; ++at) {
+      const OpId awaited = block.after[at];
+      const std::int64_t ready = awaited == block_input ? input : ends_[awaited].value;
+      if (ready != start.value) continue;
+      record.cause = awaited == block_input ? Cause::input : Cause::dependency;
+      record.waited_for = awaited;
+    }
+    observer_.operation(record);
+  }
+
+  const PricedProgram& priced_;
+  const Program& program_;
+  const StepTimes& times_;
+  const std::vector<Instruction>& list_;
+  Observer& observer_;
+  std::vector<ChainBlock> blocks_;
+  std::vector<std::size_t> received_;
+  std::vector<NumberTime> ends_;
+  Chain<NumberTime> state_{};
+  std::vector<Made> made_;  // by instruction
+  Token index_ = 0;
+  InstructionRecord record_;      // of the instruction at index_
+  std::int64_t awaited_ = never;  // end of the joint collective that held compute back until now
+};
+
+}  // namespace orrery::models

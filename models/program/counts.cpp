@@ -1,0 +1,21 @@
+#include "models/program/counts.hpp"
+
+#include "models/program/walk.hpp"
+
+namespace orrery::models {
+
+TargetCounts counts_of(const Program& program, std::uint32_t rank_class) {
+  TargetCounts counts;
+  counts.phases.resize(program.phases.size());
+  counts.sends.resize(program.channels.size());
+  counts.receives.resize(program.channels.size());
+  counts.collectives.resize(program.collectives.size());
+  const auto in = [](std::vector<std::int64_t>& of) {
+    return [&of](Token, const Instruction& each) { ++of[each.target]; };
+  };
+  walk(program, rank_class,
+       Cases{in(counts.phases), in(counts.sends), in(counts.receives), in(counts.collectives)});
+  return counts;
+}
+
+}  // namespace orrery::models
