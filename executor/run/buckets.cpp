@@ -155,7 +155,7 @@ void Runner::Interpreter::wait_until_empty(const std::byte* bucket) {
 
 /// After a reduction of ZeRO-2 and 3 the owned piece is added to the sums, and the bucket is
 /// cleared for what fills it next.
-void Runner::Interpreter::add_to_sums(Pending& pending) {
+void Runner::Interpreter::add_to_sums(const PendingCall& pending) {
   const std::uint32_t target = ranks_.instructions[pending.instruction].target;
   const Bucket& bucket = layout_.buckets()[layout_.reduced(target).first];
   const std::int64_t piece = (layout_.piece_of(bucket) - bucket.first) * width_of(gradient_);

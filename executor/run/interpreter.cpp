@@ -25,7 +25,8 @@ StepOutcome Runner::Interpreter::step(std::int64_t index) {
   device_.forget_marks();
   recording_.clear();
   trace_made_ = false;
-  next_change_ = next_reuse_ = 0;
+  next_change_ = 0;
+  pipe_.begin_step();
   gradients_seen_ = false;
   captured_.begin_step();
   place_.loss_scale = mean_ * scale_.value();
@@ -37,7 +38,8 @@ StepOutcome Runner::Interpreter::step(std::int64_t index) {
     at_.instruction.store(i, std::memory_order_relaxed);
     hold(i, false);
     execute(i);
-    if (i + 1 == ranks_.instructions.size()) wait_for_sends();  // whose memory ends with the step
+    if (i + 1 == ranks_.instructions.size())
+      pipe_.wait_for_sends();  // whose memory ends with the step
     hold(i, true);
   }
   wait_for_data();
@@ -72,16 +74,7 @@ void Runner::Interpreter::load_batch(std::int64_t step) {
 /// Counts the buffers that an instruction binds, or frees; and waits for the transfers that must
 /// have left what it binds.
 void Runner::Interpreter::hold(std::uint32_t i, bool at_end) {
-  const auto& reuses = plan_.reuses();
-  for (; !at_end && next_reuse_ < reuses.size() && reuses[next_reuse_].instruction == i;
-       ++next_reuse_) {
-    for (std::size_t s = 0; s < sends_.size(); ++s) {
-      if (sends_[s].instruction != reuses[next_reuse_].send) continue;
-      wait(sends_[s]);
-      sends_.erase(sends_.begin() + static_cast<std::ptrdiff_t>(s));
-      break;
-    }
-  }
+  if (!at_end) pipe_.before_binding(i);
   const auto& changes = plan_.changes();
   bool grew = false;
   for (; next_change_ < changes.size() && changes[next_change_].instruction == i &&
@@ -115,8 +108,8 @@ struct Runner::Interpreter::Dispatch {
   void optimizer(std::uint32_t i, const Instruction&) const { of.optimize(i); }
   void compress(std::uint32_t i, const Instruction&) const { of.compress(i); }
   void phase(std::uint32_t i, const Instruction&) const { of.run_phase(i); }
-  void send(std::uint32_t i, const Instruction&) const { of.send(i); }
-  void receive(std::uint32_t i, const Instruction&) const { of.receive(i); }
+  void send(std::uint32_t i, const Instruction&) const { of.pipe_.send(i, of.arena_.data()); }
+  void receive(std::uint32_t i, const Instruction&) const { of.pipe_.receive(i, of.arena_.data()); }
   void reduce_gradient(std::uint32_t i, const Instruction&) const { of.reduce(i); }
   void tie(std::uint32_t i, const Instruction&) const { of.tie(i); }
   void norm(std::uint32_t i, const Instruction&) const { of.norm(i); }
@@ -172,7 +165,7 @@ std::byte* Runner::Interpreter::output_of(std::uint32_t i, const ChunkPlan& chun
 }
 
 void Runner::Interpreter::run_phase(std::uint32_t i) {
-  wait_for_arrivals();
+  pipe_.wait_for_arrivals();
   const Instruction& each = ranks_.instructions[i];
   if (each.awaits != models::no_token) await(each.awaits);
   if (shards_sums_ && each.op == Opcode::backward) fill_next_bucket(i);

@@ -1,15 +1,11 @@
 #pragma once
 // How a Runner works: the loop over a rank's instructions, and the memory behind it.
 //
-// Order. Operations of the compute queue run in program order. A collective of a block is waited
-// for by the operation that the block says waits for it, by the next one on its queue, and at the
-// block's end; a receive by the compute instruction behind it; a send when its memory is bound
-// again; reductions over the data axis by what reads the sums. On a device that does not run in
-// step with the host the same waits are marks on its queues: who calls the fabric waits for the
-// compute queue first, and the compute queue goes on behind the one call that it needs.
+// Order. Operations of the compute lane run in program order. A collective of a block is waited for
+// by the operation that the block says waits for it, by the next one on its lane, and at the
+// block's end; reductions over the data axis by what reads the sums; transfers as pipe.hpp says.
 
 #include <array>
-#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,9 +13,11 @@
 
 #include "executor/layout/layout.hpp"
 #include "executor/layout/memory_plan.hpp"
+#include "executor/run/calls.hpp"
 #include "executor/run/captured.hpp"
 #include "executor/run/groups.hpp"
 #include "executor/run/loss_scale.hpp"
+#include "executor/run/pipe.hpp"
 #include "executor/run/recording.hpp"
 #include "executor/run/runner.hpp"
 
@@ -51,9 +49,6 @@ class DeviceMemory {
   std::int64_t bytes_ = 0;
 };
 
-/// Of a call that leaves no entry in the recording.
-inline constexpr std::size_t not_recorded = static_cast<std::size_t>(-1);
-
 class Runner::Interpreter {
  public:
   Interpreter(const models::Program& program, const models::Software& software, Device& device,
@@ -77,19 +72,6 @@ class Runner::Interpreter {
 
  private:
   using Instruction = models::Instruction;
-
-  /// Something on its way: a request, and its entry in the recording.
-  struct Pending {
-    Request request;
-    std::size_t entry = not_recorded;
-    std::uint32_t instruction = 0;
-    int peer = -1;                   // of a transfer; -1: a collective of
-    std::uint16_t communicator = 0;  // this one
-    models::Lane queue = models::Lane::data;
-    Mark done;                    // behind a collective, on its queue
-    std::size_t operation = 0;    // of the block
-    std::byte* filled = nullptr;  // the bucket that it empties (ZeRO-2 and 3)
-  };
 
   /// Where one bucket's compressed forms lie.
   struct Compressed {
@@ -140,12 +122,10 @@ class Runner::Interpreter {
   void start_collective(std::uint32_t i, std::uint32_t block, std::int64_t layer, std::size_t op);
 
   // joint.cpp: what ranks do together between blocks
-  void send(std::uint32_t i);
-  void receive(std::uint32_t i);
   void reduce(std::uint32_t i);
   void reduce_compressed(std::uint32_t i, std::size_t bucket);
   std::uint32_t compressed_for(std::uint32_t i) const;
-  void add_to_sums(Pending& pending);
+  void add_to_sums(const PendingCall& pending);
   void compress(std::uint32_t i);
   void unshard(std::uint32_t i);
   void fill_next_bucket(std::uint32_t i);
@@ -166,13 +146,9 @@ class Runner::Interpreter {
   std::size_t begin_joint(std::uint32_t i);
   void collective(std::uint32_t i, std::uint16_t communicator, CollectiveCall call,
                   std::size_t entry);
-  void wait(Pending& pending);
+  void wait_for_joint(PendingCall& pending);
   void wait_for_data();
-  void wait_for_sends();
-  void wait_for_arrivals();
   void poll();
-  void before_call(models::Lane queue);
-  void begun(Pending& pending);
   Element element(models::DType type) const;
   void read_norm();
   /// Where an element of the layout lies, for the running block; and one that this rank owns.
@@ -215,8 +191,8 @@ class Runner::Interpreter {
   std::vector<View> views_;
   std::byte* flowing_ = nullptr;  // the gradient that backward passes on
   int next_edge_ = 0;
-  std::vector<Pending> tensor_pending_, data_pending_, sends_, arrivals_;
-  std::size_t next_change_ = 0, next_reuse_ = 0;
+  std::vector<PendingCall> tensor_pending_, data_pending_;
+  std::size_t next_change_ = 0;
   double norm_ = 0;
   std::uint64_t ring_norm_ = 0;
   std::int64_t updates_ = 0;
@@ -225,15 +201,11 @@ class Runner::Interpreter {
   models::MemoryByKind held_{};
   MeasuredMemory memory_;
   Recording recording_;
+  StepPosition at_;
+  Calls calls_{device_, fabric_, recording_, at_};
+  Pipe pipe_{program_, ranks_, groups_, plan_, device_, fabric_, recording_, calls_};
   mutable Trace trace_;
   mutable bool trace_made_ = true;
-
-  struct {
-    std::atomic<std::int64_t> step{0};
-    std::atomic<std::size_t> instruction{0};
-    std::atomic<int> peer{-1};
-    std::atomic<int> communicator{-1};
-  } at_;
 };
 
 }  // namespace orrery::executor

@@ -34,31 +34,8 @@ Element Runner::Interpreter::element(DType type) const {
   }
 }
 
-/// What the other ranks are given has been computed, and what is overwritten has been read.
-void Runner::Interpreter::before_call(Lane queue) {
-  if (!device_.synchronous()) device_.wait(queue, device_.mark(Lane::compute));
-}
-
-/// A collective has been started: its end is a place on its queue, whatever comes behind it there.
-void Runner::Interpreter::begun(Pending& pending) {
-  if (device_.synchronous()) return;
-  pending.done = device_.mark(pending.queue);
-  if (pending.entry != not_recorded) recording_.end(pending.entry, pending.done);
-}
-
-/// The host waits where the fabric needs it; the compute queue goes on behind the call.
-void Runner::Interpreter::wait(Pending& pending) {
-  at_.peer.store(pending.peer, std::memory_order_relaxed);
-  at_.communicator.store(pending.peer < 0 ? pending.communicator : -1, std::memory_order_relaxed);
-  fabric_.wait(pending.request);
-  at_.peer.store(-1, std::memory_order_relaxed);
-  at_.communicator.store(-1, std::memory_order_relaxed);
-  const bool transfer = pending.peer >= 0;
-  if (!device_.synchronous() && !transfer) {
-    device_.wait(Lane::compute, pending.done);
-  } else if (pending.entry != not_recorded && recording_.instructions()) {
-    recording_.end(pending.entry, device_.mark(pending.queue));
-  }
+void Runner::Interpreter::wait_for_joint(PendingCall& pending) {
+  calls_.wait(pending);
   if (pending.filled != nullptr) add_to_sums(pending);
 }
 
@@ -66,37 +43,28 @@ void Runner::Interpreter::wait(Pending& pending) {
 void Runner::Interpreter::await(models::Token collective) {
   const auto found =
       std::find_if(data_pending_.rbegin(), data_pending_.rend(),
-                   [&](const Pending& each) { return each.instruction == collective; });
+                   [&](const PendingCall& each) { return each.instruction == collective; });
   const auto end = found.base();
-  for (auto each = data_pending_.begin(); each != end; ++each) wait(*each);
+  for (auto each = data_pending_.begin(); each != end; ++each) wait_for_joint(*each);
   data_pending_.erase(data_pending_.begin(), end);
 }
 
 void Runner::Interpreter::wait_for_data() {
-  for (Pending& each : data_pending_) wait(each);
+  for (PendingCall& each : data_pending_) wait_for_joint(each);
   data_pending_.clear();
 }
-void Runner::Interpreter::wait_for_sends() {
-  for (Pending& each : sends_) wait(each);
-  sends_.clear();
-}
-void Runner::Interpreter::wait_for_arrivals() {
-  for (Pending& each : arrivals_) wait(each);
-  arrivals_.clear();
-}
-
 /// Fabrics that cannot progress by themselves do so here; what is done is noted as it ends.
 void Runner::Interpreter::poll() {
   if (data_pending_.empty() || !device_.synchronous()) return;
   if (!fabric_.test(data_pending_.front().request)) return;
-  wait(data_pending_.front());
+  wait_for_joint(data_pending_.front());
   data_pending_.erase(data_pending_.begin());
 }
 
 /// Its entry in the recording begins where all that it needs is there.
 std::size_t Runner::Interpreter::begin_joint(std::uint32_t i) {
   if (!recording_.instructions()) return not_recorded;
-  before_call(Lane::data);
+  calls_.before(Lane::data);
   return recording_.add(i, device_.mark(Lane::data));
 }
 
@@ -113,8 +81,8 @@ void Runner::Interpreter::collective(std::uint32_t i, std::uint16_t communicator
   }
   call.group = group.id;
   call.queue = Lane::data;
-  before_call(Lane::data);
-  Pending pending;
+  calls_.before(Lane::data);
+  PendingCall pending;
   pending.entry = entry;
   pending.instruction = i;
   pending.communicator = communicator;
@@ -124,48 +92,8 @@ void Runner::Interpreter::collective(std::uint32_t i, std::uint16_t communicator
     if (empties) pending.filled = filled_at_[layout_.reduced(each.target).first];
   }
   pending.request = fabric_.start(call);
-  begun(pending);
+  calls_.begun(pending);
   data_pending_.push_back(pending);
-}
-
-void Runner::Interpreter::send(std::uint32_t i) {
-  const models::Channel& channel = program_.channels[ranks_.instructions[i].target];
-  const Group& pipe = groups_[channel.communicator];
-  Pending pending;
-  pending.instruction = i;
-  pending.peer = pipe.members[channel.to];
-  pending.queue = Lane::compute;  // no other has what is sent, or what is received
-  const Mark start = recording_.instructions() ? device_.mark(pending.queue) : Mark{};
-  pending.request = fabric_.send({.group = pipe.id,
-                                  .peer = static_cast<int>(channel.to),
-                                  .buffer = arena_.data() + plan_.bound(i).out,
-                                  .bytes = channel.bytes.count(),
-                                  .queue = pending.queue});
-  if (recording_.instructions()) {
-    const std::size_t entry = recording_.add(i, start);  // the launch: nobody waits
-    recording_.end(entry, device_.mark(pending.queue));
-  }
-  sends_.push_back(pending);
-}
-
-void Runner::Interpreter::receive(std::uint32_t i) {
-  const Instruction& each = ranks_.instructions[i];
-  const models::Channel& channel = program_.channels[each.target];
-  const Group& pipe = groups_[channel.communicator];
-  const Bound& bound = plan_.bound(i);
-  const std::int64_t at =
-      channel.forward ? bound.saved + plan_.chunk(each.chunk).arrival : bound.in;
-  Pending pending;
-  pending.instruction = i;
-  pending.peer = pipe.members[channel.from];
-  pending.queue = Lane::compute;  // who had the memory before has left it
-  if (recording_.instructions()) pending.entry = recording_.add(i, device_.mark(pending.queue));
-  pending.request = fabric_.receive({.group = pipe.id,
-                                     .peer = static_cast<int>(channel.from),
-                                     .buffer = arena_.data() + at,
-                                     .bytes = channel.bytes.count(),
-                                     .queue = pending.queue});
-  arrivals_.push_back(pending);
 }
 
 void Runner::Interpreter::tie(std::uint32_t i) {

@@ -34,7 +34,7 @@ void Runner::Interpreter::run_block(std::uint32_t i, std::uint32_t block, std::i
     });
     op = stretch->end;
   }
-  for (Pending& each : tensor_pending_) wait(each);
+  for (PendingCall& each : tensor_pending_) calls_.wait(each);
   tensor_pending_.clear();
 }
 
@@ -84,12 +84,12 @@ void Runner::Interpreter::run_operation(std::uint32_t i, std::uint32_t block, st
 /// The block's collectives end before an operation that needs one of them, or their queue.
 void Runner::Interpreter::wait_for_block(const Operation& op) {
   const bool awaited =
-      std::any_of(tensor_pending_.begin(), tensor_pending_.end(), [&](const Pending& each) {
+      std::any_of(tensor_pending_.begin(), tensor_pending_.end(), [&](const PendingCall& each) {
         return op.queue == Lane::tensor ||
                std::find(op.after.begin(), op.after.end(), each.operation) != op.after.end();
       });
   if (!awaited) return;
-  for (Pending& each : tensor_pending_) wait(each);
+  for (PendingCall& each : tensor_pending_) calls_.wait(each);
   tensor_pending_.clear();
 }
 
@@ -114,10 +114,10 @@ void Runner::Interpreter::start_collective(std::uint32_t i, std::uint32_t block,
   const View& from = views_[op.reads.front()];
   const View& to = views_[op.writes.front()];
   const Group& group = groups_[op.communicator];
-  before_call(op.queue);
-  Pending pending;
+  calls_.before(op.queue);
+  PendingCall pending;
   pending.communicator = op.communicator;
-  pending.queue = op.queue;
+  pending.lane = op.queue;
   pending.operation = index;
   pending.instruction = i;
   if (recording_.operations()) {
@@ -131,7 +131,7 @@ void Runner::Interpreter::start_collective(std::uint32_t i, std::uint32_t block,
                                    .count = shrinks ? to.elements() : from.elements(),
                                    .element = element(from.dtype),
                                    .queue = op.queue});
-  begun(pending);
+  calls_.begun(pending);
   tensor_pending_.push_back(pending);
 }
 
