@@ -135,7 +135,8 @@ class StepEnd {
                                     .communicator = data_group,
                                     .dtype = storage,
                                     .bytes = Bytes{ranks.parameters * bits(storage) / 8},
-                                    .classes = {c}})));
+                                    .classes = {c},
+                                    .carries_over = true})));
     }
   }
 

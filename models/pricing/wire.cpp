@@ -99,13 +99,12 @@ bool WirePricer::crosses_nodes(const Channel& channel) const {
 void carry_gathers(PricedProgram& priced) {
   const Program& program = *priced.program;
   priced.carried.assign(program.classes.size(), Time{});
-  for (std::size_t c = 0; c < program.classes.size(); ++c) {
-    for (const Instruction& each : program.classes[c].instructions) {
-      if (each.op != Opcode::gather) continue;
-      Time& hidden = priced.collectives[each.target].lead;
-      priced.carried[c] += hidden;
-      hidden = Time{};
-    }
+  for (std::size_t j = 0; j < program.collectives.size(); ++j) {
+    const JointCollective& joint = program.collectives[j];
+    if (!joint.carries_over) continue;
+    Time& hidden = priced.collectives[j].lead;
+    for (const std::uint32_t c : joint.classes) priced.carried[c] += hidden;
+    hidden = Time{};
   }
 }
 

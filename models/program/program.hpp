@@ -190,6 +190,7 @@ struct JointCollective {
   /// bucket cleared (ZeRO-2 and 3).
   Bytes sums{};
   bool host_waits = false;
+  bool carries_over = false;  // what is hidden of it runs in the next step's forward
 };
 
 /// A kind of buffer that a class holds many of at once: saved activations of a chunk, ...

@@ -64,12 +64,10 @@ class Counter {
         {.duration = prediction_.priced.channels[each.target]}, 1);
   }
   void joint(models::Token, const models::Instruction& each) {
-    add(program_.collectives[each.target], prediction_.priced.collectives[each.target]);
-  }
-  void gather(models::Token, const models::Instruction& each) {
+    const models::JointCollective& joint = program_.collectives[each.target];
     models::PricedOperation price = prediction_.priced.collectives[each.target];
-    price.trail = prediction_.priced.carried_by(prediction_.slowest);
-    add(program_.collectives[each.target], price);
+    if (joint.carries_over) price.trail = prediction_.priced.carried_by(prediction_.slowest);
+    add({joint.communicator, joint.kind, joint.bytes}, price, 1);
   }
 
  private:
@@ -79,9 +77,6 @@ class Counter {
     Bytes bytes{};
   };
 
-  void add(const models::JointCollective& joint, const models::PricedOperation& price) {
-    add({joint.communicator, joint.kind, joint.bytes}, price, 1);
-  }
   void add(const Sent& sent, const models::PricedOperation& each, std::int64_t count) {
     const models::Communicator& group = program_.communicators.at(sent.communicator);
     Tally& tally = calls_[{group.name, sent.kind, sent.bytes}];

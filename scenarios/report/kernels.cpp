@@ -4,7 +4,7 @@
 #include <map>
 #include <tuple>
 
-#include "models/program/walk.hpp"
+#include "models/program/counts.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
 #include "sim/input/units.hpp"
@@ -26,10 +26,7 @@ struct Calls {
 
 /// How often each block runs on one rank.
 std::vector<std::int64_t> block_runs(const models::Program& program, std::uint32_t rank_class) {
-  std::vector<std::int64_t> phases(program.phases.size(), 0);
-  for (const models::Instruction& each : program.classes[rank_class].instructions) {
-    if (models::runs_phase(each)) ++phases[each.target];
-  }
+  const std::vector<std::int64_t> phases = models::counts_of(program, rank_class).phases;
   std::vector<std::int64_t> runs(program.blocks.size(), 0);
   for (std::size_t p = 0; p < phases.size(); ++p) {
     for (const models::Invocation& run : program.phases[p].invocations) {

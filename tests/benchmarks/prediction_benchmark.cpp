@@ -1,0 +1,46 @@
+// From a question to a whole prediction, and one plan of a search. The targets hold where the heap
+// (exponential, 10,000 pending) takes 67 ns per event:
+//   lower_and_simulate   gpt-1t-512-a100 4 ms, gpt3-175b-1024-a100 1.5 ms, without the check
+//   plan_of_a_search     gpt3-175b-1024-a100 0.5 ms
+
+#include <benchmark/benchmark.h>
+
+#include <string>
+
+#include "scenarios/scenario.hpp"
+#include "tests/benchmarks/hold.hpp"
+
+namespace orrery::scenarios {
+namespace {
+
+models::Question question_of(const std::string& name) {
+  return Scenario::load(name).question();
+}
+
+void lower_and_simulate(benchmark::State& state, const std::string& name) {
+  const models::Question question = question_of(name);
+  double check = 0;
+  for (auto each : state) {
+    const models::Prediction found = models::predict(question);
+    state.SetIterationTime(found.lower_seconds + found.simulate_seconds);
+    check += found.check_seconds;
+  }
+  state.counters["check"] = benchmark::Counter(check, benchmark::Counter::kAvgIterations);
+}
+
+void plan_of_a_search(benchmark::State& state) {
+  const models::Question question = question_of("gpt3-175b-1024-a100");
+  for (auto each : state) benchmark::DoNotOptimize(models::estimate(question));
+}
+
+BENCHMARK_CAPTURE(four_ary_heap, exponential, Spread::exponential)->Arg(10'000);
+BENCHMARK_CAPTURE(lower_and_simulate, trillion, "gpt-1t-512-a100")
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(lower_and_simulate, 175b, "gpt3-175b-1024-a100")
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(plan_of_a_search)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace orrery::scenarios
