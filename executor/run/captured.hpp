@@ -41,10 +41,10 @@ class Captured {
   const GraphCounts& counts() const { return counts_; }
 
  private:
-  /// What tells one use of a stretch from another.
+  /// What distinguishes one use of a stretch from another.
   struct Key {
     std::size_t block = 0, first = 0;
-    double loss_scale = 0;  // 0 where nobody reads it
+    double loss_scale = 0;  // 0 where it is not read
     std::vector<const std::byte*> operands;
 
     friend bool operator==(const Key&, const Key&) = default;
@@ -52,7 +52,7 @@ class Captured {
   struct Hash {
     std::size_t operator()(const Key& key) const;
   };
-  /// One stretch, and what its kernels are told.
+  /// One stretch, and the arguments of its kernels.
   struct Known {
     models::Stretch stretch;
     std::vector<models::OperandId> operands;  // each once

@@ -1,5 +1,5 @@
 #pragma once
-// How a Runner works: the loop over a rank's instructions, and the memory behind it.
+// How a Runner works: the loop over a rank's instructions, and the memory that they use.
 //
 // Order. Operations of the compute lane run in program order. A collective of a block is waited for
 // by the operation that the block says waits for it, by the next one on its lane, and at the

@@ -1,4 +1,4 @@
-// What ranks do together between blocks: calls of the fabric and the waits behind them, transfers,
+// What ranks do together between blocks: calls of the fabric and the waits for them,
 // and sums of what several ranks hold of one gradient.
 
 #include <algorithm>

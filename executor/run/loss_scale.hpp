@@ -39,7 +39,7 @@ class LossScale {
     state_ = moves_ ? state : LossScaleState{.skipped = state.skipped};
   }
 
-  /// Once in each step, behind its norm: is it to be an update? Never below a scale of 1.
+  /// Once in each step, after its norm: is it to be an update? Never below a scale of 1.
   bool accept(double norm);
   /// Were so many updates left out in a row, none of them for too large a scale, that training has
   /// no way on?

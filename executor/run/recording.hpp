@@ -28,7 +28,7 @@ class Recording {
   void end(std::size_t number, Mark end) { entries_[number].end_mark = end; }
   /// Reads the times, counted from `begin`, while the device still knows its marks.
   void resolve(Device& device, Mark begin);
-  /// Puts the trace together: words are made only when somebody asks.
+  /// Puts the trace together: words are made only when asked for.
   Trace trace() const;
 
  private:

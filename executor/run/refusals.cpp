@@ -27,7 +27,7 @@ std::string of_model(const Program& program) {
   if (models::projects_embeddings(model)) return "embeddings narrower or wider than the layers";
   if (model.head_transform) return "a head with a transform";
   if (model.head_bias) return "a head with a bias";
-  if (model.post_norms) return "norms behind attention and MLP";
+  if (model.post_norms) return "norms after attention and MLP";
   return {};
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 using models::Instruction;
 
-/// All classes' lists, run without time: who would wait for whom.
+/// All classes' lists, run without time: does every list end?
 class Rehearsal {
  public:
   Rehearsal(const models::Program& program, std::size_t depth)

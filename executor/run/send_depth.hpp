@@ -9,7 +9,7 @@
 
 namespace orrery::executor {
 
-/// The fewest further sends of a channel behind which memory may be bound again, such that every
+/// The fewest further sends of a channel after which memory may be bound again, such that every
 /// rank comes to the end of its list: 0 in schedules that are not interleaved.
 std::size_t send_depth(const models::Program& program);
 

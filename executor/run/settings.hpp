@@ -1,5 +1,5 @@
 #pragma once
-// What a run is given beside its Program, and what one step of it says.
+// What a run is given in addition to its Program, and what one step of it says.
 
 #include <chrono>
 #include <cstdint>

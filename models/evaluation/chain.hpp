@@ -58,7 +58,7 @@ struct Made {
   std::int64_t output, end;
 };
 
-/// A block ready to run: prices beside structure, in flat arrays.
+/// A block ready to run: prices next to structure, in flat arrays.
 struct ChainBlock {
   struct Step {
     std::int64_t launch = 0, duration = 0, lead = 0, trail = 0;
@@ -73,7 +73,7 @@ struct ChainBlock {
   ChainBlock(const PricedProgram& priced, std::size_t id);
 };
 
-/// Runs a block from `state`, which becomes the state behind it. `ends` is scratch. `observe` is
+/// Runs a block from `state`, which becomes the state after it. `ends` is scratch. `observe` is
 /// called for each operation in order with (index, launched, start, end).
 template <class V, class Observe>
 void run_block(const ChainBlock& block, Chain<V>& state, std::vector<V>& ends, Observe&& observe) {

@@ -1,7 +1,7 @@
 #pragma once
 // Who takes part in a step that is run as events: queues, wires, meetings (and ranks, in
 // event_rank.hpp). None of them computes a time: what they hold begins at the moment when the last
-// thing that it waits for has happened. Who tells whom is in events.cpp.
+// thing that it waits for has happened. What happens then is in events.cpp.
 
 #include <cstdint>
 #include <deque>
@@ -17,7 +17,7 @@ inline constexpr TaskId no_task = 0;  // ended before the step began
 inline constexpr std::uint32_t no_meeting = 0xffffffff;
 
 /// Which tasks of one rank have ended.
-class Progress {
+class EndedTasks {
  public:
   TaskId add() {
     ended_.push_back(0);
@@ -38,7 +38,7 @@ class Progress {
 };
 
 /// What a host launches onto a queue: an operation, or its rank's part in a joint collective.
-struct Step {
+struct LaunchStep {
   Time launch{}, duration{}, lead{}, trail{};
   const std::vector<OpId>* after = nullptr;
   std::uint32_t index = 0;  // in its block
@@ -49,8 +49,8 @@ struct Step {
 };
 
 /// A step once it is launched. `input` is what `block_input` stands for.
-struct Task {
-  const Step* step = nullptr;
+struct LaunchedTask {
+  const LaunchStep* step = nullptr;
   TaskId id = no_task, input = no_task;
   std::uint32_t meeting = no_meeting;
 };
@@ -58,18 +58,18 @@ struct Task {
 /// An in-order queue of one rank.
 class LaneQueue {
  public:
-  void push(const Task& task) {
+  void push(const LaunchedTask& task) {
     tasks_.push_back(task);
     last_ = task.id;
   }
-  const Task& head() const { return tasks_.front(); }
+  const LaunchedTask& head() const { return tasks_.front(); }
   /// The task pushed last.
   TaskId last() const { return last_; }
 
   /// Nothing but the other members of its meeting keeps the head from beginning.
-  bool ready(const Progress& progress) const {
+  bool ready(const EndedTasks& progress) const {
     if (engaged_ || tasks_.empty()) return false;
-    const Task& task = head();
+    const LaunchedTask& task = head();
     const TaskId first = task.id - task.step->index;
     for (const OpId id : *task.step->after) {
       if (!progress.ended(id == block_input ? task.input : first + id)) return false;
@@ -89,14 +89,14 @@ class LaneQueue {
   Time head_may_begin() const { return free_ + head().step->lead; }
 
  private:
-  std::deque<Task> tasks_;
+  std::deque<LaunchedTask> tasks_;
   TaskId last_ = no_task;
   bool engaged_ = false;
   Time free_{};
 };
 
 /// A channel between two ranks: the k-th send meets the k-th receive, one transfer at a time.
-struct Wire {
+struct EventWire {
   std::uint32_t from = 0, to = 0;  // ranks
   Time duration{};
   std::deque<TaskId> sends;     // launched: the sender's tasks whose ends are to be sent
@@ -104,13 +104,13 @@ struct Wire {
   bool busy = false;
   std::vector<Time> ends;
 
-  bool ready(const Progress& sender) const {
+  bool ready(const EndedTasks& sender) const {
     return !busy && !receives.empty() && !sends.empty() && sender.ended(sends.front());
   }
 };
 
 /// A collective: it begins on all its queues at once, when each has it ready at its head.
-struct Meeting {
+struct JointStart {
   std::vector<std::uint32_t> lanes;
   std::size_t arrived = 0;
   Time start{};  // of the last one held

@@ -11,11 +11,11 @@
 namespace orrery::models::events {
 
 /// A host's place in the phase that it launches.
-class PhaseWalk {
+class PhaseCursor {
  public:
-  using Blocks = std::vector<std::vector<Step>>;
+  using Blocks = std::vector<std::vector<LaunchStep>>;
 
-  explicit PhaseWalk(const Blocks& blocks) : blocks_{&blocks} {}
+  explicit PhaseCursor(const Blocks& blocks) : blocks_{&blocks} {}
 
   void begin(const Phase& phase, TaskId input) {
     runs_ = &phase.invocations;
@@ -24,7 +24,7 @@ class PhaseWalk {
     skip_empty();
   }
   /// What to launch next; null when all of the phase is launched.
-  const Step* next() const { return at_ < runs_->size() ? &steps()[operation_] : nullptr; }
+  const LaunchStep* next() const { return at_ < runs_->size() ? &steps()[operation_] : nullptr; }
   /// The task that is the input of the block to which the next step belongs.
   TaskId input() const { return input_; }
   /// The task that is the output of what was launched so far.
@@ -42,7 +42,7 @@ class PhaseWalk {
   }
 
  private:
-  const std::vector<Step>& steps() const { return (*blocks_)[(*runs_)[at_].block]; }
+  const std::vector<LaunchStep>& steps() const { return (*blocks_)[(*runs_)[at_].block]; }
   void skip_empty() {
     while (at_ < runs_->size() && ((*runs_)[at_].count <= 0 || steps().empty())) ++at_;
   }
@@ -60,12 +60,12 @@ struct TasksMade {
 };
 
 /// One rank: its list, its queues, its host. Wires and meetings are between ranks.
-struct Rank {
-  explicit Rank(const PhaseWalk::Blocks& blocks) : walk{blocks} {}
+struct EventRank {
+  explicit EventRank(const PhaseCursor::Blocks& blocks) : walk{blocks} {}
 
   const RankClass* list = nullptr;
   std::uint32_t rank_class = 0, replica = 0;
-  Progress progress;
+  EndedTasks progress;
   std::array<LaneQueue, lane_count> lanes;
   std::vector<std::uint32_t> outgoing;  // wires
   // The host.
@@ -73,7 +73,7 @@ struct Rank {
   bool entered = false;             // it waits, on the compute queue, for what the phase awaits
   std::vector<TaskId> first_tasks;  // of the instructions met so far
   std::vector<TasksMade> made;      // by them
-  PhaseWalk walk;
+  PhaseCursor walk;
   TaskId awaited = no_task;  // what the host waits for
   Time host_end{};
 

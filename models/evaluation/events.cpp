@@ -1,4 +1,4 @@
-#include "models/evaluation/event_cast.hpp"
+#include "models/evaluation/event_state.hpp"
 #include "models/program/walk.hpp"
 #include "sim/engine.hpp"
 #include "sim/errors.hpp"
@@ -8,44 +8,44 @@ namespace orrery::models {
 namespace events {
 namespace {
 
-/// Who tells whom. Three things happen: a host has launched something, the head of a queue has
+/// Three things happen: a host has launched something, the head of a queue has
 /// ended, a transfer has ended. Whoever may have waited for it then looks again.
 class EventRun {
  public:
   EventRun(const PricedProgram& priced, std::int64_t tensor, std::int64_t data)
       : priced_{priced},
         program_{*priced.program},
-        cast_{priced, tensor, data},
+        state_{priced, tensor, data},
         launched_{engine_.add_kind<&EventRun::launched>(*this)},
         arrived_{engine_.add_kind<&EventRun::arrived>(*this)},
         ended_{engine_.add_kind<&EventRun::ended>(*this)},
         transferred_{engine_.add_kind<&EventRun::transferred>(*this)} {}
 
   StepTimes run() {
-    for (std::uint32_t r = 0; r < cast_.ranks.size(); ++r) {
+    for (std::uint32_t r = 0; r < state_.ranks.size(); ++r) {
       carry(r);
       engine_.at(priced_.step_launch, [this, r] {
-        meet_instruction(cast_.ranks[r]);
+        meet_instruction(state_.ranks[r]);
         proceed(r);
       });
     }
     engine_.run();
-    cast_.refuse_unfinished();
-    return cast_.times(priced_.bound.time);
+    state_.refuse_unfinished();
+    return state_.times(priced_.bound.time);
   }
 
  private:
   /// What the step before left on the data queue; an optimizer waits for it as for any other.
   void carry(std::uint32_t r) {
-    const Step& step = cast_.carried[cast_.ranks[r].rank_class];
+    const LaunchStep& step = state_.carried[state_.ranks[r].rank_class];
     if (step.duration == Time{}) return;
-    enqueue(r, {&step, cast_.ranks[r].progress.add(), no_task, no_meeting});
+    enqueue(r, {&step, state_.ranks[r].progress.add(), no_task, no_meeting});
   }
 
   // --- the host ----------------------------------------------------------------------------
 
   /// The host has come to an instruction.
-  void meet_instruction(Rank& rank) {
+  void meet_instruction(EventRank& rank) {
     if (rank.host_done()) return;
     const Instruction& each = rank.list->instructions[rank.at];
     rank.first_tasks.push_back(rank.progress.next());
@@ -55,7 +55,7 @@ class EventRun {
     }
   }
 
-  void leave_instruction(Rank& rank, TasksMade made) {
+  void leave_instruction(EventRank& rank, TasksMade made) {
     rank.made.back() = made;
     ++rank.at;
     rank.entered = false;
@@ -64,18 +64,18 @@ class EventRun {
 
   /// The host begins to launch what comes next.
   void proceed(std::uint32_t r) {
-    Rank& rank = cast_.ranks[r];
+    EventRank& rank = state_.ranks[r];
     const auto transfer = [&](Token, const Instruction&) {
       begin_launch(r, priced_.transfer_launch);
       return true;
     };
     const auto joint = [&](Token, const Instruction& each) {
-      begin_launch(r, cast_.joints[each.target].launch);
+      begin_launch(r, state_.joints[each.target].launch);
       return true;
     };
     const auto phase = [&](Token, const Instruction& each) {
       if (!rank.entered) enter_phase(r, each);
-      if (const Step* step = rank.walk.next()) {
+      if (const LaunchStep* step = rank.walk.next()) {
         begin_launch(r, step->launch);
         return true;
       }
@@ -91,10 +91,10 @@ class EventRun {
 
   /// The compute queue waits for what a phase awaits: without a launch, as for an event.
   void enter_phase(std::uint32_t r, const Instruction& each) {
-    Rank& rank = cast_.ranks[r];
+    EventRank& rank = state_.ranks[r];
     rank.entered = true;
     if (each.awaits == no_token) return;
-    enqueue(r, {&cast_.wait, rank.progress.add(), rank.made_by(each.awaits).end, no_meeting});
+    enqueue(r, {&state_.wait, rank.progress.add(), rank.made_by(each.awaits).end, no_meeting});
   }
 
   void begin_launch(std::uint32_t r, Time cost) {
@@ -104,7 +104,7 @@ class EventRun {
   /// Event: the host has launched what it began to.
   void launched(Engine::Word word) {
     const auto r = static_cast<std::uint32_t>(word);
-    Rank& rank = cast_.ranks[r];
+    EventRank& rank = state_.ranks[r];
     const Cases launches{[&](Token, const Instruction&) { launch_operation(r); },
                          [&](Token, const Instruction& each) { launch_send(rank, each); },
                          [&](Token, const Instruction& each) { launch_receive(rank, each.target); },
@@ -114,40 +114,42 @@ class EventRun {
   }
 
   void launch_operation(std::uint32_t r) {
-    Rank& rank = cast_.ranks[r];
-    const Step& step = *rank.walk.next();
-    const Task task{&step, rank.progress.add(), rank.walk.input(), cast_.meeting_of(r, step)};
+    EventRank& rank = state_.ranks[r];
+    const LaunchStep& step = *rank.walk.next();
+    const LaunchedTask task{&step, rank.progress.add(), rank.walk.input(),
+                            state_.meeting_of(r, step)};
     rank.walk.launched(task.id);
     enqueue(r, task);
   }
 
   void launch_joint(std::uint32_t r, const Instruction& each) {
-    Rank& rank = cast_.ranks[r];
-    const Task task{&cast_.joints[each.target], rank.progress.add(), rank.made_by(each.input).end,
-                    cast_.meeting_of(each.target, rank.replica)};
+    EventRank& rank = state_.ranks[r];
+    const LaunchedTask task{&state_.joints[each.target], rank.progress.add(),
+                            rank.made_by(each.input).end,
+                            state_.meeting_of(each.target, rank.replica)};
     enqueue(r, task);
     leave_instruction(rank, {task.id, task.id});
   }
 
-  void launch_send(Rank& rank, const Instruction& each) {
-    const std::uint32_t wire = cast_.wire_of(rank, each.target);
+  void launch_send(EventRank& rank, const Instruction& each) {
+    const std::uint32_t wire = state_.wire_of(rank, each.target);
     const TaskId sent = rank.made_by(each.input).output;
-    cast_.wires[wire].sends.push_back(sent);
+    state_.wires[wire].sends.push_back(sent);
     leave_instruction(rank, {sent, sent});
     look(wire);
   }
 
-  void launch_receive(Rank& rank, std::uint32_t channel) {
-    const std::uint32_t wire = cast_.wire_of(rank, channel);
+  void launch_receive(EventRank& rank, std::uint32_t channel) {
+    const std::uint32_t wire = state_.wire_of(rank, channel);
     const TaskId received = rank.progress.add();
-    cast_.wires[wire].receives.push_back(received);
+    state_.wires[wire].receives.push_back(received);
     if (priced_.waits_for_receive()) rank.awaited = received;
     leave_instruction(rank, {received, received});
     look(wire);
   }
 
-  void enqueue(std::uint32_t r, const Task& task) {
-    Rank& rank = cast_.ranks[r];
+  void enqueue(std::uint32_t r, const LaunchedTask& task) {
+    EventRank& rank = state_.ranks[r];
     const Lane queue = task.step->queue;
     if (task.step->host_waits) rank.awaited = task.id;
     rank.lane(queue).push(task);
@@ -158,10 +160,10 @@ class EventRun {
 
   /// A queue looks whether its head may begin.
   void look(std::uint32_t r, Lane queue) {
-    LaneQueue& lane = cast_.ranks[r].lane(queue);
-    if (!lane.ready(cast_.ranks[r].progress)) return;
+    LaneQueue& lane = state_.ranks[r].lane(queue);
+    if (!lane.ready(state_.ranks[r].progress)) return;
     lane.engage();
-    const std::uint32_t id = Cast::lane_of(r, queue);
+    const std::uint32_t id = EventState::lane_of(r, queue);
     if (lane.head_may_begin() <= engine_.now()) return arrive(id);
     engine_.signal(lane.head_may_begin(), arrived_, id);
   }
@@ -171,26 +173,26 @@ class EventRun {
 
   /// The head of a queue begins, or waits for the others of its meeting.
   void arrive(std::uint32_t id) {
-    const Task& head = cast_.lane(id).head();
+    const LaunchedTask& head = state_.lane(id).head();
     if (head.meeting == no_meeting) return begin(id);
-    Meeting& meeting = cast_.meetings[head.meeting];
+    JointStart& meeting = state_.meetings[head.meeting];
     if (++meeting.arrived < meeting.lanes.size()) return;
     meeting.arrived = 0;
     meeting.start = engine_.now();
     for (const std::uint32_t member : meeting.lanes) {
-      ensure(cast_.lane(member).engaged(), "a collective began without one of its members");
+      ensure(state_.lane(member).engaged(), "a collective began without one of its members");
       begin(member);
     }
   }
 
   void begin(std::uint32_t id) {
-    engine_.signal(engine_.now() + cast_.lane(id).head().step->duration, ended_, id);
+    engine_.signal(engine_.now() + state_.lane(id).head().step->duration, ended_, id);
   }
 
   /// A wire looks whether its next transfer may begin.
   void look(std::uint32_t id) {
-    Wire& wire = cast_.wires[id];
-    if (!wire.ready(cast_.ranks[wire.from].progress)) return;
+    EventWire& wire = state_.wires[id];
+    if (!wire.ready(state_.ranks[wire.from].progress)) return;
     wire.busy = true;
     engine_.signal(engine_.now() + wire.duration, transferred_, id);
   }
@@ -198,7 +200,7 @@ class EventRun {
   /// Event: the head of a queue has ended.
   void ended(Engine::Word word) {
     const auto r = static_cast<std::uint32_t>(word / lane_count);
-    LaneQueue& lane = cast_.ranks[r].lanes[word % lane_count];
+    LaneQueue& lane = state_.ranks[r].lanes[word % lane_count];
     const TaskId id = lane.head().id;
     lane.head_ended(engine_.now());
     conclude(r, id);
@@ -207,7 +209,7 @@ class EventRun {
   /// Event: a transfer has ended.
   void transferred(Engine::Word word) {
     const auto id = static_cast<std::uint32_t>(word);
-    Wire& wire = cast_.wires[id];
+    EventWire& wire = state_.wires[id];
     const TaskId receive = wire.receives.front();
     wire.sends.pop_front();
     wire.receives.pop_front();
@@ -219,7 +221,7 @@ class EventRun {
 
   /// All of a rank that may have waited for a task looks again.
   void conclude(std::uint32_t r, TaskId id) {
-    Rank& rank = cast_.ranks[r];
+    EventRank& rank = state_.ranks[r];
     rank.progress.end(id);
     for (int q = 0; q < lane_count; ++q) look(r, static_cast<Lane>(q));
     for (const std::uint32_t wire : rank.outgoing) look(wire);
@@ -230,7 +232,7 @@ class EventRun {
 
   const PricedProgram& priced_;
   const Program& program_;
-  Cast cast_;
+  EventState state_;
   Engine engine_;
   Engine::Kind launched_, arrived_, ended_, transferred_;
 };

@@ -27,7 +27,7 @@ struct Map {
     return map;
   }
 
-  /// `in(j)` is read one number at a time: a wide load behind narrow stores would stall.
+  /// `in(j)` is read one number at a time: a wide load after narrow stores would stall.
   template <class In>
   std::array<std::int64_t, chain_states> apply(In&& in) const {
     std::array<std::int64_t, chain_states> out;

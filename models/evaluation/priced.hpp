@@ -65,7 +65,7 @@ struct PricedProgram {
   bool synchronous = false;             // a launch returns when the operation has ended
   bool blocking_receive = false;        // the host waits for what it receives
   bool blocking_communication = false;  // ... and for every collective
-  int borrowed_curves = 0;              // of another GPU or format, behind these prices
+  int borrowed_curves = 0;              // of another GPU or format, that these prices rest on
 
   Time carried_by(std::uint32_t rank_class) const {
     return carried.empty() ? Time{} : carried.at(rank_class);

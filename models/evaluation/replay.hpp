@@ -12,7 +12,7 @@ namespace orrery::models {
 /// What an operation's start was waiting for last.
 enum class Cause : std::uint8_t { queue, host, input, dependency, joint };
 
-/// One instruction of one rank: where its queues stood before and behind it.
+/// One instruction of one rank: where its queues stood before and after it.
 struct InstructionRecord {
   std::size_t index = 0;  // in the class's list
   const Instruction* instruction = nullptr;

@@ -170,7 +170,7 @@ void add_persistent(const Program& program, RankClass& ranks, const Software& so
       {"gradients", BufferKind::gradient, Bytes{sums * bits(gradient) / 8}},
       {"optimizer", BufferKind::optimizer, Bytes{ranks.owned * per_owned}}};
   ranks.persistent.insert(ranks.persistent.begin(), held.begin(), held.end());
-  // Gradients that are added to wider sums stay beside them until they are overwritten, unless they
+  // Gradients that are added to wider sums stay next to them until they are overwritten, unless they
   // are scattered. Those that are as wide as their sums are added one by one, as backward makes
   // them.
   const bool wider = bits(gradient) > bits(storage);

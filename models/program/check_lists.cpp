@@ -8,12 +8,12 @@ namespace orrery::models {
 
 namespace {
 
-constexpr std::uint32_t nobody = 0xffffffff;
+constexpr std::uint32_t no_owner = 0xffffffff;
 
 /// One buffer of a type: the micro-batch that holds it, or the gather that filled it, and the
 /// instruction that bound or freed it last.
 struct Held {
-  std::uint32_t owner = nobody;
+  std::uint32_t owner = no_owner;
   Token at = no_token;
 };
 
@@ -38,7 +38,7 @@ class ListCheck {
     for (std::size_t type = 0; type < held_.size(); ++type) {
       for (std::size_t at = 0; at < held_[type].size(); ++at) {
         const Held& each = held_[type][at];
-        if (each.owner == nobody) continue;
+        if (each.owner == no_owner) continue;
         refuse(each.at,
                fmt::format("binds {}[{}], which is never freed", ranks_.types[type].name, at));
       }
@@ -147,7 +147,7 @@ class ListCheck {
 
   void bind(Token i, std::uint16_t type, std::uint32_t index, std::uint32_t owner) {
     Held& held = at(type, index);
-    if (held.owner != nobody) {
+    if (held.owner != no_owner) {
       const Instruction& holder = ranks_.instructions[held.at];
       const bool weights = holder.op == Opcode::unshard;
       refuse(i, type, index,
@@ -160,7 +160,7 @@ class ListCheck {
   void use(Token i, std::uint16_t type, std::uint32_t index, std::uint32_t owner) {
     const Held& held = at(type, index);
     if (held.owner == owner) return;
-    if (held.owner != nobody) refuse(i, type, index, fmt::format("is held by mb{}", held.owner));
+    if (held.owner != no_owner) refuse(i, type, index, fmt::format("is held by mb{}", held.owner));
     refuse(i, type, index,
            held.at == no_token ? "is used before it is bound"
                                : "was freed at " + place(program_, class_, held.at));
@@ -168,7 +168,7 @@ class ListCheck {
 
   void free(Token i, std::uint16_t type, std::uint32_t index, std::uint32_t owner) {
     use(i, type, index, owner);
-    at(type, index) = {nobody, i};
+    at(type, index) = {no_owner, i};
   }
 
   // --- gathered weights ---------------------------------------------------------------------

@@ -33,10 +33,10 @@ void fill(Case& made, std::uint32_t id, int operations, int period) {
   std::vector<PricedOperation> prices;
   for (int i = 0; i < operations; ++i) {
     const bool collective = i % period == period - 1;
-    const bool behind_collective = i % period == 0 && i > 0;
+    const bool after_collective = i % period == 0 && i > 0;
     std::vector<OpId> after;
     if (i == 0) after.push_back(block_input);
-    if (collective || behind_collective) after.push_back(static_cast<OpId>(i - 1));
+    if (collective || after_collective) after.push_back(static_cast<OpId>(i - 1));
     block.operations.push_back(operation_on(collective ? Lane::tensor : Lane::compute,
                                             std::move(after), i == operations - 1));
     prices.push_back({5_us, collective ? 200_us : (100 + 37 * (i % 5)) * 1_us});

@@ -53,7 +53,7 @@ std::optional<StepTimes> answer(StepTimes (*evaluation)(const PricedProgram&),
 }
 
 TEST_CASE("A list out of order means the same to all, or is refused") {
-  // A sweep refuses more: it does not pass a receive whose send is behind it in the order of the
+  // A sweep refuses more: it does not pass a receive whose send is after it in the order of the
   // lists, even where nothing that was received is needed for that send.
   int refused = 0, answered = 0;
   for (std::uint64_t seed = 0; seed < thinned(600); ++seed) {

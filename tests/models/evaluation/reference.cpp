@@ -43,7 +43,7 @@ std::string_view name(Mutation mutation) {
 
 namespace {
 
-/// All that ranks tell each other, as far as it is known.
+/// All that ranks wait for from each other, as far as it is known.
 struct Outside {
   std::vector<std::vector<Time>> sends, receives;  // by channel: ready, launched
   std::vector<std::vector<Time>> ready;            // by collective, then class
@@ -57,14 +57,14 @@ class Equations {
       : priced_{priced}, program_{*priced.program}, mutation_{mutation} {}
 
   StepTimes solve() {
-    Outside told = nothing();
+    Outside found = nothing();
     for (int round = 0; round < 10'000; ++round) {
       times_ = {};
-      known_ = told;
-      told_ = nothing();
+      known_ = found;
+      found_ = nothing();
       for (std::uint32_t c = 0; c < program_.classes.size(); ++c) run_rank(c);
-      if (told_ == told) return finished();
-      told = told_;
+      if (found_ == found) return finished();
+      found = found_;
     }
     throw ContractError{"the equations have no solution"};
   }
@@ -191,15 +191,15 @@ class Equations {
   void send(Rank& rank, const Instruction& each) {
     rank.host += transfer_launch();
     const Time output = made(rank, each.input, Mutation::send_output).output;
-    told_.sends[each.target].push_back(keeps(Mutation::send_launch) ? std::max(output, rank.host)
-                                                                    : output);
+    found_.sends[each.target].push_back(keeps(Mutation::send_launch) ? std::max(output, rank.host)
+                                                                     : output);
     rank.made.push_back({output, output});
   }
 
   void receive(Rank& rank, std::uint32_t channel) {
     rank.host += transfer_launch();
-    const std::size_t k = told_.receives[channel].size();
-    told_.receives[channel].push_back(rank.host);
+    const std::size_t k = found_.receives[channel].size();
+    found_.receives[channel].push_back(rank.host);
     const Time end = transfer_end(channel, k);
     rank.made.push_back({end, end});
     if (blocks() || (priced_.blocking_receive && keeps(Mutation::blocking_receive))) {
@@ -212,7 +212,7 @@ class Equations {
     Time end{};
     for (std::size_t i = 0; i <= k; ++i) {
       if (!keeps(Mutation::channel_order)) end = Time{};
-      if (keeps(Mutation::receive_launch)) end = std::max(end, told_.receives[channel][i]);
+      if (keeps(Mutation::receive_launch)) end = std::max(end, found_.receives[channel][i]);
       if (i < known_.sends[channel].size()) end = std::max(end, known_.sends[channel][i]);
       end += priced_.channels[channel];
     }
@@ -226,7 +226,7 @@ class Equations {
     const Time lead = keeps(Mutation::joint_lead) ? price.lead : Time{};
     Time ready = std::max(rank.host, made(rank, each.input, Mutation::collective_compute).end);
     if (keeps(Mutation::collective_order)) ready = std::max(ready, rank.queue(Lane::data) + lead);
-    told_.ready[id][c] = ready;
+    found_.ready[id][c] = ready;
     const Time end = start_of(id, known_) + price.duration;
     rank.queue(Lane::data) = end;
     rank.made.push_back({end, end});
@@ -249,14 +249,14 @@ class Equations {
     for (const QueueTimes& rank : times_.ranks) times_.step = std::max(times_.step, rank.last());
     for (std::uint32_t c = 0; c < program_.channels.size(); ++c) {
       times_.transfers.emplace_back();
-      for (std::size_t k = 0; k < told_.receives[c].size(); ++k) {
+      for (std::size_t k = 0; k < found_.receives[c].size(); ++k) {
         times_.transfers.back().push_back(transfer_end(c, k));
         times_.step = std::max(times_.step, times_.transfers.back().back());
       }
     }
     if (keeps(Mutation::bound)) times_.step = std::max(times_.step, priced_.bound.time);
     for (std::uint32_t id = 0; id < program_.collectives.size(); ++id) {
-      times_.collective_starts.push_back(start_of(id, told_));
+      times_.collective_starts.push_back(start_of(id, found_));
     }
     return std::move(times_);
   }
@@ -264,7 +264,7 @@ class Equations {
   const PricedProgram& priced_;
   const Program& program_;
   Mutation mutation_;
-  Outside known_, told_;  // in the last round, in this one
+  Outside known_, found_;  // in the last round, in this one
   StepTimes times_;
 };
 

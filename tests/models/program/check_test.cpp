@@ -247,7 +247,7 @@ TEST_CASE("Stages that wait for each other are named in a circle") {
           Instruction send = list(program, 0)[1];
           drop(list(program, 0), 1);  // FWD0 FWD1 SEND1 RECV ...
           insert(list(program, 0), 4, send);
-          // ... and so that only the order is wrong, micro-batch 1 goes out behind micro-batch 0.
+          // ... and so that only the order is wrong, micro-batch 1 goes out after micro-batch 0.
           Instruction late = list(program, 0)[2];
           drop(list(program, 0), 2);
           insert(list(program, 0), 4, late);

@@ -33,9 +33,9 @@ TEST_CASE("Kernels in a row are one stretch, a collective between them makes two
   CHECK(cut({}).empty());
 }
 
-TEST_CASE("What waits for a collective begins a stretch, what comes behind does not wait again") {
-  // The sum is launched behind kernel 0; kernel 2 goes on beside it, kernel 3 needs it, and so do
-  // kernels 4 and 5, for whom it is there.
+TEST_CASE("What waits for a collective begins a stretch, what comes after does not wait again") {
+  // The sum is launched after kernel 0; kernel 2 runs concurrently with it, kernel 3 needs it, and
+  // so do kernels 4 and 5, for which it is there.
   CHECK(cut({kernel(), collective({0}), kernel(), kernel({1}), kernel({1}), kernel({1})}) ==
         Stretches{{0, 1}, {2, 3}, {3, 6}});
   // Who waits for the second of two has waited for the first.
@@ -51,7 +51,7 @@ TEST_CASE("A kernel on which the host waits is launched alone") {
   CHECK(cut({kernel(), awaited, kernel()}) == Stretches{{0, 1}, {2, 3}});
 }
 
-/// Does an operation behind the first wait for one of another queue that nothing before it awaits?
+/// Does an operation after the first wait for one of another queue that nothing before it awaits?
 bool waits_inside(const Block& block, const Stretch& stretch) {
   for (std::size_t i = stretch.first + 1; i < stretch.end; ++i) {
     for (const OpId id : block.operations[i].after) {

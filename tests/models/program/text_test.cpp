@@ -107,7 +107,7 @@ TEST_CASE("Gathers say what they fill, runs what they await, reductions what the
         "comm=dp stages=0 q=comm:dp after=i7 bucket=0 sums=8720\n");
 }
 
-TEST_CASE("A compression stands before its bucket's exchange and awaits it behind") {
+TEST_CASE("A compression stands before its bucket's reduction and awaits it after") {
   Plan plan;
   plan.data = 2;
   plan.global_batch = 2;

@@ -13,28 +13,29 @@
 
 namespace orrery::models::events {
 
-class Cast {
+class EventState {
  public:
   /// Errors  prices of another Program: ContractError
-  Cast(const PricedProgram& priced, std::int64_t tensor, std::int64_t data);
-  Cast(const Cast&) = delete;
-  Cast& operator=(const Cast&) = delete;
+  EventState(const PricedProgram& priced, std::int64_t tensor, std::int64_t data);
+  EventState(const EventState&) = delete;
+  EventState& operator=(const EventState&) = delete;
 
-  std::vector<Rank> ranks;
-  std::vector<Wire> wires;
-  std::vector<Meeting> meetings;
-  std::vector<Step> joints;   // as Program::collectives
-  std::vector<Step> carried;  // as Program::classes, of the data queue: what is on it at first
-  Step wait;                  // of the compute queue, for the task that is its input
+  std::vector<EventRank> ranks;
+  std::vector<EventWire> wires;
+  std::vector<JointStart> meetings;
+  std::vector<LaunchStep> joints;  // as Program::collectives
+  std::vector<LaunchStep>
+      carried;      // as Program::classes, of the data queue: what is on it at first
+  LaunchStep wait;  // of the compute queue, for the task that is its input
 
-  std::uint32_t wire_of(const Rank& rank, std::uint32_t channel) const {
+  std::uint32_t wire_of(const EventRank& rank, std::uint32_t channel) const {
     return channel * replicas_ + rank.replica;
   }
   /// A joint collective is held once by each of its groups, under the group's first replica.
   std::uint32_t meeting_of(std::uint32_t joint, std::uint32_t replica) const;
   /// Where an operation meets the other members of the rank's tensor group; none where there are
   /// no others.
-  std::uint32_t meeting_of(std::uint32_t rank, const Step& step) const {
+  std::uint32_t meeting_of(std::uint32_t rank, const LaunchStep& step) const {
     const bool meets = step.with_tensor_group && tensor_ > 1;
     return meets ? tensor_meeting(rank, step.queue) : no_meeting;
   }
@@ -57,11 +58,11 @@ class Cast {
   void add_meetings();
   bool spans(std::uint32_t joint, MeshAxis axis) const;
   std::uint32_t tensor_meeting(std::uint32_t rank, Lane queue) const;
-  std::string waiting_at(const Rank& rank) const;
+  std::string waiting_at(const EventRank& rank) const;
 
   const Program& program_;
   std::uint32_t tensor_, replicas_;
-  PhaseWalk::Blocks blocks_;
+  PhaseCursor::Blocks blocks_;
   const std::vector<OpId> input_alone_{block_input};  // what a joint and a wait wait for
   const std::vector<OpId> nothing_;
   std::uint32_t first_tensor_meeting_ = 0;
