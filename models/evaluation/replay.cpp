@@ -9,11 +9,14 @@ namespace {
 struct Functions {
   const ReplayObserver& of;
 
-  bool wants_operations() const { return of.operation != nullptr; }
+  bool only_waits() const { return of.operation == nullptr; }
+  void at_once(std::uint32_t, std::size_t, Time, Time) const {}
   void instruction(const InstructionRecord& record) const {
     if (of.instruction) of.instruction(record);
   }
-  void operation(const OperationRecord& record) const { of.operation(record); }
+  void operation(const OperationRecord& record) const {
+    if (of.operation) of.operation(record);
+  }
 };
 
 }  // namespace

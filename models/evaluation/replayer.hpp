@@ -12,7 +12,9 @@
 namespace orrery::models {
 
 /// Walks one class's list with every outside time given. `Observer` has `instruction(record)` and
-/// `operation(record)`; one that says that it wants no operations spares their records.
+/// `operation(record)`. One that wants records of kernels alone, and only where they wait
+/// (`only_waits`), has `at_once(block, operation, start, end)` for those that begin when their lane
+/// is free.
 template <class Observer>
 class Replayer {
  public:
@@ -105,20 +107,24 @@ class Replayer {
     // What each operation waited for last is read off the state just before it.
     Chain<NumberTime> queues = state_;
     const std::int64_t input = state_[state_io].value;
-    run_block(block, state_, ends_,
-              [&](std::size_t i, NumberTime host, NumberTime start, NumberTime end) {
-                if (block.steps[i].queue == state_compute) {
-                  record_.start = std::min(record_.start, Time{start.value});
-                  record_.end = std::max(record_.end, Time{end.value});
-                }
-                NumberTime& queue = queues[block.steps[i].queue];
-                queue.advance(block.steps[i].lead);
-                if (observer_.wants_operations()) {
-                  observe(id, layer, i, host, start, end, queue, input);
-                }
-                queue = end;
-                queue.advance(block.steps[i].trail);
-              });
+    const auto observed = [&](std::size_t i, NumberTime host, NumberTime start, NumberTime end) {
+      const ChainBlock::Step& step = block.steps[i];
+      NumberTime& queue = queues[step.queue];
+      queue.advance(step.lead);
+      if (step.queue == state_compute) {
+        record_.start = std::min(record_.start, Time{start.value});
+        record_.end = std::max(record_.end, Time{end.value});
+      }
+      const bool at_once = start.value == queue.value && awaited_ == never;
+      if (!observer_.only_waits() || (step.queue == state_compute && !at_once)) {
+        observe(id, layer, i, host, start, end, queue, input);
+      } else if (step.queue == state_compute) {
+        observer_.at_once(id, i, Time{start.value}, Time{end.value});
+      }
+      queue = end;
+      queue.advance(step.trail);
+    };
+    run_block(block, state_, ends_, observed);
   }
 
   void observe(std::uint32_t id, std::int64_t layer, std::size_t i, NumberTime host,

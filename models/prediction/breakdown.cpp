@@ -82,11 +82,9 @@ class BreakdownWalk {
   }
 
   friend class Replayer<BreakdownWalk>;
-  bool wants_operations() const { return true; }
+  bool only_waits() const { return true; }
   void instruction(const InstructionRecord&) {}
   void operation(const OperationRecord& record) {
-    const Operation& op = program_.blocks[record.block].operations[record.operation];
-    if (op.queue != Lane::compute) return;
     if (record.start > cursor_) {
       switch (record.cause) {
         case Cause::dependency:
@@ -103,7 +101,15 @@ class BreakdownWalk {
           break;
       }
     }
-    advance(record.end, op.time_class);
+    advance(record.end, class_of(record.block, record.operation));
+  }
+  void at_once(std::uint32_t block, std::size_t operation, Time start, Time end) {
+    if (start > cursor_) host_gap(start);
+    advance(end, class_of(block, operation));
+  }
+
+  TimeClass class_of(std::uint32_t block, std::size_t operation) const {
+    return program_.blocks[block].operations[operation].time_class;
   }
 
   TimeClass waited(const OperationRecord& record) const {
