@@ -1,4 +1,4 @@
-#include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
@@ -134,16 +134,13 @@ class Binder {
 };
 
 void add_types(const Program& program, RankClass& ranks, const Software& software) {
-  const auto boundary = program.blocks[layer_forward].find("y");
-  ensure(boundary.has_value(), "a layer writes no output");
-  const Bytes edge = program.blocks[layer_forward].operands[*boundary].bytes();
-  for (std::int64_t v = 0; v < program.plan.virtual_stages; ++v) {
-    const std::int64_t chunk = v * program.plan.pipeline + ranks.stage;
-    const std::string suffix = ".c" + std::to_string(chunk);
+  const Bytes edge = program.boundary;
+  for (const std::uint32_t id : ranks.chunks) {
+    const Chunk& chunk = program.chunks[id];
+    const std::string suffix = ".c" + std::to_string(id);
     const auto first = static_cast<std::uint16_t>(ranks.types.size());
-    const bool sends = chunk < program.plan.chunks() - 1;
-    const Bytes kept = saved_bytes(program, program.phases[backward_phase(chunk)]) +
-                       (software.memory.sent_kept && sends ? edge : Bytes{});
+    const Bytes kept = saved_bytes(program, program.phases[chunk.backward]) +
+                       (software.memory.sent_kept && !chunk.predicts ? edge : Bytes{});
     ranks.types.push_back({"saved" + suffix, BufferKind::activation, kept});
     ranks.types.push_back({"out" + suffix, BufferKind::staging, edge});
     ranks.types.push_back({"gradient_in" + suffix, BufferKind::staging, edge});
@@ -155,16 +152,12 @@ void add_types(const Program& program, RankClass& ranks, const Software& softwar
 }
 
 void add_persistent(const Program& program, RankClass& ranks, const Software& software) {
-  const DType storage = storage_dtype(program.plan.precision);
-  const bool sharded = program.plan.data > 1;
-  const bool two = sharded && program.plan.zero == Zero::two;
-  const bool three = sharded && program.plan.zero == Zero::three;
-  const std::int64_t weights = three ? ranks.owned : ranks.parameters;
-  const std::int64_t sums = two || three ? ranks.owned : ranks.parameters;
+  const auto [compute, storage, gradient, state] = program.formats;
+  const StateSharding& sharding = program.sharding;
+  const std::int64_t weights = sharding.parameters ? ranks.owned : ranks.parameters;
+  const std::int64_t sums = sharding.gradients ? ranks.owned : ranks.parameters;
   // Master weights are the parameters themselves where those are as wide.
-  const DType state = state_dtype(program.plan.precision);
   const std::int64_t per_owned = (storage == state ? 2 : 3) * bits(state) / 8;
-  const DType gradient = gradient_dtype(program.plan, software);
   const std::vector<PersistentBuffer> held{
       {"parameters", BufferKind::parameter, Bytes{weights * bits(storage) / 8}},
       {"gradients", BufferKind::gradient, Bytes{sums * bits(gradient) / 8}},
@@ -174,7 +167,7 @@ void add_persistent(const Program& program, RankClass& ranks, const Software& so
   // are scattered. Those that are as wide as their sums are added one by one, as backward makes
   // them.
   const bool wider = bits(gradient) > bits(storage);
-  if (software.accumulation == Accumulation::separate && wider && !two && !three) {
+  if (software.accumulation == Accumulation::separate && wider && !sharding.gradients) {
     ranks.persistent.push_back(
         {"fresh_gradients", BufferKind::gradient, Bytes{ranks.parameters * bits(storage) / 8}});
   }

@@ -33,7 +33,7 @@ std::uint32_t BucketExchange::add_phase(Block block) {
 BucketExchange::Phases BucketExchange::phases_of(std::int64_t elements) {
   const auto [known, fresh] = phases_.try_emplace(elements);
   if (fresh) {
-    const bool narrows = program_.plan.compression == Compression::fp16;
+    const bool narrows = inputs_.plan.compression == Compression::fp16;
     BlockPair pair =
         narrows ? narrowing_blocks(inputs_, elements) : top_k_blocks(inputs_, elements);
     known->second.there = add_phase(std::move(pair.forward));
@@ -63,8 +63,8 @@ void BucketExchange::hold(RankClass& ranks, std::string name, BufferKind kind, B
 
 BucketExchange::Instructions BucketExchange::exchange(std::uint32_t rank_class,
                                                       const Segment& segment, std::uint16_t chunk) {
-  const Plan& plan = program_.plan;
-  JointCollective joint = reduction_of(program_, inputs_.software, rank_class, segment);
+  const Plan& plan = inputs_.plan;
+  JointCollective joint = reduction_of(program_, rank_class, segment);
   if (plan.compression == Compression::none) return {{add(std::move(joint), chunk)}, {}};
   RankClass& ranks = program_.classes[rank_class];
   const std::int64_t n = segment.parameters;
@@ -77,16 +77,17 @@ BucketExchange::Instructions BucketExchange::exchange(std::uint32_t rank_class,
     all.there.push_back(add(std::move(joint), chunk));
   } else {
     const std::int64_t own = kept_by_top_k(plan, n);
+    const std::int64_t replicas = program_.mesh.degree(MeshAxis::data);
     JointCollective places{.name = joint.name + ".indices",
                            .kind = Collective::all_gather,
-                           .communicator = data_group,
+                           .communicator = joint.communicator,
                            .dtype = DType::int32,
-                           .bytes = in(DType::int32, own * plan.data),
+                           .bytes = in(DType::int32, own * replicas),
                            .classes = {rank_class},
                            .part = 1};
     joint.kind = Collective::all_gather;
-    joint.bytes = in(joint.dtype, own * plan.data);
-    hold(ranks, "residual", BufferKind::optimizer, in(state_dtype(plan.precision), n));
+    joint.bytes = in(joint.dtype, own * replicas);
+    hold(ranks, "residual", BufferKind::optimizer, in(program_.formats.state, n));
     hold(ranks, "values", BufferKind::staging, in(joint.dtype, own));
     hold(ranks, "indices", BufferKind::staging, in(DType::int32, own));
     hold(ranks, "values.all", BufferKind::staging, joint.bytes);

@@ -12,12 +12,11 @@ class GradientReducer {
  public:
   GradientReducer(Program& program, const BlockInputs& inputs)
       : program_{program},
-        software_{inputs.software},
-        node_gpus_{inputs.node_gpus},
+        inputs_{inputs},
         exchange_{program, inputs},
-        bucket_{bucket_elements(program, inputs.software)} {
+        bucket_{bucket_elements(inputs)} {
     // A place in a bucket is an int32.
-    if (program.plan.compression == Compression::top_k) {
+    if (inputs.plan.compression == Compression::top_k) {
       bucket_ = std::min(bucket_, std::int64_t{1} << 30);
     }
   }
@@ -28,18 +27,19 @@ class GradientReducer {
 
  private:
   bool overlaps() const {
-    const bool nics_are_free = node_gpus_ == 0 || program_.plan.tensor <= node_gpus_;
-    return nics_are_free && overlaps_data(program_.plan, software_);
+    const std::int64_t node = inputs_.node_gpus;
+    const bool nics_are_free = node == 0 || program_.mesh.degree(MeshAxis::tensor) <= node;
+    return nics_are_free && overlaps_data(inputs_);
   }
 
   /// The last backward of each chunk completes its gradients.
   void reduce_class(std::uint32_t rank_class) {
     std::vector<Instruction>& list = program_.classes[rank_class].instructions;
     const bool overlap = overlaps();
-    std::vector<bool> seen(static_cast<std::size_t>(program_.plan.chunks()), false);
+    std::vector<bool> seen(program_.chunks.size(), false);
     std::vector<Instruction> tail;  // in reverse order of the list
     std::size_t at = list.size();
-    std::int64_t missing = program_.plan.virtual_stages;
+    std::size_t missing = program_.classes[rank_class].chunks.size();
     while (missing > 0) {
       const Instruction each = list[--at];
       const bool completes = each.op == Opcode::backward && !seen[each.chunk];
@@ -81,8 +81,7 @@ class GradientReducer {
   }
 
   Program& program_;
-  const Software& software_;
-  std::int64_t node_gpus_;
+  const BlockInputs& inputs_;
   BucketExchange exchange_;
   std::int64_t bucket_;
   std::vector<Instruction> late_, behind_;
@@ -91,8 +90,8 @@ class GradientReducer {
 }  // namespace
 
 Program insert_gradient_reduction(Program program, const BlockInputs& inputs) {
-  const bool in_shards = program.plan.zero == Zero::two || program.plan.zero == Zero::three;
-  if (program.plan.data > 1 && !in_shards) GradientReducer{program, inputs}.run();
+  const bool several = program.mesh.degree(MeshAxis::data) > 1;
+  if (several && !program.sharding.gradients) GradientReducer{program, inputs}.run();
   return program;
 }
 

@@ -56,7 +56,7 @@ Program lower(const BlockInputs& inputs);
 /// 0. Mesh, communicators, blocks as one rank would run them, phases, compute slots.
 Program schedule_slots(const BlockInputs& inputs);
 /// 1. Forward operations that backward repeats, and what is then not saved.
-Program insert_recompute(Program program);
+Program insert_recompute(Program program, Recompute recompute);
 /// 2. Collectives inside blocks, between layouts (reshard.hpp). `overlap`: the weight gradient does
 /// not wait for the input gradient's sum.
 Program insert_collectives(Program program, bool overlap, Gathered gathered = Gathered::again);
@@ -74,7 +74,7 @@ Program insert_transfers(Program program);
 ///         up-1449 and up-1448 of scenarios/validation/runs.csv)
 Program insert_gradient_reduction(Program program, const BlockInputs& inputs);
 /// 4b. ZeRO-2 and 3 instead: buckets behind every backward, weights gathered before they are used.
-Program insert_shards(Program program, const Software& software);
+Program insert_shards(Program program, const BlockInputs& inputs);
 /// 5. Tied embeddings, gradient norm, optimizer, and ZeRO-1's parameter gather.
 Program insert_optimizer(Program program, const BlockInputs& inputs);
 /// 6. Buffers: which, how large, bound where, freed where.

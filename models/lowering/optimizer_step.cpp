@@ -16,16 +16,16 @@ class StepEnd {
   StepEnd(Program& program, const BlockInputs& inputs) : program_{program}, inputs_{inputs} {}
 
   void run() {
-    if (program_.model.tied_embeddings && program_.plan.pipeline > 1) tie_embeddings();
+    if (program_.tied == TiedTable::copied) tie_embeddings();
     for (std::uint32_t c = 0; c < program_.classes.size(); ++c) sum_replicated(c);
     const std::uint32_t norm = add_norm();
     for (std::uint32_t c = 0; c < program_.classes.size(); ++c) finish_class(c, norm);
   }
 
  private:
-  bool sharded() const { return program_.plan.zero != Zero::none; }
+  bool sharded() const { return program_.sharding.optimizer; }
 
-  std::int64_t shards() const { return sharded() ? program_.plan.data : 1; }
+  std::int64_t shards() const { return sharded() ? program_.shards() : 1; }
 
   static Instruction step(Opcode op, std::uint32_t target) {
     Instruction each;
@@ -41,14 +41,14 @@ class StepEnd {
 
   /// First and last stage hold a copy of the embedding each and sum its gradients.
   void tie_embeddings() {
-    const Block& head = program_.blocks[head_forward];
+    const Block& head = program_.blocks[program_.kind(ModelPart::head).forward];
     const auto table = std::find_if(head.operands.begin(), head.operands.end(),
                                     [](const Operand& each) { return each.tied(); });
     ensure(table != head.operands.end(), "a tied head has no table");
-    const auto last = static_cast<std::uint32_t>(program_.plan.pipeline - 1);
+    const auto last = static_cast<std::uint32_t>(program_.classes.size() - 1);
     const std::uint32_t tie = add({.name = "tied embedding",
                                    .kind = Collective::all_reduce,
-                                   .communicator = tie_group,
+                                   .communicator = program_.communicator(CommunicatorRole::tie),
                                    .dtype = gradient_,
                                    .bytes = Bytes{table->elements() * bits(gradient_) / 8},
                                    .classes = {0, last}});
@@ -59,9 +59,8 @@ class StepEnd {
   /// Bytes of the gradients of which each rank of the tensor group has a partial sum.
   Bytes partial_sums_of(const RankClass& ranks) const {
     Bytes sum{};
-    for (std::int64_t v = 0; v < program_.plan.virtual_stages; ++v) {
-      const std::int64_t chunk = v * program_.plan.pipeline + ranks.stage;
-      for (const Invocation& run : program_.phases[backward_phase(chunk)].invocations) {
+    for (const std::uint32_t chunk : ranks.chunks) {
+      for (const Invocation& run : program_.phases[program_.chunks[chunk].backward].invocations) {
         for (const Operand& each : program_.blocks[run.block].operands) {
           const bool partial = each.sharding.partial.has(MeshAxis::tensor);
           if (each.role == Role::gradient && partial) sum += each.bytes() * run.count;
@@ -79,7 +78,7 @@ class StepEnd {
     if (ranks.owned > 0) bytes = Bytes{(bytes.count() + shards() - 1) / shards()};
     const std::uint32_t sum = add({.name = "replicated gradients.s" + std::to_string(ranks.stage),
                                    .kind = Collective::all_reduce,
-                                   .communicator = tensor_group,
+                                   .communicator = program_.communicator(CommunicatorRole::tensor),
                                    .dtype = gradient_,
                                    .bytes = bytes,
                                    .classes = {c}});
@@ -88,12 +87,13 @@ class StepEnd {
 
   /// One scalar over all ranks that hold different parameters; the host reads it to clip.
   std::uint32_t add_norm() {
-    const DType state = state_dtype(program_.plan.precision);
+    const DType state = program_.formats.state;
+    const CommunicatorRole over = sharded() ? CommunicatorRole::world : CommunicatorRole::model;
     std::vector<std::uint32_t> everyone;
     for (std::uint32_t c = 0; c < program_.classes.size(); ++c) everyone.push_back(c);
     return add({.name = "gradient norm",
                 .kind = Collective::all_reduce,
-                .communicator = sharded() ? world_group : model_group,
+                .communicator = program_.communicator(over),
                 .dtype = state,
                 .bytes = Bytes{bits(state) / 8},
                 .classes = std::move(everyone),
@@ -115,9 +115,9 @@ class StepEnd {
 
   void finish_class(std::uint32_t c, std::uint32_t norm) {
     RankClass& ranks = program_.classes[c];
-    for (std::int64_t v = 0; v < program_.plan.virtual_stages; ++v) {
-      const std::int64_t chunk = v * program_.plan.pipeline + ranks.stage;
-      ranks.parameters += owned_parameters(program_, program_.phases[forward_phase(chunk)]);
+    for (const std::uint32_t chunk : ranks.chunks) {
+      const Phase& forward = program_.phases[program_.chunks[chunk].forward];
+      ranks.parameters += owned_parameters(program_, forward);
     }
     if (ranks.owned == 0) ranks.owned = (ranks.parameters + shards() - 1) / shards();
     const std::int64_t owned = ranks.owned;
@@ -125,14 +125,14 @@ class StepEnd {
     list.push_back(step(Opcode::optimizer, phase_of("gradient_norm", owned, gradient_norm_block)));
     list.push_back(step(Opcode::norm, norm));
     list.push_back(step(Opcode::optimizer, phase_of("adam", owned, adam_block)));
-    if (sharded() && program_.plan.zero != Zero::three && program_.plan.data > 1) {
-      const DType storage = storage_dtype(program_.plan.precision);
+    if (sharded() && !program_.sharding.parameters && shards() > 1) {
+      const DType storage = program_.formats.storage;
       list.push_back(
           step(Opcode::gather, add({.name = "parameters.s" + std::to_string(ranks.stage),
                                     .kind = inputs_.software.zero_gather == ZeroGather::broadcast
                                                 ? Collective::broadcast
                                                 : Collective::all_gather,
-                                    .communicator = data_group,
+                                    .communicator = program_.communicator(CommunicatorRole::data),
                                     .dtype = storage,
                                     .bytes = Bytes{ranks.parameters * bits(storage) / 8},
                                     .classes = {c},
@@ -142,7 +142,7 @@ class StepEnd {
 
   Program& program_;
   const BlockInputs& inputs_;
-  DType gradient_ = gradient_dtype(inputs_.plan, inputs_.software);
+  DType gradient_ = program_.formats.gradient;
   std::map<std::pair<std::string, std::int64_t>, std::uint32_t> phases_;
 };
 

@@ -69,8 +69,7 @@ void recompute_block(Block& forward, Block& backward, Recompute recompute) {
 
 }  // namespace
 
-Program insert_recompute(Program program) {
-  const Recompute recompute = program.plan.recompute;
+Program insert_recompute(Program program, Recompute recompute) {
   if (recompute == Recompute::none) return program;
   for (const LayerKind& kind : program.kinds) {
     if (kind.part != ModelPart::layer) continue;

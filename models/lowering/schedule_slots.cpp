@@ -36,11 +36,34 @@ void add_kinds(Program& program, const BlockInputs& inputs) {
   const std::uint32_t head = add_kind(program, "head", ModelPart::head, head_blocks(inputs));
   program.kind_of_layer.assign(static_cast<std::size_t>(inputs.model.layers), layer);
   program.boundary = boundary_of(program.blocks[program.kinds[layer].forward]);
-  const bool shares_table = inputs.model.tied_embeddings && inputs.plan.pipeline == 1;
-  if (!shares_table) return;
+  if (program.tied != TiedTable::shared) return;
   for (const Operand& each : program.blocks[program.kinds[head].forward].operands) {
     if (each.tied()) program.kinds[head].parameters -= each.elements();
   }
+}
+
+/// Layers one by one between embedding and head; these two as one where a table that they share is
+/// gathered.
+void add_units(Program& program) {
+  const auto id = [&](ModelPart part) {
+    return static_cast<std::uint32_t>(&program.kind(part) - program.kinds.data());
+  };
+  const auto add = [&](std::string name, std::vector<std::uint32_t> kinds, std::int64_t layer) {
+    Unit unit{.name = std::move(name), .kinds = std::move(kinds), .layer = layer};
+    for (const std::uint32_t each : unit.kinds) unit.elements += program.kinds[each].parameters;
+    unit.replicated = MeshAxis::data;
+    if (program.sharding.optimizer) unit.sharded = program.sharding.over;
+    program.units.push_back(std::move(unit));
+  };
+  const bool together = program.tied == TiedTable::shared && program.sharding.parameters;
+  const std::uint32_t embedding = id(ModelPart::embedding), head = id(ModelPart::head);
+  if (together) add("ends", {embedding, head}, -1);
+  if (!together) add("embedding", {embedding}, -1);
+  for (std::size_t layer = 0; layer < program.kind_of_layer.size(); ++layer) {
+    add("layer " + std::to_string(layer), {program.kind_of_layer[layer]},
+        static_cast<std::int64_t>(layer));
+  }
+  if (!together) add("head", {head}, -1);
 }
 
 /// Consecutive layers of one kind are one invocation.
@@ -136,6 +159,8 @@ void state_facts(Program& program, const BlockInputs& inputs) {
                      .state = state_dtype(plan.precision)};
   program.sharding = sharding_of(plan);
   program.graphs = plan.cuda_graphs;
+  if (!inputs.model.tied_embeddings) return;
+  program.tied = plan.pipeline == 1 ? TiedTable::shared : TiedTable::copied;
 }
 
 }  // namespace
@@ -161,6 +186,7 @@ Program schedule_slots(const BlockInputs& inputs) {
   program.communicators = communicators_of(program.mesh);
   state_facts(program, inputs);
   add_kinds(program, inputs);
+  add_units(program);
   add_chunks(program, inputs);
   add_classes(program, inputs.plan);
   return program;
@@ -168,13 +194,13 @@ Program schedule_slots(const BlockInputs& inputs) {
 
 Program lower(const BlockInputs& inputs) {
   Program program = schedule_slots(inputs);
-  program = insert_recompute(std::move(program));
+  program = insert_recompute(std::move(program), inputs.plan.recompute);
   program = insert_collectives(std::move(program), inputs.software.overlap.tensor_backward,
                                inputs.software.gathered);
   program = insert_host_waits(std::move(program), inputs.software);
   program = insert_transfers(std::move(program));
   program = insert_gradient_reduction(std::move(program), inputs);
-  program = insert_shards(std::move(program), inputs.software);
+  program = insert_shards(std::move(program), inputs);
   program = insert_optimizer(std::move(program), inputs);
   program = bind_buffers(std::move(program), inputs.software);
   return name_tokens(std::move(program));

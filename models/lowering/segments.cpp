@@ -4,31 +4,40 @@
 #include <limits>
 #include <string>
 
+#include "sim/errors.hpp"
+
 namespace orrery::models {
 
 namespace {
 
-std::uint8_t end_of(std::uint32_t block) {
-  if (block == embedding_forward || block == embedding_backward) return end_embedding;
-  return block == head_forward || block == head_backward ? end_head : 0;
+/// The unit of a layer, or of embedding or head.
+std::uint32_t unit_of(const Program& program, const LayerKind& kind, std::int64_t layer) {
+  const auto id = static_cast<std::uint32_t>(&kind - program.kinds.data());
+  for (std::uint32_t u = 0; u < program.units.size(); ++u) {
+    const Unit& each = program.units[u];
+    if (each.layer != layer) continue;
+    if (std::find(each.kinds.begin(), each.kinds.end(), id) != each.kinds.end()) return u;
+  }
+  throw ContractError{"a Program runs a layer that is of no unit"};
 }
 
-void append(Segment& segment, const Invocation& run, std::int64_t i, std::int64_t parameters) {
+void append(const Program& program, const Invocation& run, std::int64_t i, Segment& segment) {
+  const BlockUse use = program.use_of(run.block);
+  const bool layer = use.of(ModelPart::layer);
+  const std::int64_t step = use.direction == Direction::forward ? i : -i;
+  const std::int64_t at = layer ? run.first_layer + step : -1;
   std::vector<Invocation>& into = segment.phase.invocations;
-  const bool layer = run.block == layer_forward || run.block == layer_backward;
-  const bool descends = run.block == layer_backward;
-  const std::int64_t at = run.first_layer + (descends ? -i : i);
   if (layer && !into.empty() && into.back().block == run.block) {
     ++into.back().count;
   } else {
-    into.push_back({run.block, layer ? at : -1, 1});
+    into.push_back({run.block, at, 1});
   }
-  if (layer) {
-    segment.first_layer = segment.layers == 0 ? at : std::min(segment.first_layer, at);
-    ++segment.layers;
-  }
-  segment.ends |= end_of(run.block);
-  segment.parameters += parameters;
+  const std::uint32_t unit = unit_of(program, *use.kind, at);
+  segment.first_unit = segment.units == 0 ? unit : std::min(segment.first_unit, unit);
+  ++segment.units;
+  segment.embeds = segment.embeds || use.of(ModelPart::embedding);
+  segment.predicts = segment.predicts || use.of(ModelPart::head);
+  segment.parameters += use.kind->parameters;
 }
 
 }  // namespace
@@ -36,11 +45,10 @@ void append(Segment& segment, const Invocation& run, std::int64_t i, std::int64_
 std::vector<Segment> segments_of(const Program& program, const Phase& phase, std::int64_t full) {
   std::vector<Segment> segments(1);
   for (const Invocation& run : phase.invocations) {
-    const std::int64_t each = program.use_of(run.block).kind->parameters;
     for (std::int64_t i = 0; i < run.count; ++i) {
       const Segment& last = segments.back();
       if (!last.phase.invocations.empty() && last.parameters >= full) segments.emplace_back();
-      append(segments.back(), run, i, each);
+      append(program, run, i, segments.back());
     }
   }
   for (std::size_t i = 0; i < segments.size(); ++i) {
@@ -49,33 +57,50 @@ std::vector<Segment> segments_of(const Program& program, const Phase& phase, std
   return segments;
 }
 
-std::int64_t bucket_elements(const Program& program, const Software& software) {
-  const Plan& plan = program.plan;
-  const Bytes wanted = plan.bucket.count() > 0 ? plan.bucket : software.overlap.bucket;
+std::int64_t bucket_elements(const BlockInputs& inputs) {
+  const Bytes own = inputs.plan.bucket, usual = inputs.software.overlap.bucket;
+  const Bytes wanted = own.count() > 0 ? own : usual;
   if (wanted.count() == 0) return std::numeric_limits<std::int64_t>::max();
-  return std::max<std::int64_t>(1, wanted.count() * 8 / bits(gradient_dtype(plan, software)));
+  const DType gradient = gradient_dtype(inputs.plan, inputs.software);
+  return std::max<std::int64_t>(1, wanted.count() * 8 / bits(gradient));
 }
 
-bool overlaps_data(const Plan& plan, const Software& software) {
+bool overlaps_data(const BlockInputs& inputs) {
+  const Overlap& overlap = inputs.software.overlap;
   const bool stack_overlaps =
-      plan.zero == Zero::none ? software.overlap.gradients : software.overlap.sharded_gradients;
-  return plan.overlap_gradients && stack_overlaps;
+      inputs.plan.zero == Zero::none ? overlap.gradients : overlap.sharded_gradients;
+  return inputs.plan.overlap_gradients && stack_overlaps;
 }
 
-JointCollective reduction_of(const Program& program, const Software& software,
-                             std::uint32_t rank_class, const Segment& segment) {
-  const DType gradient = gradient_dtype(program.plan, software);
-  const bool sharded = program.plan.zero != Zero::none;
-  return {.name = "gradients" + segment.phase.name.substr(std::string{"backward"}.size()),
-          .kind = sharded ? Collective::reduce_scatter : Collective::all_reduce,
-          .communicator = data_group,
-          .dtype = gradient,
-          .bytes = Bytes{segment.parameters * bits(gradient) / 8},
-          .classes = {rank_class},
-          .first_layer = segment.first_layer,
-          .layers = segment.layers,
-          .ends = segment.ends,
-          .elements = segment.parameters};
+JointCollective reduction_of(const Program& program, std::uint32_t rank_class,
+                             const Segment& segment) {
+  const DType gradient = program.formats.gradient;
+  const bool sharded = program.sharding.optimizer;
+  JointCollective joint{
+      .name = "gradients" + segment.phase.name.substr(std::string{"backward"}.size()),
+      .kind = sharded ? Collective::reduce_scatter : Collective::all_reduce,
+      .communicator = program.communicator(CommunicatorRole::data),
+      .dtype = gradient,
+      .bytes = Bytes{segment.parameters * bits(gradient) / 8},
+      .classes = {rank_class},
+      .elements = segment.parameters};
+  hold_units(program, segment.first_unit, segment.units, joint);
+  return joint;
+}
+
+void hold_units(const Program& program, std::uint32_t first, std::uint32_t count,
+                JointCollective& joint) {
+  joint.first_unit = first;
+  joint.units = count;
+  for (std::uint32_t u = first; u < first + count; ++u) {
+    const Unit& unit = program.units[u];
+    if (unit.layer >= 0 && joint.layers++ == 0) joint.first_layer = unit.layer;
+    for (const std::uint32_t kind : unit.kinds) {
+      const ModelPart part = program.kinds[kind].part;
+      if (part == ModelPart::embedding) joint.ends |= end_embedding;
+      if (part == ModelPart::head) joint.ends |= end_head;
+    }
+  }
 }
 
 }  // namespace orrery::models

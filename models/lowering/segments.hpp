@@ -12,8 +12,8 @@ namespace orrery::models {
 struct Segment {
   Phase phase;
   std::int64_t parameters = 0;
-  std::int64_t first_layer = -1, layers = 0;
-  std::uint8_t ends = 0;  // bit per End
+  std::uint32_t first_unit = 0, units = 0;  // consecutive ones of the Program
+  bool embeds = false, predicts = false;    // runs the embedding, the head
 };
 
 /// Cuts a forward or backward phase into segments that each reach `full` elements; at 0 every layer
@@ -21,13 +21,18 @@ struct Segment {
 std::vector<Segment> segments_of(const Program& program, const Phase& phase, std::int64_t full);
 
 /// Elements of a gradient bucket: the plan's, else the software's; all of them where neither says.
-std::int64_t bucket_elements(const Program& program, const Software& software);
+std::int64_t bucket_elements(const BlockInputs& inputs);
 
-/// Are the gradients of data-parallel ranks reduced, and their weights gathered, beside compute?
-bool overlaps_data(const Plan& plan, const Software& software);
+/// Are the gradients of data-parallel ranks reduced, and their weights gathered, concurrently with
+/// compute?
+bool overlaps_data(const BlockInputs& inputs);
 
-/// The reduction of a segment's gradients over the data axis, as a bucket.
-JointCollective reduction_of(const Program& program, const Software& software,
-                             std::uint32_t rank_class, const Segment& segment);
+/// The reduction of a segment's gradients over the axes on which they are replicated, as a bucket.
+JointCollective reduction_of(const Program& program, std::uint32_t rank_class,
+                             const Segment& segment);
+
+/// Names consecutive units as what a collective holds.
+void hold_units(const Program& program, std::uint32_t first, std::uint32_t count,
+                JointCollective& joint);
 
 }  // namespace orrery::models

@@ -2,23 +2,23 @@
 // runs. The owned piece of a bucket is its d-th part of `data` equal ones, the last one padded.
 //
 //   ZeRO-2   BWD.0 REDUCE.0 BWD.1 REDUCE.1 ...     a part awaits the reduction that emptied the
-//                                                  bucket which it fills: beside compute there are
-//                                                  two buckets, otherwise one
+//                                                  bucket which it fills: next to compute there
+//                                                  are two buckets, otherwise one
 //   ZeRO-3   UNSHARD.0 | UNSHARD.1 FWD.0 | UNSHARD.2 FWD.1 | ... | UNSHARD.3 BWD.4 REDUCE.4 | ...
-//            beside compute one unit ahead, otherwise right before its part. A gather begins when
-//            all before it is computed, and stands behind the reductions before it: so the weights
-//            that it overwrites are read, and a part that awaits it finds its bucket empty.
+//            concurrently with compute one unit ahead, otherwise right before its part. A gather
+//            begins when all before it is computed, and after the reductions before it: so the
+//            weights that it overwrites are read, and a part that awaits it finds its bucket empty.
 //
 // A tied embedding and head on one stage are one unit: gathered once, its gradient whole until both
 // have added to it.
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 
 #include "models/lowering/segments.hpp"
 #include "models/program/walk.hpp"
-#include "sim/errors.hpp"
 
 namespace orrery::models {
 
@@ -32,18 +32,23 @@ struct Part {
 
 class Sharder {
  public:
-  Sharder(Program& program, const Software& software, std::uint32_t rank_class)
+  Sharder(Program& program, const BlockInputs& inputs, std::uint32_t rank_class)
       : program_{program},
-        software_{software},
         class_{rank_class},
         ranks_{program.classes[rank_class]},
-        ahead_{overlaps_data(program.plan, software)},
-        gathers_{program.plan.zero == Zero::three},
-        tied_{program.model.tied_embeddings && program.plan.pipeline == 1} {}
+        ahead_{overlaps_data(inputs)},
+        gathers_{program.sharding.parameters},
+        shares_table_{program.tied == TiedTable::shared} {
+    const std::int64_t full = gathers_ ? 0 : bucket_elements(inputs);
+    for (const std::uint32_t chunk : ranks_.chunks) {
+      backward_.push_back(parts_of(program.chunks[chunk].backward, full));
+      forward_.emplace_back();
+      if (gathers_) forward_.back() = parts_of(program.chunks[chunk].forward, full);
+    }
+  }
 
   void run() {
-    cut();
-    count_owned();
+    for_each_backward([&](const Part& each) { ranks_.owned += piece(bucket_of(each)); });
     add_buckets();
     if (gathers_) add_weights();
     const std::vector<Instruction> slots = std::move(ranks_.instructions);
@@ -54,18 +59,11 @@ class Sharder {
   }
 
  private:
-  /// One part of one slot.
+  /// One part of one slot, or an instruction that runs no part of the model.
   struct Run {
     Instruction instruction;
     const Part* part = nullptr;
   };
-
-  void cut() {
-    ensure(program_.plan.chunks() == 1, "sharded gradients and a pipeline");
-    const std::int64_t full = gathers_ ? 0 : bucket_elements(program_, software_);
-    backward_ = parts_of(backward_phase(0), full);
-    if (gathers_) forward_ = parts_of(forward_phase(0), full);
-  }
 
   std::vector<Part> parts_of(std::uint32_t phase, std::int64_t full) {
     const Phase whole = program_.phases[phase];
@@ -78,44 +76,41 @@ class Sharder {
     return parts;
   }
 
-  /// Does the part belong to the unit of a tied embedding and its head?
-  bool of_root(const Part& part) const { return tied_ && part.segment.ends != 0; }
+  template <class Visit>
+  void for_each_backward(Visit visit) const {
+    for (const std::vector<Part>& chunk : backward_) {
+      for (const Part& each : chunk) visit(each);
+    }
+  }
+
   std::int64_t piece(std::int64_t elements) const {
-    return (elements + program_.plan.data - 1) / program_.plan.data;
+    return (elements + program_.shards() - 1) / program_.shards();
   }
   Bytes in(DType type, std::int64_t elements) const { return Bytes{elements * bits(type) / 8}; }
+  const Unit& unit_of(const Part& part) const { return program_.units[part.segment.first_unit]; }
 
-  /// Elements of what is reduced together behind a part: nothing behind a tied head of its own.
+  /// Elements of what is reduced together after a part: nothing after the first part that adds to
+  /// a unit of two.
   std::int64_t bucket_of(const Part& part) const {
-    if (!gathers_ || !of_root(part)) return part.segment.parameters;
-    return (part.segment.ends & end_embedding) != 0 ? root() : 0;
-  }
-  std::int64_t root() const {
-    std::int64_t sum = 0;
-    for (const Part& each : backward_) sum += of_root(each) ? each.segment.parameters : 0;
-    return sum;
+    if (!gathers_) return part.segment.parameters;
+    const bool completes = unit_of(part).kinds.size() == 1 || part.segment.embeds;
+    return completes ? unit_of(part).elements : 0;
   }
 
-  void count_owned() {
-    for (const Part& each : backward_) ranks_.owned += piece(bucket_of(each));
-  }
+  /// Does backward fill the bucket that a shared table has to itself?
+  bool fills_own(const Part& part) const { return shares_table_ && part.segment.embeds; }
 
-  /// Does backward fill the bucket that a tied embedding has to itself?
-  bool fills_own(const Part& part) const {
-    return tied_ && (part.segment.ends & end_embedding) != 0;
-  }
-
-  /// Buckets that backward fills: one or two in turn, and that of a tied embedding.
+  /// Buckets that backward fills: one or two in turn, and that of a shared table.
   void add_buckets() {
-    const DType gradient = gradient_dtype(program_.plan, software_);
+    const DType gradient = program_.formats.gradient;
     std::int64_t largest = 0, own = 0, several = 0;
-    for (const Part& each : backward_) {
+    for_each_backward([&](const Part& each) {
       const std::int64_t elements = bucket_of(each);
       if (fills_own(each)) own = elements;
-      if (fills_own(each) || elements == 0) continue;
+      if (fills_own(each) || elements == 0) return;
       largest = std::max(largest, elements);
       ++several;
-    }
+    });
     turns_ = std::min<std::size_t>(several, ahead_ ? 2 : 1);
     for (std::size_t i = 0; i < turns_; ++i) {
       ranks_.persistent.push_back(
@@ -130,36 +125,36 @@ class Sharder {
 
   // --- weights ------------------------------------------------------------------------------
 
-  /// Kinds of units, which differ in size: layers, embedding, head, or both ends at once.
-  static constexpr std::size_t kinds = 4;
-  std::size_t kind_of(const Part& part) const {
-    return tied_ && part.segment.ends != 0 ? end_embedding | end_head : part.segment.ends;
-  }
-  std::int64_t elements_of(const Part& part) const {
-    return of_root(part) ? root() : part.segment.parameters;
-  }
-
+  /// Units of one kind have one size, and take turns in one type of buffer.
   void add_weights() {
-    constexpr std::string_view names[kinds] = {"layer", "embedding", "head", "ends"};
-    const DType storage = storage_dtype(program_.plan.precision);
-    for (const Part& each : forward_) {
-      const std::size_t kind = kind_of(each);
-      if (types_[kind] != no_binding) continue;
-      types_[kind] = static_cast<std::uint32_t>(ranks_.types.size());
-      ranks_.types.push_back({"weights." + std::string{names[kind]}, BufferKind::parameter,
-                              in(storage, elements_of(each))});
+    for (const std::vector<Part>& chunk : forward_) {
+      for (const Part& each : chunk) {
+        const Unit& unit = unit_of(each);
+        const auto type = static_cast<std::uint16_t>(ranks_.types.size());
+        if (!types_.try_emplace(unit.kinds, type).second) continue;
+        const std::string& name =
+            unit.layer < 0 ? unit.name : program_.kinds[unit.kinds.front()].name;
+        ranks_.types.push_back({"weights." + name, BufferKind::parameter,
+                                in(program_.formats.storage, unit.elements)});
+      }
     }
   }
 
-  bool same_unit(const Run& a, const Run& b) const {
-    return kind_of(*a.part) == kind_of(*b.part) &&
-           a.part->segment.first_layer == b.part->segment.first_layer;
+  /// The next run of a part of the model, or the one before; the end where there is none.
+  std::size_t neighbour(std::size_t at, std::ptrdiff_t step) const {
+    do {
+      at += static_cast<std::size_t>(step);
+    } while (at < runs_.size() && runs_[at].part == nullptr);
+    return std::min(at, runs_.size());
   }
 
-  /// Does this run find its weights gathered for the run before, or its tied ones at the beginning?
-  bool finds(std::size_t at) const {
-    if (of_root(*runs_[at].part)) return root_gather_ != no_binding;
-    return at > 0 && same_unit(runs_[at - 1], runs_[at]);
+  /// The gather that has left a run's weights for the run before, or a shared table's at first.
+  std::uint32_t found(std::size_t at) const {
+    const Unit& unit = unit_of(*runs_[at].part);
+    if (unit.kinds.size() > 1) return root_gather_;
+    const std::size_t before = neighbour(at, -1);
+    const bool same = before < runs_.size() && &unit_of(*runs_[before].part) == &unit;
+    return same ? runs_[before].instruction.awaits : no_binding;
   }
 
   /// Gathers what a run needs, unless it is there.
@@ -167,41 +162,38 @@ class Sharder {
     if (at >= runs_.size() || runs_[at].instruction.awaits != no_binding) return;
     const Part& part = *runs_[at].part;
     std::uint32_t& gather = runs_[at].instruction.awaits;
-    gather = finds(at) ? (of_root(part) ? root_gather_ : runs_[at - 1].instruction.awaits)
-                       : unshard(part, runs_[at].instruction.micro_batch);
-    if (of_root(part)) root_gather_ = gather;
+    gather = found(at);
+    if (gather == no_binding) gather = unshard(part, runs_[at].instruction.micro_batch);
+    if (unit_of(part).kinds.size() > 1) root_gather_ = gather;
   }
 
   std::uint32_t unshard(const Part& part, std::uint32_t micro_batch) {
-    const DType storage = storage_dtype(program_.plan.precision);
-    const std::size_t kind = kind_of(part);
-    const bool layer = part.segment.layers > 0;
-    program_.collectives.push_back(
-        {.name = layer ? "layer " + std::to_string(part.segment.first_layer)
-                       : ranks_.types[types_[kind]].name.substr(std::string{"weights."}.size()),
-         .kind = Collective::all_gather,
-         .communicator = data_group,
-         .dtype = storage,
-         .bytes = in(storage, elements_of(part)),
-         .classes = {class_},
-         .first_layer = part.segment.first_layer,
-         .layers = part.segment.layers,
-         .ends = static_cast<std::uint8_t>(kind),
-         .elements = elements_of(part),
-         .buffer = static_cast<std::uint16_t>(types_[kind])});
+    const DType storage = program_.formats.storage;
+    const Unit& unit = unit_of(part);
+    JointCollective joint{.name = unit.name,
+                          .kind = Collective::all_gather,
+                          .communicator = program_.communicator(CommunicatorRole::data),
+                          .dtype = storage,
+                          .bytes = in(storage, unit.elements),
+                          .classes = {class_},
+                          .elements = unit.elements,
+                          .buffer = types_.at(unit.kinds)};
+    hold_units(program_, part.segment.first_unit, 1, joint);
+    program_.collectives.push_back(std::move(joint));
     Instruction each;
     each.op = Opcode::unshard;
     each.micro_batch = micro_batch;
     each.target = static_cast<std::uint32_t>(program_.collectives.size() - 1);
     // One ahead: what fills now and what runs now take turns.
-    each.bindings[slot_filled] = layer && ahead_ ? turn_ : 0;
+    const bool turns = unit.layer >= 0 && ahead_;
+    each.bindings[slot_filled] = turns ? turn_ : 0;
     each.binds = bit(slot_weights);
-    if (layer && ahead_) turn_ = 1 - turn_;
+    if (turns) turn_ = 1 - turn_;
     ranks_.instructions.push_back(each);
     return each.target;
   }
 
-  /// Behind the last run that awaits a gather its weights are freed.
+  /// After the last run that awaits a gather its weights are freed.
   void free_weights() {
     std::vector<bool> freed(program_.collectives.size(), false);
     std::vector<Instruction>& list = ranks_.instructions;
@@ -216,7 +208,11 @@ class Sharder {
   // --- the list -----------------------------------------------------------------------------
 
   void expand(const Instruction& slot) {
-    const std::vector<Part>& parts = slot.op == Opcode::backward ? backward_ : forward_;
+    const std::uint32_t place = program_.chunks[slot.chunk].place;
+    const std::vector<Part> none;
+    const std::vector<Part>& parts = slot.op == Opcode::backward  ? backward_[place]
+                                     : slot.op == Opcode::forward ? forward_[place]
+                                                                  : none;
     if (parts.empty()) runs_.push_back({slot, nullptr});
     for (const Part& part : parts) {
       Instruction each = slot;
@@ -226,8 +222,9 @@ class Sharder {
   }
 
   void emit() {
-    if (gathers_) gather_for(at_);
-    if (gathers_ && ahead_) gather_for(at_ + 1);
+    const bool runs_part = runs_[at_].part != nullptr;
+    if (gathers_ && runs_part) gather_for(at_);
+    if (gathers_ && runs_part && ahead_) gather_for(neighbour(at_, 1));
     Run& run = runs_[at_];
     if (run.instruction.op != Opcode::backward) {
       ranks_.instructions.push_back(run.instruction);
@@ -243,28 +240,29 @@ class Sharder {
     return fills_own(part) ? turns_ : filled_ % std::max<std::size_t>(turns_, 1);
   }
 
-  /// The reduction that emptied the bucket which a part fills; a tied head adds to the embedding's.
+  /// The reduction that emptied the bucket which a part fills; a head adds to a shared table's,
+  /// too.
   std::uint32_t emptied(const Part& part) const {
     std::uint32_t last = reduced_[bucket_index(part)];
-    const bool both = tied_ && (part.segment.ends & end_head) != 0;
+    const bool both = shares_table_ && part.segment.predicts;
     const std::uint32_t own = reduced_[turns_];
     if (both && own != no_binding && (last == no_binding || own > last)) last = own;
     return last;
   }
 
   void reduce(const Run& run) {
-    const DType gradient = gradient_dtype(program_.plan, software_);
-    JointCollective joint = reduction_of(program_, software_, class_, run.part->segment);
+    const DType gradient = program_.formats.gradient;
+    JointCollective joint = reduction_of(program_, class_, run.part->segment);
     const std::size_t bucket = bucket_index(*run.part);
     joint.buffer = static_cast<std::uint16_t>(bucket);
     joint.elements = bucket_of(*run.part);
     joint.bytes = in(gradient, joint.elements);
-    if (gathers_ && of_root(*run.part)) joint.ends = end_embedding | end_head;
     // The piece is read, the sum read and written; the bucket is cleared.
     joint.sums = in(gradient, 3 * piece(joint.elements) + joint.elements);
     program_.collectives.push_back(std::move(joint));
     Instruction each;
     each.op = Opcode::reduce_gradient;
+    each.chunk = run.instruction.chunk;
     each.micro_batch = run.instruction.micro_batch;
     each.target = static_cast<std::uint32_t>(program_.collectives.size() - 1);
     reduced_[bucket] = each.target;
@@ -273,12 +271,11 @@ class Sharder {
   }
 
   Program& program_;
-  const Software& software_;
   std::uint32_t class_;
   RankClass& ranks_;
-  bool ahead_, gathers_, tied_;
-  std::vector<Part> forward_, backward_;
-  std::uint32_t types_[kinds] = {no_binding, no_binding, no_binding, no_binding};
+  bool ahead_, gathers_, shares_table_;
+  std::vector<std::vector<Part>> forward_, backward_;          // by chunk of the stage
+  std::map<std::vector<std::uint32_t>, std::uint16_t> types_;  // of gathered weights, by kinds
   std::vector<Run> runs_;
   std::size_t at_ = 0;
   std::uint32_t turn_ = 0;
@@ -289,10 +286,9 @@ class Sharder {
 
 }  // namespace
 
-Program insert_shards(Program program, const Software& software) {
-  const bool in_shards = program.plan.zero == Zero::two || program.plan.zero == Zero::three;
-  if (program.plan.data == 1 || !in_shards) return program;
-  for (std::uint32_t c = 0; c < program.classes.size(); ++c) Sharder{program, software, c}.run();
+Program insert_shards(Program program, const BlockInputs& inputs) {
+  if (!program.sharding.gradients) return program;
+  for (std::uint32_t c = 0; c < program.classes.size(); ++c) Sharder{program, inputs, c}.run();
   return program;
 }
 

@@ -102,6 +102,9 @@ Model read_model(const Node& config);
 /// The model types that read_model knows, sorted.
 std::vector<std::string> model_types();
 
+/// The sizes and kinds that a Program is lowered from, in one line.
+std::string text_of(const Model& model);
+
 /// A model of the catalogue, with its name and source. Errors: `unknown model 'x'; known: ...`.
 Json model_config(std::string_view name);
 std::vector<std::string> model_names();

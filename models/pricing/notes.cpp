@@ -25,7 +25,7 @@ void note_sequences(const hardware::Gpu& gpu, const Program& program, const Soft
   const auto curve = gpu.attention.find(std::string{software.attention(gpu.generation)});
   if (curve == gpu.attention.end() || !curve->second.measured) return;
   const hardware::SequenceRange& range = *curve->second.measured;
-  const std::int64_t length = program.plan.seq_len;
+  const std::int64_t length = program.step.seq_len;
   if (range.shortest <= length && length <= range.longest) return;
   note_once(fmt::format("attention {} curve of {} left at {} tokens: measured for {} to {}",
                         curve->first, gpu.name, length, range.shortest, range.longest),
@@ -42,7 +42,7 @@ int note_borrowed(const hardware::Gpu& gpu, const Program& program, const Softwa
     ++borrowed;
     note_once(what + " curve of " + gpu.name + " borrowed from " + origin.borrowed, assumptions);
   };
-  const auto gemm = gpu.gemm.find(compute_dtype(program.plan.precision));
+  const auto gemm = gpu.gemm.find(program.formats.compute);
   if (gemm != gpu.gemm.end()) {
     note("gemm " + std::string{hardware::name(gemm->first)}, gemm->second.origin);
   }
@@ -67,7 +67,7 @@ void note_beside(const hardware::Gpu& gpu, const Program& program,
 void note_stored_fp8(const hardware::Gpu& gpu, const Program& program,
                      std::vector<std::string>& assumptions) {
   const bool stored = gpu.generation == hardware::Generation::cpu;
-  if (!stored || program.plan.precision != Precision::fp8) return;
+  if (!stored || program.formats.compute != DType::fp8) return;
   note_once(
       fmt::format("fp8 products of {} priced as fp32's: it computes in fp32, and quantising a "
                   "weight in each product, which may take longer, has no price",

@@ -217,7 +217,7 @@ PricedProgram price_program(const Program& program, const hardware::Cluster& clu
   note_oversubscription(program, cluster, assumptions);
   note_beside(cluster.gpu(), program, assumptions);
   note_stored_fp8(cluster.gpu(), program, assumptions);
-  if (program.plan.cuda_graphs && !software.host.graph_launch) {
+  if (program.graphs && !software.host.graph_launch) {
     assumptions.push_back(
         "/software/host/graph_launch: 2.5 us and 1 ns an operation taken, NVIDIA's figures for "
         "graphs without branches (CUDA 12.6)");

@@ -1,4 +1,4 @@
-// Blocks, phases and the model as text.
+// Blocks and phases as text.
 
 #include "models/program/text.hpp"
 
@@ -121,20 +121,6 @@ void put_phase(TextBuffer& text, const Phase& phase, const Program& program) {
     if (run.first_layer >= 0) put(text, "[layer {}, {} of them]", run.first_layer, run.count);
   }
   text.push_back('\n');
-}
-
-void put_model(TextBuffer& text, const Model& model) {
-  put(text,
-      "model {} layers={} hidden={} heads={} kv_heads={} head_dim={} ffn={} vocab={} positions={} "
-      "parameters={}",
-      model.name, model.layers, model.hidden, model.heads, model.kv_heads, model.head_dim,
-      model.ffn_hidden, model.vocab, model.max_positions, model.parameters);
-  constexpr std::string_view norms[] = {"layer_norm", "rms_norm"};
-  constexpr std::string_view positions[] = {"none", "learned", "rotary", "alibi"};
-  constexpr std::string_view activations[] = {"gelu", "silu", "relu"};
-  put(text, " norm={} position={} activation={}{}{}\n", norms[static_cast<int>(model.norm)],
-      positions[static_cast<int>(model.positions)], activations[static_cast<int>(model.activation)],
-      model.gated_mlp ? " gated" : "", model.tied_embeddings ? " tied" : "");
 }
 
 }  // namespace orrery::models

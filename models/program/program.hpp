@@ -124,6 +124,17 @@ struct BlockUse {
   bool of(ModelPart part) const { return kind != nullptr && kind->part == part; }
 };
 
+/// What is reduced, gathered, sharded and checkpointed together: a layer, the embedding, the head;
+/// embedding and head as one where their shared table is gathered once for both.
+struct Unit {
+  std::string name;                  // "layer 3", "embedding"
+  std::vector<std::uint32_t> kinds;  // whose parameters it holds
+  std::int64_t layer = -1;           // of the model; -1: embedding or head
+  std::int64_t elements = 0;         // on one rank, where nothing is sharded
+  AxisSet replicated = {};           // axes over whose ranks its gradients are summed
+  AxisSet sharded = {};              // of them, those whose ranks hold a share of its state each
+};
+
 /// A run of consecutive layers on one stage: what a slot of the schedule computes.
 struct Chunk {
   std::int64_t stage = 0;
@@ -158,6 +169,10 @@ struct StateSharding {
   AxisSet over = MeshAxis::data;
 };
 
+/// Where the head's table is the embedding's: one of one stage, or a copy of it on the first stage
+/// and on the last, whose gradients they sum.
+enum class TiedTable : std::uint8_t { none, shared, copied };
+
 /// An ordered stream of transfers from one stage to another.
 struct Channel {
   std::uint32_t from = 0, to = 0;  // rank classes
@@ -177,7 +192,8 @@ struct JointCollective {
   DType dtype = DType::fp32;
   Bytes bytes{};                       // nccl-tests size
   std::vector<std::uint32_t> classes;  // whose ranks take part, beyond the class's own replicas
-  std::int64_t first_layer = -1, layers = 0;  // what a bucket or an unshard holds
+  std::uint32_t first_unit = 0, units = 0;    // what a bucket or an unshard holds
+  std::int64_t first_layer = -1, layers = 0;  // ... of them, layers
   std::uint8_t ends = 0;                      // ... bit per End
   std::int64_t elements = 0;                  // ... parameters, without padding
   /// Of an unshard: what it fills, as an index into RankClass::types. Of a reduction of sharded
@@ -240,9 +256,11 @@ struct Program {
   std::vector<LayerKind> kinds;
   std::vector<std::uint32_t> kind_of_layer;  // of the model's layers, in order
   std::vector<Chunk> chunks;                 // in model order
+  std::vector<Unit> units;                   // in model order; a shared table's first
   StepShape step;
   Formats formats;
   StateSharding sharding;
+  TiedTable tied = TiedTable::none;
   Bytes boundary{};     // what a layer hands to the next, of one micro-batch on one rank
   bool graphs = false;  // kernels of the model's blocks are launched as CUDA graphs
 

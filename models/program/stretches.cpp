@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "models/lowering/lower.hpp"
-
 namespace orrery::models {
 
 namespace {
@@ -53,7 +51,8 @@ class Cutter {
 }  // namespace
 
 std::vector<Stretch> stretches(const Program& program, std::size_t block) {
-  if (!program.plan.cuda_graphs || block >= first_step_block) return {};
+  const bool of_model = program.use_of(static_cast<std::uint32_t>(block)).kind != nullptr;
+  if (!program.graphs || !of_model) return {};
   return Cutter{program.blocks[block]}.cut();
 }
 

@@ -16,7 +16,7 @@ struct Stretch {
   friend bool operator==(Stretch, Stretch) = default;
 };
 
-/// The stretches of a block of the Program, in order; none unless the plan has `cuda_graphs`, none
+/// The stretches of a block of the Program, in order; none unless the Program has `graphs`, none
 /// in blocks of the step (norm, optimizer, compression). A stretch is as long as it can be without
 /// - an operation of another queue: collectives stay launches of their own,
 /// - a wait for one: what waits begins a stretch, so that the queue waits before the graph begins;

@@ -156,8 +156,6 @@ class ListWriter {
 };
 
 void put_mesh(TextBuffer& text, const Program& program) {
-  put_model(text, program.model);
-  put(text, "plan {}\n", to_json(program.plan).dump());
   put(text, "mesh");
   for (const AxisRow& each : axes) {
     if (shown(each, program.mesh)) put(text, " {}={}", each.key, program.mesh.degree(each.axis));

@@ -17,9 +17,8 @@ void put(TextBuffer& text, fmt::format_string<Arguments...> format, Arguments&&.
   fmt::format_to(std::back_inserter(text), format, std::forward<Arguments>(arguments)...);
 }
 
-/// A block with its operands and operations; a phase; what an executor must know of the model.
+/// A block with its operands and operations; a phase.
 void put_block(TextBuffer& text, const Block& block, const Program& program);
 void put_phase(TextBuffer& text, const Phase& phase, const Program& program);
-void put_model(TextBuffer& text, const Model& model);
 
 }  // namespace orrery::models

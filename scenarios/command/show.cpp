@@ -46,7 +46,9 @@ Shown show_program(const ShowFlags& flags) {
   }
   const models::Program program = models::lower(question);
   const std::string text =
-      flags.rank ? models::text_of_rank(program, *flags.rank) : models::text_of(program);
+      flags.rank ? models::text_of_rank(program, *flags.rank)
+                 : fmt::format("{}plan {}\n{}", models::text_of(question.model),
+                               models::to_json(question.plan).dump(), models::text_of(program));
   return {text, {{"rank", flags.rank ? Json(*flags.rank) : Json(nullptr)}, {"text", text}}};
 }
 

@@ -15,7 +15,7 @@ Program program_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t 
   op.dtype = DType::bf16;
   op.gemm = {.m = m, .n = n, .k = k};
   Program program;
-  program.plan.seq_len = seq;
+  program.step.seq_len = seq;
   program.blocks.push_back({});
   program.blocks.back().operations.push_back(op);
   return program;
@@ -46,7 +46,7 @@ TEST_CASE("Borrowed curves are counted and each is named once") {
   // The A800 has no curves of its own: products, attention and memory traffic are the A100's.
   const hardware::Gpu gpu = hardware::named_gpu("a800-sxm-80gb");
   Program program = program_of(1024, 4096, 4096, 2048);
-  program.plan.precision = Precision::bf16;
+  program.formats.compute = DType::bf16;
   Software software = plain_software();
   software.kernels.attention["default"] = "flash-2";
   std::vector<std::string> notes;
@@ -78,7 +78,7 @@ TEST_CASE("What ranks lose by computing and communicating at once is told where 
 
 TEST_CASE("A processor's fp8 is told to be priced as fp32, a GPU's is not") {
   Program program = program_of(1024, 4096, 4096, 2048);
-  program.plan.precision = Precision::fp8;
+  program.formats.compute = DType::fp8;
   std::vector<std::string> notes;
   note_stored_fp8(hardware::named_gpu("h100-sxm-80gb"), program, notes);
   CHECK(notes.empty());
@@ -88,7 +88,7 @@ TEST_CASE("A processor's fp8 is told to be priced as fp32, a GPU's is not") {
                      "fp8 products of cpu-core priced as fp32's: it computes in fp32, and "
                      "quantising a weight in each product, which may take longer, has no price"});
   notes.clear();
-  program.plan.precision = Precision::bf16;
+  program.formats.compute = DType::bf16;
   note_stored_fp8(processor, program, notes);
   CHECK(notes.empty());
 }

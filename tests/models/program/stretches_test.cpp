@@ -13,7 +13,8 @@ using Stretches = std::vector<Stretch>;
 /// Stretches of operations as they would be in a layer's forward block.
 Stretches cut(std::vector<Operation> operations) {
   Program program;
-  program.plan.cuda_graphs = true;
+  program.graphs = true;
+  program.kinds.push_back({.name = "layer", .forward = 0, .backward = 1});
   program.blocks.push_back(block_of("layer.forward"));
   program.blocks[0].operations = std::move(operations);
   return stretches(program, layer_forward);
