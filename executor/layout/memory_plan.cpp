@@ -1,9 +1,9 @@
 #include "executor/layout/memory_plan.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "executor/errors.hpp"
-#include "models/lowering/lower.hpp"
 #include "models/program/walk.hpp"
 #include "sim/errors.hpp"
 
@@ -22,50 +22,47 @@ MemoryPlan::MemoryPlan(const models::Program& program, std::int64_t stage, std::
                        std::size_t depth)
     : program_{program}, ranks_{program.classes[static_cast<std::size_t>(stage)]}, depth_{depth} {
   blocks_.resize(program.blocks.size());
-  for (std::uint32_t b = 0; b < models::first_step_block; b += 2) {
-    BlockPlans pair = plan_blocks(program.blocks[b], program.blocks[b + 1]);
-    blocks_[b] = std::move(pair.forward);
-    blocks_[b + 1] = std::move(pair.backward);
+  for (const models::LayerKind& kind : program.kinds) {
+    BlockPlans pair = plan_blocks(program.blocks[kind.forward], program.blocks[kind.backward]);
+    blocks_[kind.forward] = std::move(pair.forward);
+    blocks_[kind.backward] = std::move(pair.backward);
   }
-  plan_chunks();
+  for (const std::uint32_t chunk : ranks_.chunks) plan_chunk(program.chunks[chunk]);
   plan_workspace(least);
   walk();
 }
 
-void MemoryPlan::plan_chunks() {
-  for (std::int64_t v = 0; v < program_.plan.virtual_stages; ++v) {
-    const std::int64_t chunk = v * program_.plan.pipeline + ranks_.stage;
-    ChunkPlan plan;
-    std::int64_t first_input = -1;  // where the first block's input lies
-    for (const models::Invocation& run :
-         program_.phases[models::forward_phase(chunk)].invocations) {
-      const BlockPlan& block = blocks_[run.block];
-      if (first_input < 0 && run.block != models::embedding_forward) {
-        if (block.arrival < 0) {
-          throw RunFailure{Exit::invalid_program, "a block keeps no input for its backward"};
-        }
-        first_input = plan.bytes + block.arrival;
+std::size_t ChunkPlan::place_of(const models::LayerKind& kind, std::int64_t layer) const {
+  const auto found = std::find_if(layers.begin(), layers.end(), [&](const Layer& each) {
+    return each.forward == kind.forward && each.layer == layer;
+  });
+  ensure(found != layers.end(), "a chunk runs a layer that it does not hold");
+  return static_cast<std::size_t>(found - layers.begin());
+}
+
+void MemoryPlan::plan_chunk(const models::Chunk& chunk) {
+  ChunkPlan plan;
+  std::optional<std::int64_t> first_input;  // where the first block's input lies
+  for (const models::Invocation& run : program_.phases[chunk.forward].invocations) {
+    const BlockPlan& block = blocks_[run.block];
+    const models::BlockUse use = program_.use_of(run.block);
+    if (!first_input && !use.of(models::ModelPart::embedding)) {
+      if (block.arrival < 0) {
+        throw RunFailure{Exit::invalid_program, "a block keeps no input for its backward"};
       }
-      if (run.block == models::layer_forward) {
-        plan.first_layer = run.first_layer;
-        plan.layers = run.count;
-        for (std::int64_t i = 0; i < run.count; ++i) {
-          plan.saved.push_back(plan.bytes);
-          plan.bytes += block.saved;
-        }
-        continue;
-      }
-      const bool head = run.block == models::head_forward;
-      (head ? plan.head_saved : plan.embedding_saved) = plan.bytes;
-      (head ? plan.predicts : plan.embeds) = true;
+      first_input = plan.bytes + block.arrival;
+    }
+    for (std::int64_t i = 0; i < run.count; ++i) {
+      const std::int64_t layer = run.first_layer < 0 ? -1 : run.first_layer + i;
+      plan.layers.push_back({run.block, layer, plan.bytes});
       plan.bytes += block.saved;
     }
-    if (plan.layers == 0 && !plan.embeds && !plan.predicts) {
-      throw RunFailure{Exit::invalid_program, "a chunk of the pipeline holds no layer"};
-    }
-    plan.arrival = std::max<std::int64_t>(first_input, 0);
-    chunks_.push_back(std::move(plan));
   }
+  if (plan.layers.empty()) {
+    throw RunFailure{Exit::invalid_program, "a chunk of the pipeline holds no layer"};
+  }
+  plan.arrival = first_input.value_or(0);
+  chunks_.push_back(std::move(plan));
 }
 
 /// Temporaries of the largest block, and the gradients that layers pass to each other: through all
@@ -76,14 +73,12 @@ std::int64_t MemoryPlan::workspace_of(const Instruction& each) const {
     largest = std::max(largest, blocks_[run.block].workspace);
   }
   if (each.op != Opcode::backward) return largest;
-  const ChunkPlan& of = chunk(each.chunk);
-  const std::int64_t passes = of.layers + (of.embeds ? 1 : 0) + (of.predicts ? 1 : 0) - 1;
+  const std::int64_t passes = std::ssize(chunk(each.chunk).layers) - 1;
   return largest + std::min<std::int64_t>(passes, 2) * edge_;
 }
 
 void MemoryPlan::plan_workspace(std::int64_t least) {
-  const models::Block& layer = program_.blocks[models::layer_forward];
-  edge_bytes_ = layer.operands[layer.find("y").value()].bytes().count();
+  edge_bytes_ = program_.boundary.count();
   edge_ = aligned(edge_bytes_);
   for (const BlockPlan& block : blocks_) workspace_ = std::max(workspace_, block.workspace);
   arena_ = workspace_ = std::max(workspace_ + temporaries(), aligned(least));
@@ -94,8 +89,8 @@ std::int64_t MemoryPlan::size_of(std::uint16_t type) const {
     if (ranks_.chunk_buffers[v].saved == type) return std::max<std::int64_t>(chunks_[v].bytes, 64);
   }
   // Gathered weights end with the last owner's padding, less than an element for each owner.
-  const bool gathers = program_.plan.zero == models::Zero::three;
-  return aligned(ranks_.types[type].bytes.count() + (gathers ? program_.plan.data * 8 : 0));
+  const std::int64_t padding = program_.sharding.parameters ? program_.shards() * 8 : 0;
+  return aligned(ranks_.types[type].bytes.count() + padding);
 }
 
 std::int64_t MemoryPlan::lowest_gap(std::int64_t bytes) const {

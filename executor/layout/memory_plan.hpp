@@ -15,12 +15,17 @@ namespace orrery::executor {
 
 /// One chunk's saved buffer: what each of its blocks keeps, in the order of forward.
 struct ChunkPlan {
-  std::int64_t first_layer = 0, layers = 0;
-  bool embeds = false, predicts = false;  // holds the embedding, the head
-  std::vector<std::int64_t> saved;        // of each layer
-  std::int64_t embedding_saved = 0, head_saved = 0;
+  /// A layer, the embedding or the head (-1).
+  struct Layer {
+    std::uint32_t forward = 0;  // block
+    std::int64_t layer = -1;
+    std::int64_t saved = 0;  // where in the buffer
+  };
+  std::vector<Layer> layers;
   std::int64_t bytes = 0;
   std::int64_t arrival = 0;  // where in it the chunk's input lies
+
+  std::size_t place_of(const models::LayerKind& kind, std::int64_t layer) const;
 };
 
 /// Arena offsets of what an instruction is bound to; `saved` of an unshard is what it fills.
@@ -37,7 +42,7 @@ class MemoryPlan {
 
   const std::vector<BlockPlan>& blocks() const { return blocks_; }
   const ChunkPlan& chunk(std::uint32_t chunk) const {
-    return chunks_[chunk / static_cast<std::uint32_t>(program_.plan.pipeline)];
+    return chunks_[program_.chunks[chunk].place];
   }
   const Bound& bound(std::size_t instruction) const { return bound_[instruction]; }
   std::int64_t arena() const { return arena_; }
@@ -73,7 +78,7 @@ class MemoryPlan {
     std::int64_t offset, bytes;
   };
 
-  void plan_chunks();
+  void plan_chunk(const models::Chunk& chunk);
   void plan_workspace(std::int64_t least);
   std::int64_t workspace_of(const models::Instruction& each) const;
   void walk();

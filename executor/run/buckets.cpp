@@ -5,7 +5,6 @@
 #include <array>
 
 #include "executor/run/interpreter.hpp"
-#include "models/lowering/lower.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor {
@@ -74,7 +73,7 @@ void Runner::Interpreter::reduce_compressed(std::uint32_t i, std::size_t bucket)
     call.count = layout_.buckets()[bucket].count;
     call.element = Element::fp16;
   } else {
-    call.count = joint.bytes.count() / program_.shards();
+    call.count = joint.bytes.count() / program_.mesh.degree(models::MeshAxis::data);
     call.element = Element::byte;
   }
   collective(i, joint.communicator, call, entry);
@@ -139,7 +138,7 @@ void Runner::Interpreter::fill_next_bucket(std::uint32_t i) {
     const std::vector<BlockPlan::Source>& sources = blocks_[run.block].sources;
     for (const BlockPlan::Source& source : sources) {
       if (source.base != Base::gradient) continue;
-      const bool of_layer = run.block == models::layer_backward;
+      const bool of_layer = run.first_layer >= 0;
       const std::int64_t base =
           of_layer ? layer_base_[static_cast<std::size_t>(run.first_layer)] : 0;
       wait_until_empty(filled_at_[layout_.bucket_at(base + source.offset)]);
@@ -175,14 +174,11 @@ void Runner::Interpreter::add_to_sums(const PendingCall& pending) {
 /// One unit's weights from their owners (ZeRO-3).
 void Runner::Interpreter::unshard(std::uint32_t i) {
   const models::JointCollective& joint = program_.collectives[ranks_.instructions[i].target];
-  std::int64_t element = 0;
-  if (joint.layers > 0) {
-    element = layer_base_[static_cast<std::size_t>(joint.first_layer)];
-  } else {
-    const bool embeds = (joint.ends & models::end_embedding) != 0;
-    const auto part = embeds ? models::ModelPart::embedding : models::ModelPart::head;
-    element = layout_.offset(-1, first_parameter(program_, program_.kind(part)));
-  }
+  const models::Unit& unit = program_.units[joint.first_unit];
+  const models::LayerKind& kind = program_.kinds[unit.kinds.front()];
+  const std::int64_t element = unit.layer >= 0
+                                   ? layer_base_[static_cast<std::size_t>(unit.layer)]
+                                   : layout_.offset(-1, first_parameter(program_, kind));
   const std::size_t number = layout_.bucket_at(element);
   const Bucket& bucket = layout_.buckets()[number];
   weights_at_[number] = arena_.data() + plan_.bound(i).saved;

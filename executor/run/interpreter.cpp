@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "executor/errors.hpp"
-#include "models/lowering/lower.hpp"
 #include "models/program/walk.hpp"
 #include "sim/errors.hpp"
 
@@ -58,8 +57,8 @@ StepOutcome Runner::Interpreter::step(std::int64_t index) {
 /// The micro-batches of this data rank: tokens where the embedding is, labels where the head is.
 void Runner::Interpreter::load_batch(std::int64_t step) {
   if (batch_.data() == nullptr) return;
-  const models::Plan& plan = program_.plan;
-  const std::int64_t samples = plan.micro_batches() * plan.micro_batch, s = plan.seq_len;
+  const models::StepShape& of = program_.step;
+  const std::int64_t samples = of.micro_batches * of.sequences, s = of.seq_len;
   std::vector<std::int64_t> sample(static_cast<std::size_t>(s + 1));
   std::vector<std::int64_t> both(static_cast<std::size_t>(2 * samples * s));
   for (std::int64_t i = 0; i < samples; ++i) {
@@ -126,40 +125,23 @@ void Runner::Interpreter::execute(std::uint32_t i) {
 
 std::byte* Runner::Interpreter::saved_of(std::uint32_t i, std::uint32_t block,
                                          std::int64_t layer) const {
-  const Instruction& each = ranks_.instructions[i];
-  const ChunkPlan& chunk = plan_.chunk(each.chunk);
-  std::byte* saved = arena_.data() + plan_.bound(i).saved;
-  switch (block) {
-    case models::layer_forward:
-    case models::layer_backward:
-      return saved + chunk.saved[static_cast<std::size_t>(layer - chunk.first_layer)];
-    case models::head_forward:
-    case models::head_backward:
-      return saved + chunk.head_saved;
-    default:
-      return saved + chunk.embedding_saved;
-  }
+  const ChunkPlan& chunk = plan_.chunk(ranks_.instructions[i].chunk);
+  const std::size_t place = chunk.place_of(*program_.use_of(block).kind, layer);
+  return arena_.data() + plan_.bound(i).saved + chunk.layers[place].saved;
 }
 
-/// Where a block leaves what the next one reads: forward in the next block's saved input, backward
-/// in one of two buffers of the workspace, and at the chunk's end in what is to be sent.
+/// Where a layer of a chunk leaves what the next one reads: forward in the next one's saved input,
+/// backward in one of two buffers of the workspace, and at the chunk's end in what is to be sent.
 std::byte* Runner::Interpreter::output_of(std::uint32_t i, const ChunkPlan& chunk,
-                                          std::uint32_t block, std::int64_t layer) {
+                                          std::size_t place) {
   const Bound& bound = plan_.bound(i);
   std::byte* leaving = bound.out < 0 ? nullptr : arena_.data() + bound.out;
-  const bool forward = block % 2 == 0;
-  const std::int64_t end = chunk.first_layer + chunk.layers;
-  if (forward) {
-    const std::int64_t next = block == models::embedding_forward ? chunk.first_layer : layer + 1;
-    if (block == models::head_forward) return nullptr;
-    const bool to_layer = chunk.layers > 0 && next < end;
-    if (!to_layer && !chunk.predicts) return leaving;
-    const std::uint32_t other = to_layer ? models::layer_forward : models::head_forward;
-    return saved_of(i, other, next) + blocks_[other].arrival;
+  if (ranks_.instructions[i].op == Opcode::forward) {
+    if (place + 1 == chunk.layers.size()) return leaving;
+    const ChunkPlan::Layer& next = chunk.layers[place + 1];
+    return saved_of(i, next.forward, next.layer) + blocks_[next.forward].arrival;
   }
-  const bool last =
-      block == models::layer_backward ? layer == chunk.first_layer : chunk.layers == 0;
-  if (last && !chunk.embeds) return leaving;
+  if (place == 0) return leaving;
   next_edge_ = 1 - next_edge_;
   return arena_.data() + plan_.edge(next_edge_);
 }
@@ -171,7 +153,7 @@ void Runner::Interpreter::run_phase(std::uint32_t i) {
   if (shards_sums_ && each.op == Opcode::backward) fill_next_bucket(i);
   const ChunkPlan& chunk = plan_.chunk(each.chunk);
   const bool backward = each.op == Opcode::backward;
-  if (backward && each.target == models::backward_phase(each.chunk)) flowing_ = nullptr;
+  if (backward && each.target == program_.chunks[each.chunk].backward) flowing_ = nullptr;
   std::size_t entry = 0;
   if (recording_.instructions() && !recording_.operations()) {
     entry = recording_.add(i, device_.mark(Lane::compute));
@@ -179,21 +161,19 @@ void Runner::Interpreter::run_phase(std::uint32_t i) {
   for (const models::Invocation& run : program_.phases[each.target].invocations) {
     for (std::int64_t n = 0; n < run.count; ++n) {
       const std::int64_t layer = run.first_layer < 0 ? -1 : run.first_layer + (backward ? -n : n);
-      const bool first_of_chunk =
-          backward && (run.block == models::head_backward ||
-                       (!chunk.predicts && layer == chunk.first_layer + chunk.layers - 1 &&
-                        run.block == models::layer_backward) ||
-                       (!chunk.predicts && chunk.layers == 0));
+      const models::LayerKind& kind = *program_.use_of(run.block).kind;
+      const std::size_t place = chunk.place_of(kind, layer);
+      const bool first_of_chunk = backward && place + 1 == chunk.layers.size();
       if (first_of_chunk) {
         const std::int64_t in = plan_.bound(i).in;
         flowing_ = in < 0 ? nullptr : arena_.data() + in;
         next_edge_ = 0;  // every backward leaves the same addresses to graphs
       }
-      std::byte* output =
-          run.block == models::embedding_backward ? nullptr : output_of(i, chunk, run.block, layer);
+      std::byte* output = output_of(i, chunk, place);
       run_block(i, run.block, layer, flowing_, output);
       if (backward) flowing_ = output;
-      if (run.block == models::head_forward) keep_statistics(each.micro_batch);
+      const bool predicts = !backward && kind.part == models::ModelPart::head;
+      if (predicts) keep_statistics(each.micro_batch);
     }
   }
   if (recording_.instructions() && !recording_.operations()) {

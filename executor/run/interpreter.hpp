@@ -55,7 +55,7 @@ class Runner::Interpreter {
               Fabric& fabric, RunSettings settings);
 
   StepOutcome step(std::int64_t index);
-  void record(TraceDetail detail) { recording_.set(recordable(detail, program_.plan)); }
+  void record(TraceDetail detail) { recording_.set(recordable(detail, program_.graphs)); }
   Progress progress() const;
   const MeasuredMemory& memory() const { return memory_; }
   const GraphCounts& graphs() const { return captured_.counts(); }
@@ -106,9 +106,9 @@ class Runner::Interpreter {
   }
   void run_phase(std::uint32_t i);
   void keep_statistics(std::uint32_t micro_batch);
+  const View& statistics_view() const;
   std::byte* saved_of(std::uint32_t i, std::uint32_t block, std::int64_t layer) const;
-  std::byte* output_of(std::uint32_t i, const ChunkPlan& chunk, std::uint32_t block,
-                       std::int64_t layer);
+  std::byte* output_of(std::uint32_t i, const ChunkPlan& chunk, std::size_t place);
   void report(StepOutcome& outcome);
 
   // run_block.cpp: one block on its operands

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "executor/run/interpreter.hpp"
-#include "models/lowering/lower.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor {
@@ -99,12 +98,13 @@ void Runner::Interpreter::collective(std::uint32_t i, std::uint16_t communicator
 void Runner::Interpreter::tie(std::uint32_t i) {
   const models::JointCollective& joint = program_.collectives[ranks_.instructions[i].target];
   wait_for_data();
-  if (joint.communicator != models::tie_group) return sum_addends(i, joint.communicator);
-  const PlacedTensor* table = layout_.tied_table();
-  ensure(table != nullptr, "a tie without a tied table");
+  const bool table = program_.role_of(joint.communicator) == models::CommunicatorRole::tie;
+  if (!table) return sum_addends(i, joint.communicator);
+  const PlacedTensor* tied = layout_.tied_table();
+  ensure(tied != nullptr, "a tie without a tied table");
   CollectiveCall call;
-  call.send = call.receive = gradients_.data() + table->offset * width_of(gradient_);
-  call.count = table->elements();
+  call.send = call.receive = gradients_.data() + tied->offset * width_of(gradient_);
+  call.count = tied->elements();
   call.element = element(gradient_);
   const std::size_t entry = begin_joint(i);
   collective(i, joint.communicator, call, entry);

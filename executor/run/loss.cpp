@@ -7,9 +7,13 @@
 #include <vector>
 
 #include "executor/run/interpreter.hpp"
-#include "models/lowering/lower.hpp"
 
 namespace orrery::executor {
+
+const View& Runner::Interpreter::statistics_view() const {
+  const models::LayerKind& head = program_.kind(models::ModelPart::head);
+  return blocks_[head.forward].views[static_cast<std::size_t>(statistics_operand_)];
+}
 
 /// The loss is worked out when the step has ended: what it is made of is copied aside.
 void Runner::Interpreter::keep_statistics(std::uint32_t micro_batch) {
@@ -57,12 +61,11 @@ void Runner::Interpreter::report(StepOutcome& outcome) {
   double loss = 0;
   std::uint64_t known = 0;
   if (statistics_.data() != nullptr && tensor_ == 0) {
-    const View& view =
-        blocks_[models::head_forward].views[static_cast<std::size_t>(statistics_operand_)];
+    const View& view = statistics_view();
     std::vector<std::byte> host(static_cast<std::size_t>(statistics_.bytes().count()));
     device_.read(statistics_.data(), host.data(), statistics_.bytes());
     const std::int64_t each = view.elements(), width = bits(view.dtype) / 8;
-    for (std::int64_t m = 0; m < program_.plan.micro_batches(); ++m) {
+    for (std::int64_t m = 0; m < program_.step.micro_batches; ++m) {
       const std::byte* at = host.data() + m * each * width;
       if (ring) {
         known += ring_loss_of(reinterpret_cast<const std::uint64_t*>(at), each / 3);
@@ -75,14 +78,14 @@ void Runner::Interpreter::report(StepOutcome& outcome) {
   }
   loss *= mean_;
   if (!ring) std::memcpy(&known, &loss, sizeof loss);
-  if (!groups_[models::world_group].alone()) {
+  const std::uint16_t world = program_.communicator(models::CommunicatorRole::world);
+  if (!groups_[world].alone()) {
     device_.write(&known, scalars_.data(), Bytes{8});
     CollectiveCall call;
     call.send = call.receive = scalars_.data();
     call.count = 1;
     call.element = ring ? Element::ring : Element::fp64;
-    collective(static_cast<std::uint32_t>(ranks_.instructions.size()), models::world_group, call,
-               not_recorded);
+    collective(static_cast<std::uint32_t>(ranks_.instructions.size()), world, call, not_recorded);
     wait_for_data();
     device_.read(scalars_.data(), &known, Bytes{8});
   }

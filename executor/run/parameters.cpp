@@ -8,7 +8,6 @@
 
 #include "executor/run/interpreter.hpp"
 #include "executor/run/random.hpp"
-#include "models/lowering/lower.hpp"
 
 namespace orrery::executor {
 
@@ -131,7 +130,8 @@ void Runner::Interpreter::follow_masters() {
     }
   }
   if (!layout_.sharded() || shards_weights_) return;
-  gather_parameters(models::data_group, models::Collective::all_gather, not_recorded, 0);
+  gather_parameters(program_.communicator(models::CommunicatorRole::data),
+                    models::Collective::all_gather, not_recorded, 0);
   wait_for_data();
   device_.finish();
 }

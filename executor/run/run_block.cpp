@@ -44,8 +44,8 @@ void Runner::Interpreter::bind_operands(std::uint32_t i, std::uint32_t block, st
   const BlockPlan& plan = blocks_[block];
   const Instruction& each = ranks_.instructions[i];
   const std::int64_t base = layer < 0 ? 0 : layer_base_[static_cast<std::size_t>(layer)];
-  const std::int64_t tokens = program_.plan.micro_batch * program_.plan.seq_len * 8;
-  const std::int64_t labels = program_.plan.micro_batches() * tokens;
+  const std::int64_t tokens = program_.step.tokens() * 8;
+  const std::int64_t labels = program_.step.micro_batches * tokens;
   const auto set = [this](Base of, std::byte* to, std::int64_t offset = 0) {
     bases_[static_cast<std::size_t>(of)] = to == nullptr ? nullptr : to + offset;
   };

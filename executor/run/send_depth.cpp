@@ -97,10 +97,10 @@ class Rehearsal {
 }  // namespace
 
 std::size_t send_depth(const models::Program& program) {
-  if (program.plan.pipeline == 1) return 0;
+  if (program.classes.size() == 1) return 0;
   // Behind as many as there are micro-batches and chunks, nothing is bound again.
   const auto most =
-      static_cast<std::size_t>(2 * program.plan.micro_batches() * program.plan.virtual_stages);
+      2 * static_cast<std::size_t>(program.step.micro_batches) * program.classes[0].chunks.size();
   for (std::size_t depth = 0; depth <= most; depth = depth == 0 ? 1 : 2 * depth) {
     if (Rehearsal{program, depth}.ends()) return depth;
   }

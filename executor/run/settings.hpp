@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "executor/device/device.hpp"
-#include "models/plan/plan.hpp"
 #include "models/program/memory.hpp"
 #include "sim/quantity.hpp"
 
@@ -40,8 +39,8 @@ std::unique_ptr<TokenSource> text_tokens(const std::vector<std::string>& files, 
 /// What the trace of a step holds: one record for each instruction, or for each operation of it.
 enum class TraceDetail : std::uint8_t { none, instructions, operations };
 /// What of that can be recorded: kernels launched as one have no times of their own.
-constexpr TraceDetail recordable(TraceDetail asked, const models::Plan& plan) {
-  const bool together = plan.cuda_graphs && asked == TraceDetail::operations;
+constexpr TraceDetail recordable(TraceDetail asked, bool graphs) {
+  const bool together = graphs && asked == TraceDetail::operations;
   return together ? TraceDetail::instructions : asked;
 }
 

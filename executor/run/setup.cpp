@@ -8,7 +8,6 @@
 #include "executor/run/interpreter.hpp"
 #include "executor/run/refusals.hpp"
 #include "executor/run/send_depth.hpp"
-#include "models/lowering/lower.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor {
@@ -79,12 +78,11 @@ Runner::Interpreter::Interpreter(const Program& program, const models::Software&
       blocks_{plan_.blocks()},
       captured_{program, device},
       groups_{make_groups(program, fabric)},
-      recording_{program, rank_, recordable(settings_.trace, program.plan)} {
+      recording_{program, rank_, recordable(settings_.trace, program.graphs)} {
   if (settings_.tokens == nullptr) {
-    own_tokens_ = synthetic_tokens(settings_.seed, program.model.vocab);
+    own_tokens_ = synthetic_tokens(settings_.seed, program.vocabulary);
     settings_.tokens = own_tokens_.get();
   }
-  const models::Plan& plan = program.plan;
   storage_ = program.formats.storage;
   gradient_ = program.formats.gradient;
   state_ = program.formats.state;
@@ -92,8 +90,9 @@ Runner::Interpreter::Interpreter(const Program& program, const models::Software&
   ensure(settings_.arithmetic == Arithmetic::real || width_of(storage_) == 8,
          "the ring needs precision fp64");
   place_ = place_of(program, rank_);
-  mean_ = 1.0 / static_cast<double>(plan.global_batch * plan.seq_len);
-  const bool vanishing = plan.precision == models::Precision::fp16;
+  mean_ = 1.0 / static_cast<double>(program.step.micro_batches * program.step.tokens() *
+                                    program.mesh.degree(models::MeshAxis::data));
+  const bool vanishing = storage_ == DType::fp16;
   if (settings_.loss_scale) {
     scale_ = LossScale{*settings_.loss_scale};
   } else if (vanishing) {
@@ -152,21 +151,19 @@ void Runner::Interpreter::bind_parameters(std::uint32_t block) {
 }
 
 void Runner::Interpreter::allocate() {
-  const models::Plan& plan = program_.plan;
   const auto held = [this](bool sharded) { return sharded ? layout_.owned() : layout_.elements(); };
   parameters_ = {device_, held(shards_weights_) * width_of(storage_)};
   gradients_ = {device_, held(shards_sums_) * width_of(gradient_)};
   optimizer_ = {device_, layout_.owned() * width_of(state_) * (separate_master_ ? 3 : 2)};
   arena_ = {device_, plan_.arena()};
-  const ChunkPlan& first = plan_.chunk(static_cast<std::uint32_t>(stage_));
+  const bool embeds = program_.chunks[ranks_.chunks.front()].embeds;
   const bool predicts = statistics_operand_ >= 0;
   // Tokens and labels of every micro-batch.
-  const std::int64_t tokens = plan.micro_batches() * plan.micro_batch * plan.seq_len * 8;
-  if (first.embeds || predicts) batch_ = {device_, 2 * tokens};
+  const std::int64_t tokens = program_.step.micro_batches * program_.step.tokens() * 8;
+  if (embeds || predicts) batch_ = {device_, 2 * tokens};
   if (predicts) {
-    const View& of =
-        blocks_[models::head_forward].views[static_cast<std::size_t>(statistics_operand_)];
-    statistics_ = {device_, plan.micro_batches() * of.elements() * width_of(of.dtype)};
+    const View& of = statistics_view();
+    statistics_ = {device_, program_.step.micro_batches * of.elements() * width_of(of.dtype)};
   }
   scalars_ = {device_, 64};
   for (const DeviceMemory* each : {&parameters_, &gradients_, &optimizer_}) {
@@ -196,7 +193,7 @@ void Runner::Interpreter::allocate_buckets() {
   for (const models::PersistentBuffer& each : ranks_.persistent) {
     if (!each.bucket) continue;
     bucket_offsets_.push_back(bytes);
-    bytes += aligned(each.bytes.count() + program_.plan.data * width_of(gradient_));
+    bytes += aligned(each.bytes.count() + program_.shards() * width_of(gradient_));
   }
   buckets_ = {device_, bytes};
   device_.zero(buckets_.data(), buckets_.bytes());

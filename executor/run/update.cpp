@@ -9,7 +9,6 @@
 
 #include "executor/errors.hpp"
 #include "executor/run/interpreter.hpp"
-#include "models/lowering/lower.hpp"
 
 namespace orrery::executor {
 
@@ -156,7 +155,7 @@ void Runner::Interpreter::gather(std::uint32_t i) {
 /// Each bucket from its owners, piece by piece: all at once, or one owner after another.
 void Runner::Interpreter::gather_parameters(std::uint16_t communicator, Collective kind,
                                             std::size_t entry, std::uint32_t i) {
-  const int owners = kind == Collective::broadcast ? static_cast<int>(program_.plan.data) : 1;
+  const int owners = kind == Collective::broadcast ? static_cast<int>(program_.shards()) : 1;
   for (const Bucket& bucket : layout_.buckets()) {
     for (int owner = 0; owner < owners; ++owner) {
       CollectiveCall call;

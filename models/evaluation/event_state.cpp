@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "models/lowering/lower.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::models::events {
@@ -41,7 +40,8 @@ void EventState::add_steps(const PricedProgram& priced) {
       step.queue = op.queue;
       step.host_waits = op.queue == Lane::host || priced.waits_for(op);
       step.writes_output = std::any_of(op.writes.begin(), op.writes.end(), is_output);
-      step.with_tensor_group = op.kind == OpKind::collective && op.communicator == tensor_group;
+      step.with_tensor_group = op.kind == OpKind::collective &&
+                               program_.role_of(op.communicator) == CommunicatorRole::tensor;
     }
   }
 }

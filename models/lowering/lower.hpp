@@ -50,6 +50,9 @@ std::vector<Communicator> communicators_of(const Mesh& mesh);
 /// Parameters (elements) that a rank holds for all that a phase runs.
 std::int64_t owned_parameters(const Program& program, const Phase& phase);
 
+/// What of model, plan and stack the blocks price without stating it exactly; empty: nothing.
+std::string approximated(const BlockInputs& inputs);
+
 /// All passes in order. The plan has no conflicts.
 Program lower(const BlockInputs& inputs);
 

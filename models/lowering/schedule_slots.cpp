@@ -159,6 +159,8 @@ void state_facts(Program& program, const BlockInputs& inputs) {
                      .state = state_dtype(plan.precision)};
   program.sharding = sharding_of(plan);
   program.graphs = plan.cuda_graphs;
+  program.vocabulary = inputs.model.vocab;
+  program.approximated = approximated(inputs);
   if (!inputs.model.tied_embeddings) return;
   program.tied = plan.pipeline == 1 ? TiedTable::shared : TiedTable::copied;
 }

@@ -84,23 +84,9 @@ JointCollective reduction_of(const Program& program, std::uint32_t rank_class,
       .bytes = Bytes{segment.parameters * bits(gradient) / 8},
       .classes = {rank_class},
       .elements = segment.parameters};
-  hold_units(program, segment.first_unit, segment.units, joint);
+  joint.first_unit = segment.first_unit;
+  joint.units = segment.units;
   return joint;
-}
-
-void hold_units(const Program& program, std::uint32_t first, std::uint32_t count,
-                JointCollective& joint) {
-  joint.first_unit = first;
-  joint.units = count;
-  for (std::uint32_t u = first; u < first + count; ++u) {
-    const Unit& unit = program.units[u];
-    if (unit.layer >= 0 && joint.layers++ == 0) joint.first_layer = unit.layer;
-    for (const std::uint32_t kind : unit.kinds) {
-      const ModelPart part = program.kinds[kind].part;
-      if (part == ModelPart::embedding) joint.ends |= end_embedding;
-      if (part == ModelPart::head) joint.ends |= end_head;
-    }
-  }
 }
 
 }  // namespace orrery::models

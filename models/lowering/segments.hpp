@@ -31,8 +31,4 @@ bool overlaps_data(const BlockInputs& inputs);
 JointCollective reduction_of(const Program& program, std::uint32_t rank_class,
                              const Segment& segment);
 
-/// Names consecutive units as what a collective holds.
-void hold_units(const Program& program, std::uint32_t first, std::uint32_t count,
-                JointCollective& joint);
-
 }  // namespace orrery::models

@@ -176,9 +176,10 @@ class Sharder {
                           .dtype = storage,
                           .bytes = in(storage, unit.elements),
                           .classes = {class_},
+                          .first_unit = part.segment.first_unit,
+                          .units = 1,
                           .elements = unit.elements,
                           .buffer = types_.at(unit.kinds)};
-    hold_units(program_, part.segment.first_unit, 1, joint);
     program_.collectives.push_back(std::move(joint));
     Instruction each;
     each.op = Opcode::unshard;

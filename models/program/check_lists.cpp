@@ -195,9 +195,8 @@ class ListCheck {
       return false;
     }
     const JointCollective& unit = program_.collectives[gather.target];
-    if (use.of(ModelPart::embedding)) return (unit.ends & end_embedding) != 0;
-    if (use.of(ModelPart::head)) return (unit.ends & end_head) != 0;
-    return layer >= unit.first_layer && layer < unit.first_layer + unit.layers;
+    if (!use.of(ModelPart::layer)) return program_.holds(unit, use.kind->part);
+    return program_.layers_of(unit).has(layer);
   }
 
   void free_weights(Token i, const Instruction& each) {

@@ -78,9 +78,8 @@ class ReductionCheck {
   }
 
   void count(Token i, const Chunk& own, std::vector<int>& times) const {
-    const JointCollective& bucket = joint(i);
-    for (std::int64_t at = 0; at < bucket.layers; ++at) {
-      const std::int64_t layer = bucket.first_layer + at;
+    const LayerRange bucket = program_.layers_of(joint(i));
+    for (std::int64_t layer = bucket.first; layer < bucket.first + bucket.count; ++layer) {
       if (layer < own.first_layer || layer >= own.first_layer + own.layers) {
         refuse(i, fmt::format("layer {} is not in c{}", layer, ranks_.instructions[i].chunk));
       }
@@ -101,12 +100,12 @@ class ReductionCheck {
       if (each.op == Opcode::backward) note(i, each, adds);
       if (i != *next) continue;
       ++next;
-      const JointCollective& bucket = joint(i);
-      for (std::int64_t at = 0; at < bucket.layers; ++at) {
-        const Token later = adds[static_cast<std::size_t>(bucket.first_layer + at)];
+      const LayerRange bucket = program_.layers_of(joint(i));
+      for (std::int64_t layer = bucket.first; layer < bucket.first + bucket.count; ++layer) {
+        const Token later = adds[static_cast<std::size_t>(layer)];
         if (later == no_token) continue;
         if (rounds_ > 1 && ranks_.instructions[later].micro_batch != each.micro_batch) continue;
-        refuse(i, fmt::format("layer {} gets another gradient at {}", bucket.first_layer + at,
+        refuse(i, fmt::format("layer {} gets another gradient at {}", layer,
                               place(program_, class_, later)));
       }
     }

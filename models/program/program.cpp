@@ -29,4 +29,23 @@ const LayerKind& Program::kind(ModelPart part) const {
   return *found;
 }
 
+LayerRange Program::layers_of(const JointCollective& joint) const {
+  LayerRange found;
+  for (const Unit& each : units_of(joint)) {
+    if (each.layer < 0) continue;
+    if (found.count == 0) found.first = each.layer;
+    ++found.count;
+  }
+  return found;
+}
+
+bool Program::holds(const JointCollective& joint, ModelPart part) const {
+  for (const Unit& each : units_of(joint)) {
+    for (const std::uint32_t kind : each.kinds) {
+      if (kinds[kind].part == part) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace orrery::models

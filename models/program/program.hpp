@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -144,6 +145,13 @@ struct Chunk {
   bool embeds = false, predicts = false;  // holds the embedding, the head
 };
 
+/// Consecutive layers of the model.
+struct LayerRange {
+  std::int64_t first = 0, count = 0;
+
+  bool has(std::int64_t layer) const { return layer >= first && layer < first + count; }
+};
+
 /// What one step of one replica computes.
 struct StepShape {
   std::int64_t micro_batches = 1;
@@ -181,9 +189,6 @@ struct Channel {
   std::uint16_t communicator = 0;  // whose neighbours the two ends are
 };
 
-/// Which ends of the model a bucket or a gather holds, beside layers.
-enum End : std::uint8_t { end_embedding = 1, end_head = 2 };
-
 /// A collective at schedule level: a bucket, the norm, a tie, a parameter gather.
 struct JointCollective {
   std::string name;
@@ -192,10 +197,8 @@ struct JointCollective {
   DType dtype = DType::fp32;
   Bytes bytes{};                       // nccl-tests size
   std::vector<std::uint32_t> classes;  // whose ranks take part, beyond the class's own replicas
-  std::uint32_t first_unit = 0, units = 0;    // what a bucket or an unshard holds
-  std::int64_t first_layer = -1, layers = 0;  // ... of them, layers
-  std::uint8_t ends = 0;                      // ... bit per End
-  std::int64_t elements = 0;                  // ... parameters, without padding
+  std::uint32_t first_unit = 0, units = 0;  // what a bucket or an unshard holds
+  std::int64_t elements = 0;                // ... parameters, without padding
   /// Of an unshard: what it fills, as an index into RankClass::types. Of a reduction of sharded
   /// gradients: which of the class's buckets it empties.
   std::uint16_t buffer = 0;
@@ -261,8 +264,11 @@ struct Program {
   Formats formats;
   StateSharding sharding;
   TiedTable tied = TiedTable::none;
-  Bytes boundary{};     // what a layer hands to the next, of one micro-batch on one rank
-  bool graphs = false;  // kernels of the model's blocks are launched as CUDA graphs
+  Bytes boundary{};             // what a layer hands to the next, of one micro-batch on one rank
+  std::int64_t vocabulary = 0;  // tokens are below it
+  bool graphs = false;          // kernels of the model's blocks are launched as CUDA graphs
+  /// What its blocks price without stating it exactly, so that an executor refuses them: "dropout".
+  std::string approximated;
 
   /// Index of the communicator with this role. Errors  there is none: ContractError
   std::uint16_t communicator(CommunicatorRole role) const;
@@ -270,6 +276,12 @@ struct Program {
     return communicators[communicator].role;
   }
   BlockUse use_of(std::uint32_t block) const;
+  std::span<const Unit> units_of(const JointCollective& joint) const {
+    return std::span{units}.subspan(joint.first_unit, joint.units);
+  }
+  LayerRange layers_of(const JointCollective& joint) const;
+  /// Does it hold the embedding, or the head?
+  bool holds(const JointCollective& joint, ModelPart part) const;
   /// The kind that stands there; the first of several.
   const LayerKind& kind(ModelPart part) const;
   /// Ranks over which state is sharded.

@@ -72,8 +72,9 @@ class ListWriter {
       put(text_, " mb{}", each.micro_batch);
     put(text_, " '{}' {} dtype={} bytes={}", joint.name, name(joint.kind),
         hardware::name(joint.dtype), joint.bytes.count());
-    if (joint.layers > 0) {
-      put(text_, " layers={}..{}", joint.first_layer, joint.first_layer + joint.layers - 1);
+    const LayerRange layers = program_.layers_of(joint);
+    if (layers.count > 0) {
+      put(text_, " layers={}..{}", layers.first, layers.first + layers.count - 1);
     }
     if ((each.binds & bit(slot_weights)) != 0) filled(each, joint);
     put(text_, " comm={} stages=", program_.communicators[joint.communicator].name);
@@ -116,8 +117,8 @@ class ListWriter {
   }
 
   void filled(const Instruction& each, const JointCollective& joint) {
-    if ((joint.ends & end_embedding) != 0) put(text_, " embedding");
-    if ((joint.ends & end_head) != 0) put(text_, " head");
+    if (program_.holds(joint, ModelPart::embedding)) put(text_, " embedding");
+    if (program_.holds(joint, ModelPart::head)) put(text_, " head");
     put(text_, " -> {}[{}]", ranks_.types[joint.buffer].name, each.bindings[slot_filled]);
   }
 

@@ -1,0 +1,44 @@
+#include <fmt/format.h>
+
+#include "models/lowering/lower.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+std::string of_model(const Model& model, std::int64_t tensor) {
+  if (model.not_simulated) return *model.not_simulated;
+  if (tensor > model.kv_heads) {
+    return fmt::format("more tensor ranks ({}) than key-value heads ({})", tensor, model.kv_heads);
+  }
+  if (model.positions == Positions::alibi) return "positions 'alibi'";
+  if (model.positions == Positions::rotary && model.head_dim % 2 != 0) {
+    return fmt::format("rotary positions with an odd head_dim {}", model.head_dim);
+  }
+  if (model.token_types > 0) return "token types";
+  if (model.pooler) return "a pooler";
+  if (projects_embeddings(model)) return "embeddings narrower or wider than the layers";
+  if (model.head_transform) return "a head with a transform";
+  if (model.head_bias) return "a head with a bias";
+  if (model.post_norms) return "norms after attention and MLP";
+  return {};
+}
+
+std::string of_plan(const BlockInputs& inputs) {
+  const Plan& plan = inputs.plan;
+  const bool picks = inputs.software.kernels.predicted_share < 1 && !inputs.model.causal;
+  if (picks) return "a share of predictions";
+  if (plan.compression == Compression::top_k && plan.precision == Precision::fp16) {
+    return "gradients cut to the largest in fp16 (the rest is kept under another loss scale)";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string approximated(const BlockInputs& inputs) {
+  const std::string why = of_model(inputs.model, inputs.plan.tensor);
+  return why.empty() ? of_plan(inputs) : why;
+}
+
+}  // namespace orrery::models
