@@ -77,14 +77,13 @@ Time Bench::time_copy() {
 /// What small kernels take longer with a mark after each: the median of five looks.
 Time Bench::time_marks() {
   const models::Block block = small_kernel();
-  const models::Model model;
   const Operands operands{device_, block, 1, 1};
   std::vector<Time> looks;
   const auto pass = [&](bool marked) {
     run_up(20_us * sizes_.marks);
     const executor::Mark begin = device_.mark(compute);
     for (int i = 0; i < sizes_.marks; ++i) {
-      operands.run(block.operations.front(), 0, model);
+      operands.run(block.operations.front(), 0);
       if (marked) device_.mark(compute);
     }
     const executor::Mark end = device_.mark(compute);

@@ -81,8 +81,7 @@ double element_of(executor::Device& device, const View& view, std::int64_t index
 /// Terms of a sum of k products are of either sign, 0.1^2 / 3 in the mean square: the sum is some
 /// sqrt(k) of that, and so is what another row or column would give. What rounding the operands
 /// (tf32) and the result (16 bits) may miss is a hundredth of it.
-void check_product(executor::Device& device, const Operation& op, const Operands& operands,
-                   const models::Model& model) {
+void check_product(executor::Device& device, const Operation& op, const Operands& operands) {
   const executor::ExpertProduct of = looked_at(op);
   const auto& [m, n, k, batch, transpose_a, transpose_b, accumulate] = of.shape;
   const View& a = operands.view(0, op.reads[0]);
@@ -90,7 +89,7 @@ void check_product(executor::Device& device, const Operation& op, const Operands
   const View& out = operands.view(0, op.writes[0]);
   const Multiplied in_a{a, op, 0}, in_b{b, op, 1};
   const Pattern before{out.dtype, Numbers::both_signs, 1};
-  operands.run(op, 0, model);
+  operands.run(op, 0);
   device.finish();
   const double usual = std::sqrt(static_cast<double>(k)) * largest_number * largest_number / 3;
   for (const std::int64_t part : {std::int64_t{3}, std::int64_t{1}}) {

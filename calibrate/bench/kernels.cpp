@@ -42,12 +42,11 @@ void KernelSubject::set_up(int rank) {
   const Bench& bench = ranks().bench(rank);
   const int wanted = bench.copies_of(footprint(*of_.block));
   const int copies = of_.alone ? wanted : std::min(most_layers, wanted);
-  own.operands = std::make_unique<Operands>(bench.device(), *of_.block, copies, of_.model->vocab);
+  own.operands = std::make_unique<Operands>(bench.device(), *of_.block, copies, of_.tokens);
   own.bound.resize(static_cast<std::size_t>(copies));
   for (int copy = 0; copy < copies; ++copy) {
     for (const Operation* op : operations_) {
-      own.bound[static_cast<std::size_t>(copy)].push_back(
-          own.operands->bound(*op, copy, *of_.model));
+      own.bound[static_cast<std::size_t>(copy)].push_back(own.operands->bound(*op, copy));
     }
   }
   bench.device().finish();
@@ -59,7 +58,7 @@ void KernelSubject::compare() {
   const Operands& operands = *on_.front().operands;
   for (const Operation* op : operations_) {
     if (op->kind != OpKind::gemm && op->kind != OpKind::grouped_gemm) continue;
-    check_product(device, *op, operands, *of_.model);
+    check_product(device, *op, operands);
     if (operands.copies() == 1) break;
     operands.restore(*op);
   }

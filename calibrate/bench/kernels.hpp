@@ -13,11 +13,11 @@
 
 namespace orrery::calibrate {
 
-/// A block and the model that its kernels ask about, which outlive what times them.
+/// A block, which outlives what times it.
 struct TimedBlock {
   std::string name;  // "bf16 gpt 512 x 128 layer.forward"
   const models::Block* block = nullptr;
-  const models::Model* model = nullptr;
+  std::int64_t tokens = 1;  // integers that it reads are below this
   /// What times are kept under, operation by operation; null: the block's own. The executor
   /// multiplies by the vocabulary head's weight the other way around than a Program says.
   const models::Block* priced = nullptr;

@@ -27,12 +27,12 @@ std::string LaunchSubject::name() const {
 }
 
 void LaunchSubject::launch_all() {
-  for (const models::Operation* op : operations_) operands_->run(*op, 0, *of_.model);
+  for (const models::Operation* op : operations_) operands_->run(*op, 0);
 }
 
 /// Once operation by operation, as a device may choose an algorithm and take memory then.
 void LaunchSubject::prepare() {
-  operands_ = std::make_unique<Operands>(bench_.device(), *of_.block, 1, of_.model->vocab);
+  operands_ = std::make_unique<Operands>(bench_.device(), *of_.block, 1, of_.tokens);
   if (as_ == As::kernels) return;
   launch_all();
   bench_.device().finish();

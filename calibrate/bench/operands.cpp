@@ -118,8 +118,8 @@ void Operands::fill_first(const models::Block& block, std::int64_t tokens) {
   }
 }
 
-BoundOperation Operands::bound(const Operation& op, int copy, const models::Model& model) const {
-  BoundOperation made{.operation = &op, .model = &model, .reads = {}, .writes = {}};
+BoundOperation Operands::bound(const Operation& op, int copy) const {
+  BoundOperation made{.operation = &op, .reads = {}, .writes = {}};
   for (const auto id : op.reads) made.reads.push_back(view(copy, id));
   for (const auto id : op.writes) made.writes.push_back(view(copy, id));
   return made;
@@ -139,7 +139,6 @@ void BoundOperation::run(executor::Device& device) const {
   device.run({.operation = operation,
               .reads = reads,
               .writes = writes,
-              .model = model,
               .place = place,
               .adam = {.learning_rate = 1e-6}});
 }

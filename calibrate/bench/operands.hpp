@@ -11,10 +11,9 @@
 
 namespace orrery::calibrate {
 
-/// An operation with the operands of one copy. The operation and the model outlive it.
+/// An operation with the operands of one copy. The operation outlives it.
 struct BoundOperation {
   const models::Operation* operation = nullptr;
-  const models::Model* model = nullptr;
   std::vector<executor::View> reads, writes;
 
   void run(executor::Device& device) const;
@@ -36,11 +35,9 @@ class Operands {
   const executor::View& view(int copy, models::OperandId id) const {
     return views_[static_cast<std::size_t>(copy)][id];
   }
-  BoundOperation bound(const models::Operation& op, int copy, const models::Model& model) const;
+  BoundOperation bound(const models::Operation& op, int copy) const;
   /// Runs one of the block's operations on a copy.
-  void run(const models::Operation& op, int copy, const models::Model& model) const {
-    bound(op, copy, model).run(device_);
-  }
+  void run(const models::Operation& op, int copy) const { bound(op, copy).run(device_); }
   /// What an operation wrote on the first copy is as it was filled again. Two copies or more.
   void restore(const models::Operation& op) const;
 
@@ -66,7 +63,6 @@ double element_of(executor::Device& device, const executor::View& view, std::int
 /// Some elements of a product (gemm, grouped_gemm) against sums in doubles, before it is timed; its
 /// operands as `Operands` fills them with both signs. It runs once, on the first copy.
 /// Errors  `qkv computes 1.5 where 0.2 is right: not timed`: RunFailure
-void check_product(executor::Device& device, const models::Operation& op, const Operands& operands,
-                   const models::Model& model);
+void check_product(executor::Device& device, const models::Operation& op, const Operands& operands);
 
 }  // namespace orrery::calibrate

@@ -55,12 +55,10 @@ int fitting(Time once) {
 class CyclingProduct {
  public:
   CyclingProduct(const TimedBlock& of, Device& device, int copies)
-      : of_{of}, operands_{device, *of.block, copies, of.model->vocab} {
+      : of_{of}, operands_{device, *of.block, copies, of.tokens} {
     device.finish();
   }
-  void enqueue() {
-    operands_.run(of_.block->operations.front(), turn_++ % operands_.copies(), *of_.model);
-  }
+  void enqueue() { operands_.run(of_.block->operations.front(), turn_++ % operands_.copies()); }
   QueueWork work() {
     return {.queue = Lane::compute, .enqueue = [this] { enqueue(); }};
   }

@@ -126,18 +126,18 @@ class WorkMaker {
       made.name += " " + block.name;
       if (block.operations.empty() || !names_.insert(made.name).second) continue;
       made.block = &run_of(block);
-      made.model = &program.model;
+      made.tokens = program.vocabulary;
       made.priced = &block;
       made_.points.push_back(std::move(made));
     }
   }
 
   TimedBlock alone(std::string name, const models::Block& block, const Operation& op,
-                   const models::Model& model) {
+                   std::int64_t tokens) {
     made_.made.push_back(std::make_unique<models::Block>(single(block, op)));
     return {.name = std::move(name),
             .block = made_.made.back().get(),
-            .model = &model,
+            .tokens = tokens,
             .alone = true,
             .compared = true};
   }
@@ -154,7 +154,7 @@ class WorkMaker {
                                        s.n, s.k, s.transpose_a ? "t" : "n",
                                        s.transpose_b ? "t" : "n", s.accumulate ? " added" : "");
         if (!names_.insert(name).second) continue;
-        TimedBlock made = alone(std::move(name), run, op, program.model);
+        TimedBlock made = alone(std::move(name), run, op, program.vocabulary);
         made_.made.push_back(std::make_unique<models::Block>(single(block, block.operations[i])));
         made.priced = made_.made.back().get();
         made.first = first;
@@ -181,7 +181,7 @@ class WorkMaker {
         for (const Operation* each : {&op, &std::as_const(unmasked)}) {
           std::string name = attention_name(*each);
           if (!names_.insert(name).second) continue;
-          made_.points.push_back(alone(std::move(name), block, *each, program.model));
+          made_.points.push_back(alone(std::move(name), block, *each, program.vocabulary));
         }
       }
     }
@@ -210,7 +210,6 @@ class WorkMaker {
                                                   hardware::name(shape.dtype), shape.rows.size(),
                                                   shape.k, shape.n, shape.all_rows(), how),
                               .block = &block,
-                              .model = &made_.programs.front()->model,
                               .alone = true,
                               .compared = true});
     }
@@ -220,16 +219,17 @@ class WorkMaker {
   void add_launches() {
     const models::Program& program =
         lowered(llama({.hidden = 128, .heads = 2, .ffn = 384, .seq = 64, .micro_batch = 1}));
-    const models::Block& forward = program.blocks[models::layer_forward];
+    const models::Block& forward = program.blocks[program.kind(models::ModelPart::layer).forward];
     made_.launches.push_back(
-        {.name = "a small layer.forward", .block = &forward, .model = &program.model});
-    made_.launches.push_back({.name = "a small layer.backward",
-                              .block = &program.blocks[models::layer_backward],
-                              .model = &program.model});
+        {.name = "a small layer.forward", .block = &forward, .tokens = program.vocabulary});
+    made_.launches.push_back(
+        {.name = "a small layer.backward",
+         .block = &program.blocks[program.kind(models::ModelPart::layer).backward],
+         .tokens = program.vocabulary});
     const auto add = std::find_if(forward.operations.begin(), forward.operations.end(),
                                   [](const Operation& op) { return op.kind == OpKind::add; });
     if (add == forward.operations.end()) return;
-    made_.launches.push_back(alone("one kernel", forward, *add, program.model));
+    made_.launches.push_back(alone("one kernel", forward, *add, program.vocabulary));
   }
 
   /// What runs for seconds: a square product, of 8192 a millisecond or two of today's GPUs; one
@@ -243,10 +243,10 @@ class WorkMaker {
         asked_.widest < hidden
             ? llama({.hidden = 128, .heads = 2, .ffn = 384, .seq = 64, .micro_batch = 1})
             : llama({.hidden = hidden, .heads = 16, .ffn = 5504, .seq = 2048, .micro_batch = 4}));
-    const models::Block& block = program.blocks[models::layer_backward];
+    const models::Block& block = program.blocks[program.kind(models::ModelPart::layer).backward];
     for (const Operation& op : block.operations) {
       if (op.kind != OpKind::attention_backward) continue;
-      made_.loads.push_back(alone(attention_name(op), block, op, program.model));
+      made_.loads.push_back(alone(attention_name(op), block, op, program.vocabulary));
     }
   }
 
@@ -275,7 +275,6 @@ class WorkMaker {
         {.name = fmt::format("gemm bf16 {} x {} x {} {}{}", shape.m, shape.n, shape.k,
                              shape.transpose_a ? "t" : "n", shape.transpose_b ? "t" : "n"),
          .block = made_.made.back().get(),
-         .model = &made_.programs.back()->model,
          .alone = true,
          .compared = true});
   }

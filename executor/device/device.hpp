@@ -9,7 +9,6 @@
 #include <span>
 #include <string>
 
-#include "models/model/model.hpp"
 #include "models/program/block.hpp"
 #include "sim/quantity.hpp"
 
@@ -52,7 +51,6 @@ struct AdamStep {
 struct Kernel {
   const models::Operation* operation = nullptr;
   std::span<const View> reads, writes;  // as the operation's
-  const models::Model* model = nullptr;
   Place place;
   AdamStep adam;  // of OpKind::adam
 };

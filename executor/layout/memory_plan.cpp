@@ -109,9 +109,9 @@ std::int64_t MemoryPlan::bind(std::uint32_t i, std::uint16_t type, std::uint32_t
   }
   const std::int64_t bytes = size_of(type);
   const std::int64_t at = lowest_gap(bytes);
-  const auto behind =
+  const auto above =
       std::find_if(live_.begin(), live_.end(), [&](const Live& each) { return each.offset > at; });
-  live_.insert(behind, {type, index, at, bytes, ranks_.types[type].kind});
+  live_.insert(above, {type, index, at, bytes, ranks_.types[type].kind});
   arena_ = std::max(arena_, at + bytes);
   changes_.push_back({i, false, ranks_.types[type].kind, bytes, at});
   const auto overlaps = [&](const Leaving& each) {
@@ -138,16 +138,16 @@ void MemoryPlan::free(std::uint32_t i, std::uint32_t type, std::uint32_t index) 
   live_.erase(held);
 }
 
-/// The Program's buffer is free, its memory when enough has been sent behind it.
+/// The Program's buffer is free, its memory when enough has been sent after it.
 void MemoryPlan::keep_sent(std::uint32_t i, std::uint16_t type, std::uint32_t index) {
   const auto held = find(type, index);
   held->type = sent;
   held->index = i;
-  std::deque<std::uint32_t>& behind = on_their_way_[ranks_.instructions[i].target];
-  behind.push_back(i);
-  if (behind.size() <= depth_) return;
-  let_go(i, behind.front());
-  behind.pop_front();
+  std::deque<std::uint32_t>& later = on_their_way_[ranks_.instructions[i].target];
+  later.push_back(i);
+  if (later.size() <= depth_) return;
+  let_go(i, later.front());
+  later.pop_front();
 }
 
 /// Whoever binds the memory next waits for the transfer.

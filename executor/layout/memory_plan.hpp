@@ -36,7 +36,7 @@ struct Bound {
 class MemoryPlan {
  public:
   /// The workspace holds `least` bytes at the least. What is sent keeps its memory until `depth`
-  /// more have been sent behind it (send_depth.hpp).
+  /// more have been sent after it (send_depth.hpp).
   MemoryPlan(const models::Program& program, std::int64_t stage, std::int64_t least,
              std::size_t depth);
 

@@ -111,7 +111,6 @@ void Runner::Interpreter::compress(std::uint32_t i) {
     kernel.operation = &operation;
     kernel.reads = reads;
     kernel.writes = writes;
-    kernel.model = &program_.model;
     std::size_t entry = not_recorded;
     if (recording_.operations()) {
       entry = recording_.add(i, device_.mark(operation.queue), id, -1, op);
@@ -166,7 +165,6 @@ void Runner::Interpreter::add_to_sums(const PendingCall& pending) {
   kernel.operation = &accumulate_;
   kernel.reads = reads;
   kernel.writes = {&sum, 1};
-  kernel.model = &program_.model;
   device_.run(kernel);
   device_.zero(pending.filled, Bytes{bucket.padded * width_of(gradient_)});
 }

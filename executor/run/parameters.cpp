@@ -125,7 +125,6 @@ void Runner::Interpreter::follow_masters() {
       kernel.operation = &narrow_;
       kernel.reads = {&wide, 1};
       kernel.writes = {&narrow, 1};
-      kernel.model = &program_.model;
       device_.run(kernel);
     }
   }

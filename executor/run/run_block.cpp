@@ -102,7 +102,6 @@ void Runner::Interpreter::run_kernel(const Operation& op) {
   kernel.operation = &op;
   kernel.reads = std::span<const View>{reads.data(), op.reads.size()};
   kernel.writes = std::span<const View>{writes.data(), op.writes.size()};
-  kernel.model = &program_.model;
   kernel.place = place_;
   device_.run(kernel);
 }

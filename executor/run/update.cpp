@@ -88,7 +88,6 @@ void Runner::Interpreter::squared_norm(const models::Operation& op) {
     kernel.operation = &op;
     kernel.reads = {&range, 1};
     kernel.writes = {&sum, 1};
-    kernel.model = &program_.model;
     device_.run(kernel);
   }
 }
@@ -141,7 +140,6 @@ void Runner::Interpreter::update(const models::Operation& op, const AdamStep& nu
   kernel.operation = &op;
   kernel.reads = reads;
   kernel.writes = {writes.data(), separate_master_ ? 5U : 4U};
-  kernel.model = &program_.model;
   kernel.adam = numbers;
   device_.run(kernel);
 }

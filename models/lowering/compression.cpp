@@ -23,14 +23,14 @@ Instruction aside(std::uint32_t phase, std::uint16_t chunk, std::uint32_t awaits
 
 }  // namespace
 
-std::uint32_t BucketExchange::add_phase(Block block) {
+std::uint32_t BucketReduction::add_phase(Block block) {
   program_.phases.push_back(
       {block.name, {{static_cast<std::uint32_t>(program_.blocks.size()), -1, 1}}});
   program_.blocks.push_back(std::move(block));
   return static_cast<std::uint32_t>(program_.phases.size() - 1);
 }
 
-BucketExchange::Phases BucketExchange::phases_of(std::int64_t elements) {
+BucketReduction::Phases BucketReduction::phases_of(std::int64_t elements) {
   const auto [known, fresh] = phases_.try_emplace(elements);
   if (fresh) {
     const bool narrows = inputs_.plan.compression == Compression::fp16;
@@ -42,7 +42,7 @@ BucketExchange::Phases BucketExchange::phases_of(std::int64_t elements) {
   return known->second;
 }
 
-Instruction BucketExchange::add(JointCollective joint, std::uint16_t chunk) {
+Instruction BucketReduction::add(JointCollective joint, std::uint16_t chunk) {
   program_.collectives.push_back(std::move(joint));
   Instruction each;
   each.op = Opcode::reduce_gradient;
@@ -52,7 +52,7 @@ Instruction BucketExchange::add(JointCollective joint, std::uint16_t chunk) {
 }
 
 /// One buffer for all buckets of a class, each its own part.
-void BucketExchange::hold(RankClass& ranks, std::string name, BufferKind kind, Bytes bytes) {
+void BucketReduction::hold(RankClass& ranks, std::string name, BufferKind kind, Bytes bytes) {
   for (PersistentBuffer& each : ranks.persistent) {
     if (each.name != name) continue;
     each.bytes += bytes;
@@ -61,7 +61,7 @@ void BucketExchange::hold(RankClass& ranks, std::string name, BufferKind kind, B
   ranks.persistent.push_back({std::move(name), kind, bytes});
 }
 
-BucketExchange::Instructions BucketExchange::exchange(std::uint32_t rank_class,
+BucketReduction::Instructions BucketReduction::reduce(std::uint32_t rank_class,
                                                       const Segment& segment, std::uint16_t chunk) {
   const Plan& plan = inputs_.plan;
   JointCollective joint = reduction_of(program_, rank_class, segment);

@@ -1,5 +1,5 @@
 #pragma once
-// A bucket's exchange between data-parallel ranks, plain or compressed.
+// A bucket's reduction between data-parallel ranks, plain or compressed.
 
 #include <map>
 #include <string>
@@ -10,17 +10,17 @@
 namespace orrery::models {
 
 /// Makes the instructions of buckets. Plain, a bucket is one reduction. In fp16 a cast stands
-/// before it and one behind; of top-k's largest, values and places are gathered in two collectives.
-/// What stands behind awaits its own bucket alone.
-class BucketExchange {
+/// before it and one after; of top-k's largest, values and places are gathered in two collectives.
+/// What undoes it awaits its own bucket alone.
+class BucketReduction {
  public:
-  BucketExchange(Program& program, const BlockInputs& inputs)
+  BucketReduction(Program& program, const BlockInputs& inputs)
       : program_{program}, inputs_{inputs} {}
 
   struct Instructions {
     std::vector<Instruction> there, back;
   };
-  Instructions exchange(std::uint32_t rank_class, const Segment& segment, std::uint16_t chunk);
+  Instructions reduce(std::uint32_t rank_class, const Segment& segment, std::uint16_t chunk);
 
  private:
   struct Phases {

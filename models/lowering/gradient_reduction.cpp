@@ -13,7 +13,7 @@ class GradientReducer {
   GradientReducer(Program& program, const BlockInputs& inputs)
       : program_{program},
         inputs_{inputs},
-        exchange_{program, inputs},
+        reduction_{program, inputs},
         bucket_{bucket_elements(inputs)} {
     // A place in a bucket is an int32.
     if (inputs.plan.compression == Compression::top_k) {
@@ -54,9 +54,9 @@ class GradientReducer {
     list.resize(at);
     list.insert(list.end(), tail.rbegin(), tail.rend());
     list.insert(list.end(), late_.begin(), late_.end());
-    list.insert(list.end(), behind_.begin(), behind_.end());
+    list.insert(list.end(), undone_.begin(), undone_.end());
     late_.clear();
-    behind_.clear();
+    undone_.clear();
   }
 
   void replace(std::uint32_t rank_class, const Instruction& slot, bool overlap,
@@ -64,8 +64,8 @@ class GradientReducer {
     std::vector<Segment> segments = segments_of(program_, program_.phases[slot.target], bucket_);
     std::vector<Instruction> forwards;
     for (Segment& segment : segments) {
-      const auto [there, back] = exchange_.exchange(rank_class, segment, slot.chunk);
-      behind_.insert(behind_.end(), back.begin(), back.end());
+      const auto [there, back] = reduction_.reduce(rank_class, segment, slot.chunk);
+      undone_.insert(undone_.end(), back.begin(), back.end());
       if (!overlap) {
         late_.insert(late_.end(), there.begin(), there.end());
         continue;
@@ -82,9 +82,9 @@ class GradientReducer {
 
   Program& program_;
   const BlockInputs& inputs_;
-  BucketExchange exchange_;
+  BucketReduction reduction_;
   std::int64_t bucket_;
-  std::vector<Instruction> late_, behind_;
+  std::vector<Instruction> late_, undone_;
 };
 
 }  // namespace

@@ -7,43 +7,6 @@
 
 namespace orrery::models {
 
-/// Block indices that every Program starts with.
-enum BlockIndex : std::uint32_t {
-  layer_forward,
-  layer_backward,
-  embedding_forward,
-  embedding_backward,
-  head_forward,
-  head_backward,
-  first_step_block,
-};
-
-/// Communicator indices that every Program starts with.
-enum CommunicatorIndex : std::uint16_t {
-  tensor_group,
-  data_group,
-  forward_pipe,
-  backward_pipe,
-  model_group,
-  world_group,
-  tie_group,
-};
-
-/// The phase of a chunk's forward, and of its backward.
-constexpr std::uint32_t forward_phase(std::int64_t chunk) {
-  return static_cast<std::uint32_t>(2 * chunk);
-}
-constexpr std::uint32_t backward_phase(std::int64_t chunk) {
-  return static_cast<std::uint32_t>(2 * chunk + 1);
-}
-/// The channel on which a stage sends activations down, and gradients up.
-constexpr std::uint32_t forward_channel(std::int64_t from) {
-  return static_cast<std::uint32_t>(2 * from);
-}
-constexpr std::uint32_t backward_channel(std::int64_t from) {
-  return static_cast<std::uint32_t>(2 * from + 1);
-}
-
 /// The groups of ranks that every Program has, one for each role.
 std::vector<Communicator> communicators_of(const Mesh& mesh);
 
@@ -63,20 +26,20 @@ Program insert_recompute(Program program, Recompute recompute);
 /// 2. Collectives inside blocks, between layouts (reshard.hpp). `overlap`: the weight gradient does
 /// not wait for the input gradient's sum.
 Program insert_collectives(Program program, bool overlap, Gathered gathered = Gathered::again);
-/// 2b. Where the stack's tensor collectives bring hosts together, each host goes on behind those of
+/// 2b. Where the stack's tensor collectives bring hosts together, each host goes on after those of
 /// forward and recomputation; backward is launched from another thread, far ahead.
 Program insert_host_waits(Program program, const Software& software);
 /// 3. Sends and receives between stages: a receive stands right before the slot that it feeds, a
-/// send right behind the slot whose output it takes.
+/// send right after the slot whose output it takes.
 Program insert_transfers(Program program);
 /// 4. Gradient buckets over the data axis, in the last backward of each chunk when overlapped: as
 /// the stack does, but not where tensor groups of several nodes keep the same NICs busy. What
-/// undoes a bucket's compression stands behind them all.
-/// Source  nanotron with 16 tensor ranks on nodes of 8: steps with all gradients reduced beside
+/// undoes a bucket's compression comes after them all.
+/// Source  nanotron with 16 tensor ranks on nodes of 8: steps with all gradients reduced next to
 ///         backward are as long as those that reduce them afterwards (runs up-1345 and up-1346,
 ///         up-1449 and up-1448 of scenarios/validation/runs.csv)
 Program insert_gradient_reduction(Program program, const BlockInputs& inputs);
-/// 4b. ZeRO-2 and 3 instead: buckets behind every backward, weights gathered before they are used.
+/// 4b. ZeRO-2 and 3 instead: buckets after every backward, weights gathered before they are used.
 Program insert_shards(Program program, const BlockInputs& inputs);
 /// 5. Tied embeddings, gradient norm, optimizer, and ZeRO-1's parameter gather.
 Program insert_optimizer(Program program, const BlockInputs& inputs);

@@ -182,8 +182,6 @@ std::vector<Communicator> communicators_of(const Mesh& mesh) {
 
 Program schedule_slots(const BlockInputs& inputs) {
   Program program;
-  program.model = inputs.model;
-  program.plan = inputs.plan;
   program.mesh = mesh_of(inputs.plan);
   program.communicators = communicators_of(program.mesh);
   state_facts(program, inputs);

@@ -6,6 +6,14 @@ namespace orrery::models {
 
 namespace {
 
+/// The channel on which a stage sends activations to the next one, and gradients to the one before.
+std::uint32_t forward_channel(std::int64_t from) {
+  return static_cast<std::uint32_t>(2 * from);
+}
+std::uint32_t backward_channel(std::int64_t from) {
+  return static_cast<std::uint32_t>(2 * from + 1);
+}
+
 Instruction transfer(Opcode op, const Instruction& slot, std::uint32_t channel) {
   Instruction each;
   each.op = op;

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "models/model/activation.hpp"
+#include "models/model/norm.hpp"
 #include "sim/input/document.hpp"
 
 namespace orrery::models {
 
 enum class Family : std::uint8_t { gpt, llama, bert, other };
-enum class Norm : std::uint8_t { layer_norm, rms_norm };
 enum class Positions : std::uint8_t { none, learned, rotary, alibi };
 
 /// A dense decoder or encoder as Orrery simulates it. Biases are counted where they exist.

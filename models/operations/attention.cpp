@@ -80,8 +80,10 @@ void LayerBuilder::attention_forward() {
   OperandId qkv_out = qkv_columns("qkv.out", Role::saved);
   if (model.qk_norm) {
     const OperandId normed = qkv_columns("qkv.normed", Role::saved);
-    block_.add(OpKind::norm, "qk_norm", {qkv_out, parameter(head_norm())}, {normed}).heads =
-        head_columns();
+    Operation& norm =
+        block_.add(OpKind::norm, "qk_norm", {qkv_out, parameter(head_norm())}, {normed});
+    norm.heads = head_columns();
+    norm.norm = model.norm;
     qkv_out = normed;
   }
   const OperandId out = attention_columns("attention.out", Role::saved);
@@ -162,11 +164,11 @@ void LayerBuilder::attention_backward(OperandId gradient_out, OperandId gradient
   if (model.qk_norm) {
     const OperandId weight = parameter(head_norm());
     const OperandId weight_gradient = gradient(head_norm(), gradient_in);
-    block_
-        .add(OpKind::norm_backward, "qk_norm.backward",
-             {gradient_in, qkv_columns("qkv.out", Role::saved), weight},
-             {gradient_in, weight_gradient})
-        .heads = head_columns();
+    Operation& norm = block_.add(OpKind::norm_backward, "qk_norm.backward",
+                                 {gradient_in, qkv_columns("qkv.out", Role::saved), weight},
+                                 {gradient_in, weight_gradient});
+    norm.heads = head_columns();
+    norm.norm = model.norm;
   }
 }
 

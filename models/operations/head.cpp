@@ -36,6 +36,7 @@ class HeadBuilder : private TransformerBuilder {
         block_.add(OpKind::cross_entropy, "loss", {out, labels()}, {exponentials(), statistics()});
     // A loss over shards of the vocabulary needs every shard's numbers.
     block_.make(loss, statistics(), {MeshAxis::tensor, Dimension::matrices});
+    loss.vocabulary = model.vocab;
     loss.bytes = loss_bytes(out, inputs_.software.kernels.loss_forward_bytes);
     return block_.finish();
   }
@@ -45,6 +46,7 @@ class HeadBuilder : private TransformerBuilder {
     const OperandId d_logits = logits("logits.grad", Role::temporary, storage_);
     Operation& loss = block_.add(OpKind::cross_entropy_backward, "loss.backward",
                                  {exponentials(), labels(), statistics()}, {d_logits});
+    loss.vocabulary = model.vocab;
     loss.bytes = loss_bytes(d_logits, inputs_.software.kernels.loss_backward_bytes);
     const OperandId x = rows("x", Role::saved);
     const OperandId dx = rows("x.grad", Role::output);

@@ -127,7 +127,7 @@ class BreakdownWalk {
     if (until > cursor_) advance(until, TimeClass::host);
   }
 
-  /// Behind the last kernel: what is still under way, the host's own rest, other ranks.
+  /// After the last kernel: what is still under way, the host's own rest, other ranks.
   void finish() {
     const QueueTimes& own = times_.ranks[rank_class_];
     if (own.data > cursor_) fill(own.data, TimeClass::bubble);

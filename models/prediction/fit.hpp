@@ -14,8 +14,8 @@ namespace orrery::models {
 enum class Fit : std::uint8_t { yes, tight, no };
 std::string_view name(Fit fit);
 
-/// Share of a GPU's memory that a plan leaves free to count as `Fit::yes` where nobody says: the
-/// median error of predicted peaks (models/prediction/published_errors.hpp).
+/// Share of a GPU's memory that a plan leaves free to count as `Fit::yes` where no question says:
+/// the median error of predicted peaks (models/prediction/published_errors.hpp).
 double usual_headroom();
 
 ///   no     needed > available

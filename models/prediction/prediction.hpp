@@ -33,7 +33,7 @@ struct Question {
 /// Time by TimeClass; adds up to the step of the slowest rank, exactly.
 using Breakdown = std::array<Time, time_class_count>;
 
-/// Where the step of an ideal machine became the predicted one, in the order told.
+/// Where the step of an ideal machine became the predicted one, in the order reported.
 struct WaterfallPart {
   std::string name;  // "ideal", "recomputation", "GEMM below peak", ...
   Time time{};
@@ -112,7 +112,7 @@ struct Estimate {
 /// Errors  any conflict: InputError `POINTER: PROBLEM`
 Estimate estimate(const Question& question);
 
-/// The blocks of a question, for those who want the Program without its price.
+/// The blocks of a question, where the Program is wanted without its price.
 Program lower(const Question& question);
 
 }  // namespace orrery::models

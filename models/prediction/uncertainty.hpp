@@ -26,7 +26,7 @@ double widening(std::int64_t borrowed);
 
 /// How far such a plan may be off on this stack. Of ZeRO-2 and ZeRO-3 as published runs of them
 /// were, on this stack or else on all (models/prediction/published_errors.hpp); otherwise the
-/// profile's own residuals, and without them those of `generic`: how far a stack is off that nobody
+/// profile's own residuals, and without them those of `generic`: how far a stack is off that no run
 /// has fitted. Its `of` says whose runs they are.
 Residuals residuals_of(const Software& software, const Plan& plan);
 

@@ -21,7 +21,7 @@ std::optional<Time> calibrated_time(const Operation& op, const hardware::Gpu& gp
 /// function, a bias or a gradient more makes another kernel of it.
 std::string kernel_key(const Operation& op);
 
-/// Its slowdown beside `at_once` - 1 other ranks of one machine.
+/// Its slowdown next to `at_once` - 1 other ranks of one machine.
 double slowdown_of(const Operation& op, const hardware::Gpu& gpu, int at_once);
 
 }  // namespace orrery::models

@@ -1,6 +1,6 @@
 #pragma once
-// What a price rests on beside measurements of its own: curves borrowed from another GPU or format,
-// and shapes that no measurement reached.
+// What a price rests on besides measurements of its own: curves borrowed from another GPU or
+// format, and shapes that no measurement reached.
 
 #include <string>
 #include <vector>
@@ -21,8 +21,8 @@ int note_borrowed(const hardware::Gpu& gpu, const Program& program, const Softwa
 void note_shapes(const hardware::Gpu& gpu, const Program& program, const Software& software,
                  std::vector<std::string>& assumptions);
 
-/// What compute and communication were measured to lose beside each other, where a Program of
-/// several ranks is priced without it.
+/// What compute and communication were measured to lose concurrently with each other, where a
+/// Program of several ranks is priced without it.
 void note_beside(const hardware::Gpu& gpu, const Program& program,
                  std::vector<std::string>& assumptions);
 

@@ -1,6 +1,6 @@
 #pragma once
 // Puts a time on everything in a Program: kernels by the GPU's curves and the stack's derates,
-// collectives by their laws beside their siblings, launches by the stack's host costs.
+// collectives by their cost models next to their siblings, launches by the stack's host costs.
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 // What a prediction says about its transfers: tables that were scaled or that price nothing, an
-// oversubscription that nobody feels.
+// oversubscription that changes no time.
 
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@ struct Message {
   GroupShape group;
 };
 
-/// Those of groups that have somebody to talk to.
+/// Those of groups of several ranks.
 std::vector<Message> messages_of(const Program& program, int gpus_per_node) {
   std::vector<Message> transfers;
   const auto add = [&](Collective kind, Bytes bytes, std::uint16_t communicator) {
@@ -106,7 +106,7 @@ void note_idle_tables(const std::vector<Message>& transfers, const hardware::Clu
            assumptions);
 }
 
-/// Why nobody feels that a leaf has fewer links up than down.
+/// Why it changes no time that a leaf has fewer links up than down.
 std::string unfelt_because(const std::vector<Message>& transfers,
                            const hardware::Cluster& cluster) {
   const hardware::Fabric& fabric = cluster.fabric;

@@ -28,12 +28,13 @@ WirePricer::WirePricer(const Program& program, const hardware::Cluster& cluster,
   }
 }
 
-CollectiveTime WirePricer::law(Collective kind, Bytes bytes, std::uint16_t communicator) const {
+CollectiveTime WirePricer::modelled(Collective kind, Bytes bytes,
+                                    std::uint16_t communicator) const {
   return price(kind, bytes, groups_[communicator], cluster_);
 }
 
 PricedOperation WirePricer::tensor(const Operation& op) const {
-  const CollectiveTime whole = law(op.collective, op.bytes, op.communicator);
+  const CollectiveTime whole = modelled(op.collective, op.bytes, op.communicator);
   PricedOperation priced;
   priced.duration = scaled(whole.time, software_.overlap.tensor_exposed);
   priced.links = whole.links;
@@ -42,11 +43,11 @@ PricedOperation WirePricer::tensor(const Operation& op) const {
   return priced;
 }
 
-/// Data-parallel traffic runs at the share of the law that the stack reaches; owners that
+/// Data-parallel traffic runs at the share of the cost model that the stack reaches; owners that
 /// broadcast their shards one after another pay by their number instead.
 PricedOperation WirePricer::joint(const JointCollective& joint) const {
   const Overlap& overlap = software_.overlap;
-  const CollectiveTime whole = law(joint.kind, joint.bytes, joint.communicator);
+  const CollectiveTime whole = modelled(joint.kind, joint.bytes, joint.communicator);
   if (program_.role_of(joint.communicator) != CommunicatorRole::data) {
     return {.duration = whole.time, .links = whole.links};
   }
@@ -73,7 +74,7 @@ Time WirePricer::sums_time(const JointCollective& joint) const {
 }
 
 CollectiveTime WirePricer::channel(const Channel& channel) const {
-  CollectiveTime priced = law(Collective::send_receive, channel.bytes, channel.communicator);
+  CollectiveTime priced = modelled(Collective::send_receive, channel.bytes, channel.communicator);
   if (groups_[channel.communicator].nodes == 1 || crosses_nodes(channel)) return priced;
   GroupShape inside = groups_[channel.communicator];
   inside.nodes = 1;

@@ -1,13 +1,13 @@
 #pragma once
-// What collectives and transfers take of their queues and links: the laws of
+// What collectives and transfers take of their lanes and links: the cost models of
 // models/network/collectives, at the share of them that the stack reaches. What the stack hides of
 // a transfer still occupies its queue; only what others see of it is shorter.
-//   occupied = law / data_efficiency (data), law (tensor);  duration = exposed * occupied
+//   occupied = model / data_efficiency (data), model (tensor);  duration = exposed * occupied
 // The rest is before or after that:
 //   reductions, and gathers of ZeRO-3   lead: pieces go out while the rest is computed, or earlier
 //                                       units are
 //   gathers of the tensor group         trail: the product that reads them begins with the first
-//   gathers behind an optimizer         carried into the forward of the next step
+//   gathers after an optimizer          carried into the forward of the next step
 // Leaves out, across queues, links that are shared: models/pricing/rank_load.hpp.
 
 #include <vector>
@@ -34,7 +34,7 @@ class WirePricer {
   CollectiveTime channel(const Channel& channel) const;
 
  private:
-  CollectiveTime law(Collective kind, Bytes bytes, std::uint16_t communicator) const;
+  CollectiveTime modelled(Collective kind, Bytes bytes, std::uint16_t communicator) const;
   Time sums_time(const JointCollective& joint) const;
   bool crosses_nodes(const Channel& channel) const;
 
@@ -44,7 +44,7 @@ class WirePricer {
   std::vector<GroupShape> groups_;
 };
 
-/// Moves what gathers behind an optimizer hide to the beginning of the step.
+/// Moves what gathers after an optimizer hide to the beginning of the step.
 void carry_gathers(PricedProgram& priced);
 
 }  // namespace orrery::models

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/model/activation.hpp"
+#include "models/model/norm.hpp"
 #include "models/program/ids.hpp"
 #include "models/program/operand.hpp"
 
@@ -124,6 +125,8 @@ struct Operation {
   bool attention_core = false;  // recomputed by selective recomputation
   bool host_waits = false;      // the host goes on only after its end
   double epsilon = 0;           // of norms
+  Norm norm = Norm::layer_norm;
+  std::int64_t vocabulary = 0;  // of a loss: its columns of all shards, without padding
   Flops flops{};                // multiply-adds count two; causal attention counts half
   Bytes bytes{};                // memory traffic, or payload of a collective (nccl-tests size)
 };

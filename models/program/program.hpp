@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "models/model/model.hpp"
-#include "models/plan/plan.hpp"
 #include "models/program/block.hpp"
 #include "models/program/mesh.hpp"
 #include "sim/quantity.hpp"
@@ -38,7 +36,7 @@ enum class Opcode : std::uint8_t {
   tie,              // sum what several ranks hold of one gradient: tied embedding, replicated norms
   norm,             // gradient norm: a barrier on which the host waits
   optimizer,        // run a phase over the owned shard
-  gather,           // parameters over the data axis, behind the optimizer (ZeRO-1 and 2)
+  gather,           // parameters over the data axis, after the optimizer (ZeRO-1 and 2)
   compress,         // run a phase over one gradient bucket: compression, or decompression; consumes
                     // no activation and produces none
   unshard,          // one unit's parameters over the data axis, for the runs ahead (ZeRO-3)
@@ -205,7 +203,7 @@ struct JointCollective {
   /// Of a compressed bucket: which output of the phase that compresses it is sent, and which input
   /// of the one that undoes it is received.
   std::uint8_t part = 0;
-  /// Memory traffic after it on its queue: the owned piece is added to the shard of sums and the
+  /// Memory traffic after it on its lane: the owned piece is added to the shard of sums and the
   /// bucket cleared (ZeRO-2 and 3).
   Bytes sums{};
   bool host_waits = false;
@@ -245,8 +243,6 @@ struct RankClass {
 };
 
 struct Program {
-  Model model;
-  Plan plan;
   Mesh mesh;
   std::vector<Communicator> communicators;
   std::vector<Block> blocks;

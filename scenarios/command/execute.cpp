@@ -56,7 +56,7 @@ models::Question question_of(const ExecuteFlags& flags, const Placement& placed)
 
 /// Kernels launched as CUDA graphs are recorded by instruction.
 void take_recordable(ExecuteFlags& flags, const models::Plan& plan, const Placement& placed) {
-  const executor::TraceDetail most = executor::recordable(flags.options.detail, plan);
+  const executor::TraceDetail most = executor::recordable(flags.options.detail, plan.cuda_graphs);
   const bool less = most != flags.options.detail;
   flags.options.detail = most;
   if (!less || !prints(placed)) return;

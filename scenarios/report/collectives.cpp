@@ -111,29 +111,30 @@ std::string collectives_section(const ReportInputs& in) {
                    {"limited by", Align::left}}};
   const hardware::Cluster& cluster = in.question.cluster;
   for (const auto& [call, tally] : Counter{in.prediction, cluster.node.gpus}.run()) {
-    const models::CollectiveTime law = models::price(call.kind, call.bytes, tally.shape, cluster);
+    const models::CollectiveTime one = models::price(call.kind, call.bytes, tally.shape, cluster);
     const double bus = models::bus_factor(call.kind, tally.shape.ranks) *
-                       static_cast<double>(call.bytes.count()) / seconds(law.time);
+                       static_cast<double>(call.bytes.count()) / seconds(one.time);
     const std::string protocol =
-        law.protocol ? "/" + std::string{models::name(*law.protocol)} : std::string{};
-    const bool took_time = law.time.count() > 0;
+        one.protocol ? "/" + std::string{models::name(*one.protocol)} : std::string{};
+    const bool took_time = one.time.count() > 0;
     table.add({call.communicator, std::string{models::name(call.kind)},
                fmt::format("{}", tally.shape.ranks), fmt::format("{}", tally.shape.nodes),
-               format(call.bytes), fmt::format("{}", tally.count), format(law.time),
+               format(call.bytes), fmt::format("{}", tally.count), format(one.time),
                took_time ? format(Bandwidth{bus}) : "", step_part(tally.queue, in.prediction.step),
                percent(ratio(tally.queue, in.prediction.step)),
                step_part(tally.shown, in.prediction.step),
-               took_time ? std::string{models::name(law.algorithm)} + protocol : "",
-               took_time ? std::string{law.limited_by} : ""});
+               took_time ? std::string{models::name(one.algorithm)} + protocol : "",
+               took_time ? std::string{one.limited_by} : ""});
   }
   if (table.empty()) return {};
   return heading("Collectives and transfers of the slowest rank", in.options) +
          table.text(in.options.colour) +
          legend(
-             "alone: one call by its law or table; bus: bus bandwidth as nccl-tests counts it; "
+             "alone: one call by its cost model or table; bus: bus bandwidth as nccl-tests counts "
+             "it; "
              "queue: all calls at the speed that the stack reaches, each alone, which no step "
              "undercuts; shown: of that, what others may wait for where the stack overlaps the "
-             "rest piece by piece; limited by: the largest term of the law",
+             "rest piece by piece; limited by: the largest term of the model",
              in.options);
 }
 

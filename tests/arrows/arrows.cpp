@@ -25,17 +25,34 @@ const std::map<std::string, std::set<std::string>>& arrows() {
   return table;
 }
 
+/// A finished Program says all that its consumers need: none of these asks the plan that it was
+/// lowered from, or the lowering.
+bool reads_programs(const fs::path& path) {
+  static const std::vector<std::string> readers = {
+      "models/program/", "models/evaluation/", "models/network/", "models/pricing/",
+      "executor/run/",   "executor/layout/",   "executor/device/"};
+  const std::string name = path.generic_string();
+  return std::any_of(readers.begin(), readers.end(),
+                     [&](const std::string& each) { return name.rfind(each, 0) == 0; });
+}
+
+bool makes_programs(const std::string& included) {
+  return included.rfind("models/plan/", 0) == 0 || included.rfind("models/lowering/", 0) == 0;
+}
+
 /// What a file may do by where it lies.
 struct Rights {
   std::set<std::string> folders;
   bool cuda = false;
   bool print = false;
+  bool plans = true;  // may ask how a Program was made
 };
 
 Rights rights_of(const fs::path& path) {
   const std::string folder = path.begin()->string();
   Rights rights{arrows().at(folder), folder == "executor" || folder == "calibrate", false};
   rights.folders.insert(folder);
+  rights.plans = !reads_programs(path);
   if (path.generic_string().rfind("scenarios/command/", 0) == 0) {
     for (const auto& entry : arrows()) rights.folders.insert(entry.first);
     rights.print = true;
@@ -57,6 +74,9 @@ std::string problem(const std::string& line, const Rights& rights) {
     if (arrows().count(folder) == 0)
       return "includes \"" + included + "\", not written from the root";
     if (rights.folders.count(folder) == 0) return "may not include " + folder + "/";
+    if (!rights.plans && makes_programs(included)) {
+      return "reads finished Programs, and may not include \"" + included + "\"";
+    }
   }
   if (!rights.print && std::regex_search(line, match, prints)) {
     return "a library neither prints nor exits: " + match.str();

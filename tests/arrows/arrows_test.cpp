@@ -67,6 +67,19 @@ TEST_CASE("Includes with the arrows, and the command's of every folder, are allo
   CHECK(broken_rules(tree.root()) == std::vector<std::string>{});
 }
 
+TEST_CASE("What reads a finished Program asks neither the plan nor the lowering") {
+  const Tree tree;
+  tree.add("executor/run/a.cpp", "#include \"models/plan/plan.hpp\"\n");
+  tree.add("models/evaluation/b.hpp", "#include \"models/lowering/lower.hpp\"\n");
+  tree.add("models/prediction/c.cpp", "#include \"models/lowering/lower.hpp\"\n");
+  CHECK(broken_rules(tree.root()) ==
+        std::vector<std::string>{
+            "executor/run/a.cpp:1: reads finished Programs, and may not include "
+            "\"models/plan/plan.hpp\"",
+            "models/evaluation/b.hpp:1: reads finished Programs, and may not include "
+            "\"models/lowering/lower.hpp\""});
+}
+
 TEST_CASE("CUDA headers stay in calibrate and executor") {
   const Tree tree;
   tree.add("hardware/a.cpp", "#include <cuda_runtime.h>\n#include <nccl.h>\n");

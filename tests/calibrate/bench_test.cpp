@@ -15,7 +15,7 @@ TEST_CASE("A captured block is launched as a whole, and reported by its kernels"
   const auto clock = machine_clock();
   ClockMonitor nobody{nullptr};
   Bench bench{device, *clock, nobody, tiny_bench()};
-  LaunchSubject graph{{"small", &small.block, &small.model}, bench, LaunchSubject::As::graph};
+  LaunchSubject graph{{"small", &small.block}, bench, LaunchSubject::As::graph};
   graph.prepare();
   CHECK(graph.name() == "graph of small");
   CHECK(graph.kernels() == 2);

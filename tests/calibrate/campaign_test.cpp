@@ -23,11 +23,9 @@ class WrongDevice final : public executor::CpuDevice {
   }
 };
 
-CampaignInputs small_campaign(const models::Block& block, const models::Model& model,
-                              Worlds& worlds) {
+CampaignInputs small_campaign(const models::Block& block, Worlds& worlds) {
   CampaignInputs inputs;
-  inputs.points = {
-      {.name = "small", .block = &block, .model = &model, .compared = true, .with_others = true}};
+  inputs.points = {{.name = "small", .block = &block, .compared = true, .with_others = true}};
   inputs.sets = {2};
   inputs.copies = {1_MiB};
   for (Bytes size = 256_B; size <= 16_MiB; size = size * 4) inputs.messages.push_back(size);
@@ -42,10 +40,9 @@ CampaignInputs small_campaign(const models::Block& block, const models::Model& m
 
 TEST_CASE("A campaign finds kernels, ranks at once, collectives, memory and files", "[heavy]") {
   const models::Block block = small_block();
-  const models::Model model;
   Worlds worlds;
   const auto clock = machine_clock();
-  const Findings found = run_campaign(small_campaign(block, model, worlds), *clock);
+  const Findings found = run_campaign(small_campaign(block, worlds), *clock);
 
   const auto& products = found.products.at(models::DType::fp32);
   REQUIRE(products.size() == 1);
@@ -75,9 +72,8 @@ TEST_CASE("A campaign finds kernels, ranks at once, collectives, memory and file
 
 TEST_CASE("A campaign that is stopped keeps what it has") {
   const models::Block block = small_block();
-  const models::Model model;
   Worlds worlds;
-  CampaignInputs inputs = small_campaign(block, model, worlds);
+  CampaignInputs inputs = small_campaign(block, worlds);
   int asked = 0;
   inputs.watcher = [&](std::size_t, std::size_t) { return ++asked <= 2; };
   const auto clock = machine_clock();
@@ -88,9 +84,8 @@ TEST_CASE("A campaign that is stopped keeps what it has") {
 
 TEST_CASE("A kernel that computes wrongly is not timed") {
   const models::Block block = small_block();
-  const models::Model model;
   Worlds worlds;
-  CampaignInputs inputs = small_campaign(block, model, worlds);
+  CampaignInputs inputs = small_campaign(block, worlds);
   inputs.alone = [](int, int) { return RankParts{.device = std::make_unique<WrongDevice>()}; };
   const auto clock = machine_clock();
   CHECK_THROWS_WITH(run_campaign(std::move(inputs), *clock),

@@ -74,18 +74,17 @@ TEST_CASE("The last expert with rows is compared before products of experts are 
   };
   const models::ExpertsShape shape{.rows = {2, 3, 0}, .k = 5, .n = 6, .dtype = models::DType::fp32};
   const models::Block block = experts_block(shape, ExpertsProduct::forward);
-  const models::Model model;
   executor::CpuDevice right;
   const Operands operands{right, block, 1, 1};
-  CHECK_NOTHROW(check_product(right, block.operations.front(), operands, model));
+  CHECK_NOTHROW(check_product(right, block.operations.front(), operands));
   for (const auto which : {ExpertsProduct::input_gradient, ExpertsProduct::weight_gradient}) {
     const models::Block other = experts_block(shape, which);
     const Operands others{right, other, 1, 1};
-    CHECK_NOTHROW(check_product(right, other.operations.front(), others, model));
+    CHECK_NOTHROW(check_product(right, other.operations.front(), others));
   }
   Wrong wrong;
   const Operands others{wrong, block, 1, 1};
-  CHECK_THROWS_WITH(check_product(wrong, block.operations.front(), others, model),
+  CHECK_THROWS_WITH(check_product(wrong, block.operations.front(), others),
                     Catch::Matchers::Contains("is right: not timed"));
 }
 

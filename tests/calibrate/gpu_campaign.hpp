@@ -57,18 +57,16 @@ struct Small {
   Block experts =
       models::experts_block({.rows = {3, 0, 2}, .k = 4, .n = 6, .dtype = models::DType::fp32},
                             models::ExpertsProduct::forward);
-  models::Model model;
 
   TimedBlock alone(const char* name, const Block& of) const {
-    return {.name = name, .block = &of, .model = &model, .alone = true, .compared = true};
+    return {.name = name, .block = &of, .alone = true, .compared = true};
   }
   CampaignInputs inputs(std::uint64_t reasons = 0) {
     CampaignInputs made;
     made.gpu = h200();
-    made.points = {{.name = "small", .block = &block, .model = &model},
-                   alone("product", product),
-                   alone("experts", experts)};
-    made.launches = {{"a layer.forward", &block, &model}, {"one kernel", &add, &model}};
+    made.points = {
+        {.name = "small", .block = &block}, alone("product", product), alone("experts", experts)};
+    made.launches = {{"a layer.forward", &block}, {"one kernel", &add}};
     made.loads = {alone("gemm 8 x 4 x 6", product)};
     made.copies = made.host_copies = {4_KiB, 64_KiB};
     made.messages = {1_KiB, 4_KiB};

@@ -86,8 +86,8 @@ TEST_CASE("A kernel that fails is named, and the rest is measured") {
   Small small;
   CampaignInputs inputs = small.inputs();
   inputs.alone = alone_on([] { return std::make_unique<Failing>(); });
-  inputs.launches = {{"one kernel", &small.add, &small.model}};
-  inputs.points = {{"sum", &small.add, &small.model}, small.alone("product", small.product)};
+  inputs.launches = {{"one kernel", &small.add}};
+  inputs.points = {{"sum", &small.add}, small.alone("product", small.product)};
   const Findings found = campaign(std::move(inputs));
   CHECK(found.products.empty());
   CHECK(found.kernels.count("add") == 1);

@@ -24,10 +24,10 @@ TEST_CASE("A product is compared before it is timed, in both layouts") {
     if (transposed) block.operands[1].shape = {1, 4, 6};
     executor::CpuDevice right;
     const Operands operands{right, block, 1, 1};
-    CHECK_NOTHROW(check_product(right, block.operations.front(), operands, small.model));
+    CHECK_NOTHROW(check_product(right, block.operations.front(), operands));
     Wrong wrong;
     const Operands others{wrong, block, 1, 1};
-    CHECK_THROWS_WITH(check_product(wrong, block.operations.front(), others, small.model),
+    CHECK_THROWS_WITH(check_product(wrong, block.operations.front(), others),
                       Catch::Matchers::Contains("is right: not timed"));
   }
 }
@@ -50,7 +50,7 @@ TEST_CASE("A product in fp8 is compared with what its bytes mean, whichever form
     CHECK(footprint(block) == 768_B);  // three operands, each from a multiple of 256 on
     executor::CpuDevice device;
     const Operands operands{device, block, 1, 1};
-    CHECK_NOTHROW(check_product(device, block.operations.front(), operands, small.model));
+    CHECK_NOTHROW(check_product(device, block.operations.front(), operands));
     op.pass = which == 0 ? models::Pass::backward : models::Pass::forward;
     const Block other = block;  // multiplied in other formats than it is compared in
     op.pass = which == 0 ? models::Pass::forward : models::Pass::backward;
@@ -67,7 +67,7 @@ TEST_CASE("A product in fp8 is compared with what its bytes mean, whichever form
       const Operation& op_;
     } wrong{other.operations[0]};
     const Operands others{wrong, block, 1, 1};
-    CHECK_THROWS_WITH(check_product(wrong, block.operations.front(), others, small.model),
+    CHECK_THROWS_WITH(check_product(wrong, block.operations.front(), others),
                       Catch::Matchers::Contains("is right: not timed"));
   }
 }

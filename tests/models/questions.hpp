@@ -6,6 +6,7 @@
 #include "hardware/catalogue.hpp"
 #include "models/lowering/lower.hpp"
 #include "models/prediction/prediction.hpp"
+#include "tests/models/indices.hpp"
 
 namespace orrery::models {
 

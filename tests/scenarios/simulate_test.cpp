@@ -186,7 +186,7 @@ TEST_CASE("With --explain the report has kernels, collectives and stages") {
   for (const char* part :
        {"Operations of the slowest rank", "Collectives and transfers", "limited by",
         "Memory by stage at its peak", "Busy in the slowest rank's step", "  NIC  ", "  NVLink  ",
-        "  SMs  ", "alone: one call by its law or table", "calls: of this rank"}) {
+        "  SMs  ", "alone: one call by its cost model or table", "calls: of this rank"}) {
     INFO(part);
     CHECK(ran.out.find(part) != std::string::npos);
   }

@@ -24,7 +24,6 @@ struct Call {
   std::array<T*, most_operands> reads{}, writes{};
 
   const models::Operation& operation() const { return *kernel.operation; }
-  const models::Model& model() const { return *kernel.model; }
   const View& in(std::size_t i) const { return kernel.reads[i]; }
   const View& out(std::size_t i) const { return kernel.writes[i]; }
   /// Tokens and labels.

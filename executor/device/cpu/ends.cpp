@@ -14,8 +14,8 @@ namespace {
 /// The columns of this rank's shard that are no padding.
 template <class T>
 std::int64_t real_columns(const Call<T>& call, std::int64_t columns) {
-  return std::clamp<std::int64_t>(call.model().vocab - call.kernel.place.first_vocabulary, 0,
-                                  columns);
+  const std::int64_t vocabulary = call.operation().vocabulary;
+  return std::clamp<std::int64_t>(vocabulary - call.kernel.place.first_vocabulary, 0, columns);
 }
 
 /// The ring's loss: the logits' sum with these weights.

@@ -98,7 +98,7 @@ template <class T>
 void norm(const Call<T>& call) {
   const std::int64_t rows = call.in(0).shape[1], n = call.in(0).shape[2];
   const models::Operation& op = call.operation();
-  const Norm kind = call.model().norm;
+  const Norm kind = op.norm;
   const models::HeadColumns& heads = op.heads;
   const T* bias = call.kernel.reads.size() > 2 ? call.reads[2] : nullptr;
   for (std::int64_t i = 0; i < rows; ++i) {
@@ -126,7 +126,7 @@ template <class T>
 void norm_backward(const Call<T>& call) {
   const std::int64_t rows = call.in(0).shape[1], n = call.in(0).shape[2];
   const models::Operation& op = call.operation();
-  const Norm kind = call.model().norm;
+  const Norm kind = op.norm;
   const models::HeadColumns& heads = op.heads;
   for (std::int64_t i = 0; i < rows; ++i) {
     Row<T> row;

@@ -10,12 +10,12 @@ namespace {
 
 /// Source  least |log error| over 532 rows of public runs on A100, Hopper and Blackwell nodes of
 ///         2, 4 and 8 GPUs (NVIDIA aiconfigurator's tables): 7.5 % median; repeats differ as much
-constexpr double exchange_ring_share = 1.05;  // of the ring's rate, on bus bytes
-constexpr double exchange_own_rate = 2.4;     // of the link rate
+constexpr double pairwise_ring_share = 1.05;  // of the ring's rate, on bus bytes
+constexpr double pairwise_own_rate = 2.4;     // of the link rate
 
 }  // namespace
 
-double exchange_ramp(double bytes, const hardware::Cluster& cluster) {
+double pairwise_ramp(double bytes, const hardware::Cluster& cluster) {
   return 0.15e-6 * std::sqrt(bytes / (link_rate(cluster) / 1e9));
 }
 
@@ -30,20 +30,20 @@ CollectiveTime all_to_all(const Call& call) {
   const int n = call.group.ranks;
   const double v = call.bus_bytes();
   Terms terms;
-  terms.latency = seconds(constants.base) + exchange_base;
+  terms.latency = seconds(constants.base) + pairwise_base;
   const int inside = call.ranks_inside();
   const double on_links =
-      inside > 1 ? v / (exchange_ring_share * ring_rate(call.cluster, inside)) : 0;
+      inside > 1 ? v / (pairwise_ring_share * ring_rate(call.cluster, inside)) : 0;
   if (call.group.nodes == 1) {
-    terms.ramp = exchange_ramp(v, call.cluster);
+    terms.ramp = pairwise_ramp(v, call.cluster);
     const bool pcie = call.cluster.node.scale_up == hardware::ScaleUp::pcie;
-    const double own = call.bytes() / n / (exchange_own_rate * link_rate(call.cluster));
+    const double own = call.bytes() / n / (pairwise_own_rate * link_rate(call.cluster));
     terms.scale_up = on_links + (pcie ? 0 : own);
     return finish(terms, Algorithm::direct, std::nullopt);
   }
   terms.latency += seconds(constants.step) * (n - 1) + seconds(constants.network);
   const double leaving = inside * call.bytes() * (n - inside) / n;
-  const double on_wire = leaving / (exchange_efficiency * call.cluster.fabric.efficiency *
+  const double on_wire = leaving / (pairwise_efficiency * call.cluster.fabric.efficiency *
                                     network_share_all_pairs(call));
   (on_links > on_wire ? terms.scale_up : terms.network) = std::max(on_links, on_wire);
   terms.beneath = std::min(on_links, on_wire);

@@ -1,6 +1,6 @@
 #pragma once
-// How long one collective takes on a cluster, beside its siblings: the same operation that all
-// groups of its axis run at once. A law per algorithm (one file each), the smallest wins.
+// How long one collective takes on a cluster, next to its siblings: the same operation that all
+// groups of its axis run at once. A cost model per algorithm (one file each), the smallest wins.
 // Leaves out: SHARP in the network (CollNet), PAT, symmetric-memory kernels, launch time on the
 // host, the slowdown of kernels that share the GPU, collisions of flows inside the fabric, siblings
 // on one PCIe tree, and racks of 72 by the dozen, which reach 8 NICs' worth of their 72.
@@ -35,7 +35,7 @@ struct CollectiveTime {
   Time time{};
   LinkTimes links{};
   Algorithm algorithm = Algorithm::direct;
-  std::optional<Protocol> protocol;  // nothing where one law covers all of them
+  std::optional<Protocol> protocol;  // nothing where one cost model covers all of them
   std::string_view limited_by;       // the largest term: latency, ramp, scale-up or network
 };
 

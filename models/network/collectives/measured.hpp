@@ -1,6 +1,6 @@
 #pragma once
-// A collective's time from the cluster's own table, where it has one: preferred to the laws, which
-// are made for GPUs that nobody measured.
+// A collective's time from the cluster's own table, where it has one: preferred to the cost models,
+// which are made for GPUs that were not measured.
 
 #include <optional>
 #include <string>

@@ -23,14 +23,14 @@ constexpr double pair_efficiency = 0.92;  // of the ring's rate
 CollectiveTime point_to_point(const Call& call) {
   const auto& constants = call.cluster.collectives;
   Terms terms;
-  terms.latency = seconds(constants.base) + exchange_base;
+  terms.latency = seconds(constants.base) + pairwise_base;
   if (call.group.nodes > 1) {
     terms.latency += seconds(constants.network);
     terms.network =
-        call.bytes() / (exchange_efficiency * call.cluster.fabric.efficiency * network_share(call));
+        call.bytes() / (pairwise_efficiency * call.cluster.fabric.efficiency * network_share(call));
     return finish(terms, Algorithm::direct, std::nullopt);
   }
-  terms.ramp = exchange_ramp(call.bytes(), call.cluster);
+  terms.ramp = pairwise_ramp(call.bytes(), call.cluster);
   terms.scale_up = call.bytes() / (pair_efficiency * ring_rate(call.cluster, 2));
   return finish(terms, Algorithm::direct, std::nullopt);
 }

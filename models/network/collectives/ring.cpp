@@ -7,7 +7,7 @@
 namespace orrery::models::collectives {
 namespace {
 
-/// Constants of the law in a node, common to A100, Hopper and Blackwell.
+/// Constants of the cost model in a node, common to A100, Hopper and Blackwell.
 /// Source  least |log error| of the smallest candidate over 1,415 rows of public nccl-tests runs
 ///         (2, 4, 8 GPUs, 512 B to 512 MiB, mostly NVIDIA aiconfigurator's tables): 3.7 % median,
 ///         3.9 % on curves left out of the fit (four folds); base and step as fitted on all

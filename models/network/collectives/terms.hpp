@@ -33,7 +33,8 @@ struct Call {
 
 CollectiveTime finish(const Terms& terms, Algorithm algorithm, std::optional<Protocol> protocol);
 
-/// Link rate of the data sheet, per GPU and direction: R of the law. The PCIe link without others.
+/// Link rate of the data sheet, per GPU and direction: R of the cost model. The PCIe link without
+/// others.
 double link_rate(const hardware::Cluster& cluster);
 
 /// Part of a GPU's links that lead to the others of a group of `ranks` in its node: all behind a
@@ -72,15 +73,15 @@ double ramp_across_nodes(const Call& call, double bus_bytes, double rate);
 /// Whether the switch reduces for a group with so many ranks in a node.
 bool nvls_runs(const hardware::Cluster& cluster, int ranks_inside);
 
-/// What a send/receive call costs beyond a ring's base, and what an exchange between two GPUs of
+/// What a send/receive call costs beyond a ring's base, and what an all-to-all between two GPUs of
 /// a node takes to fill: 0.15 us * sqrt(bytes / R), with R in bytes per nanosecond and bytes / R
 /// in nanoseconds. Fitted: all_to_all.cpp.
-constexpr double exchange_base = 2.8e-6;
-double exchange_ramp(double bytes, const hardware::Cluster& cluster);
-/// Rate of an exchange across nodes beside the network's efficiency in an all-reduce: of 50 GB/s
+constexpr double pairwise_base = 2.8e-6;
+double pairwise_ramp(double bytes, const hardware::Cluster& cluster);
+/// Rate of an all-to-all across nodes next to the network's efficiency in an all-reduce: of 50 GB/s
 /// per GPU all-to-alls had 37 (H100) and 36.8 (B200, tuned), a message 35.8 (the same B200 nodes)
 /// to 45, where an all-reduce has 46. Untuned fabrics were seen at 20 to 48.
-constexpr double exchange_efficiency = 0.80;
+constexpr double pairwise_efficiency = 0.80;
 
 // One file each. A function returns nothing where its algorithm does not run.
 std::vector<CollectiveTime> ring_in_node(const Call& call);  // ring.cpp

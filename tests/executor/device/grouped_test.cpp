@@ -35,16 +35,10 @@ Numbers run(const models::Block& block, std::vector<Numbers>& operands) {
                      block.operands[id].shape});
   }
   Numbers result = operands[op.writes[0]];
-  const models::Model model;
   const std::vector<View> reads{views[op.reads[0]], views[op.reads[1]]};
   const std::vector<View> writes{
       {reinterpret_cast<std::byte*>(result.data()), DType::fp64, views[op.writes[0]].shape}};
-  device.run({.operation = &op,
-              .reads = reads,
-              .writes = writes,
-              .model = &model,
-              .place = {},
-              .adam = {}});
+  device.run({.operation = &op, .reads = reads, .writes = writes, .place = {}, .adam = {}});
   return result;
 }
 

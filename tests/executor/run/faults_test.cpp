@@ -6,6 +6,7 @@
 #include "models/lowering/lower.hpp"
 #include "sim/errors.hpp"
 #include "tests/executor/world.hpp"
+#include "tests/models/indices.hpp"
 
 namespace orrery::executor {
 namespace {

@@ -8,6 +8,7 @@
 #include "executor/layout/block_plan.hpp"
 #include "models/lowering/lower.hpp"
 #include "tests/executor/cuts.hpp"
+#include "tests/models/indices.hpp"
 
 namespace orrery::executor {
 namespace {

@@ -24,22 +24,18 @@ Operation operation_on(Lane queue, std::vector<OpId> after, bool writes_output) 
   return op;
 }
 
-void add_schedule(Program& program, const std::string& schedule, const PipelineShape& shape) {
-  Plan& plan = program.plan;
-  plan.schedule = schedule;
-  plan.pipeline = shape.stages;
-  plan.virtual_stages = shape.virtual_stages;
-  plan.global_batch = shape.micro_batches * plan.data;
-  program.mesh = {plan.tensor, plan.data, plan.pipeline};
+void add_schedule(Program& program, const std::string& schedule, const PipelineShape& shape,
+                  std::int64_t tensor, std::int64_t data) {
+  program.mesh = {tensor, data, shape.stages};
   program.communicators = communicators_of(program.mesh);
-  for (std::int64_t c = 0; c < plan.chunks(); ++c) {
-    const std::int64_t stages = plan.pipeline;
-    program.chunks.push_back({.stage = c % stages,
-                              .place = static_cast<std::uint32_t>(c / stages),
+  const std::int64_t chunks = shape.stages * shape.virtual_stages;
+  for (std::int64_t c = 0; c < chunks; ++c) {
+    program.chunks.push_back({.stage = c % shape.stages,
+                              .place = static_cast<std::uint32_t>(c / shape.stages),
                               .forward = forward_phase(c),
                               .backward = backward_phase(c),
                               .embeds = c == 0,
-                              .predicts = c + 1 == plan.chunks()});
+                              .predicts = c + 1 == chunks});
   }
   program.step.micro_batches = shape.micro_batches;
   program.classes.resize(static_cast<std::size_t>(shape.stages));

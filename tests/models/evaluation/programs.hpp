@@ -10,6 +10,7 @@
 #include "models/evaluation/priced.hpp"
 #include "models/lowering/lower.hpp"
 #include "models/schedules/schedule.hpp"
+#include "tests/models/indices.hpp"
 
 namespace orrery::models {
 
@@ -29,7 +30,8 @@ Block block_of(std::string name);
 Operation operation_on(Lane queue, std::vector<OpId> after, bool writes_output);
 
 /// Meshes, communicators and compute slots of a schedule; chunk c runs phases 2c and 2c + 1.
-void add_schedule(Program& program, const std::string& schedule, const PipelineShape& shape);
+void add_schedule(Program& program, const std::string& schedule, const PipelineShape& shape,
+                  std::int64_t tensor = 1, std::int64_t data = 1);
 
 /// A pipeline whose forwards and backwards are one kernel each. All other costs are zero.
 Case simple_pipeline(const std::string& schedule, const PipelineShape& shape, Time forward,

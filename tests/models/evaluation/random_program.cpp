@@ -65,7 +65,7 @@ class Maker {
     host_waits_percent_ = draw_.one_of({0, 0, 0, 10});
     for (std::int64_t b = 0; b < blocks; ++b) add_block(b);
     add_phases();
-    add_schedule(program_, schedule_, shape_);
+    add_schedule(program_, schedule_, shape_, tensor_, data_);
     share_phases();
     program_ = insert_transfers(std::move(program_));
     if (draw_.percent(80)) add_joints_and_optimizers();
@@ -79,9 +79,8 @@ class Maker {
 
  private:
   void draw_shape() {
-    Plan& plan = program_.plan;
-    plan.tensor = draw_.from(1, 3);
-    plan.data = draw_.from(1, 3);
+    tensor_ = draw_.from(1, 3);
+    data_ = draw_.from(1, 3);
     shape_.stages = draw_.from(1, 5);
     shape_.virtual_stages = draw_.percent(50) ? 1 : draw_.from(2, 3);
     if (shape_.virtual_stages > 1) {
@@ -309,6 +308,7 @@ class Maker {
   Program& program_ = *made_.program;
   PipelineShape shape_;
   std::string schedule_;
+  std::int64_t tensor_ = 1, data_ = 1;
   std::int64_t host_waits_percent_ = 0;
 };
 

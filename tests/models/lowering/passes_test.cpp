@@ -28,7 +28,7 @@ Lowered gpt3(std::int64_t tensor, bool sequence_parallel, Recompute recompute) {
 }
 
 Program recomputed(const Lowered& made) {
-  return insert_recompute(schedule_slots(made.inputs()));
+  return insert_recompute(schedule_slots(made.inputs()), made.plan.recompute);
 }
 
 std::int64_t saved_of_layer(const Lowered& made) {
@@ -257,19 +257,20 @@ TEST_CASE("Buckets close at the layer that fills them and stand behind its backw
   plan.bucket = Bytes{1};
   const Program program = tiny_program(plan, 4);
   for (const RankClass& ranks : program.classes) {
-    std::vector<std::int64_t> layers;
+    std::vector<std::string> units;
     Bytes sum{};
     for (std::size_t i = 0; i < ranks.instructions.size(); ++i) {
       if (ranks.instructions[i].op != Opcode::reduce_gradient) continue;
       const JointCollective& bucket = program.collectives[ranks.instructions[i].target];
       CHECK(ranks.instructions[i - 1].op == Opcode::backward);
       CHECK(bucket.kind == Collective::all_reduce);
-      layers.push_back(bucket.first_layer);
+      REQUIRE(bucket.units == 1);
+      units.push_back(program.units[bucket.first_unit].name);
       sum += bucket.bytes;
     }
     CHECK(sum.count() == 4 * ranks.parameters);
-    CHECK(layers == (ranks.stage == 0 ? std::vector<std::int64_t>{1, 0, -1}
-                                      : std::vector<std::int64_t>{-1, 3, 2}));
+    CHECK(units == (ranks.stage == 0 ? std::vector<std::string>{"layer 1", "layer 0", "embedding"}
+                                     : std::vector<std::string>{"head", "layer 3", "layer 2"}));
   }
   plan.overlap_gradients = false;
   plan.bucket = Bytes{1 << 20};

@@ -104,7 +104,8 @@ TEST_CASE("Gathers and reductions carry a unit's weights and gradients") {
   CHECK(layer.bytes.count() == 4 * 872);
   CHECK(layer.sums.count() == 4 * (3 * 218 + 872));
   CHECK(joint_at(program, 1).name == "layer 0");
-  CHECK(joint_at(program, 0).ends == end_embedding);
+  CHECK(program.holds(joint_at(program, 0), ModelPart::embedding));
+  CHECK_FALSE(program.holds(joint_at(program, 0), ModelPart::head));
 }
 
 TEST_CASE("A rank holds its shards, two buckets and the weights of two units") {
@@ -178,6 +179,28 @@ TEST_CASE("Every micro-batch's gradients are reduced") {
   program.collectives[0].bytes = Bytes{4};
   CHECK(refusal([&] { check(program); }) ==
         "stage 0 i2 reduce_gradient 'gradients.c0.0': 4 bytes for 144 gradients, which have 576");
+}
+
+TEST_CASE("Sharded gradients and weights need no case of their own in a pipeline") {
+  for (const Zero zero : {Zero::two, Zero::three}) {
+    for (const char* schedule : {"gpipe", "1f1b", "interleaved-1f1b"}) {
+      for (const bool overlap : {true, false}) {
+        Plan plan;
+        plan.zero = zero;
+        plan.data = plan.pipeline = 2;
+        plan.schedule = schedule;
+        plan.virtual_stages = plan.schedule == "interleaved-1f1b" ? 2 : 1;
+        plan.global_batch = 16;
+        plan.seq_len = 8;
+        plan.bucket = Bytes{1};
+        plan.overlap_gradients = overlap;
+        Model model = tiny_gpt(4);
+        model.tied_embeddings = false;
+        CAPTURE(schedule, overlap, zero == Zero::three);
+        CHECK_NOTHROW(check(lower(BlockInputs{model, plan, plain_software()})));
+      }
+    }
+  }
 }
 
 }  // namespace orrery::models

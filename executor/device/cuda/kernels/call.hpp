@@ -18,7 +18,6 @@ struct Call {
   std::byte* scratch = nullptr;  // of as many bytes as `scratch_bytes` says
 
   const models::Operation& operation() const { return *kernel.operation; }
-  const models::Model& model() const { return *kernel.model; }
   const View& in(std::size_t i) const { return kernel.reads[i]; }
   const View& out(std::size_t i) const { return kernel.writes[i]; }
   bool has_in(std::size_t i) const { return i < kernel.reads.size(); }

@@ -212,7 +212,8 @@ Shard shard_of(const Call& call, const RowShare& share, const Operands*... opera
   shard.rows.lanes = share.lanes;
   shard.labels = call.read<std::int64_t>(1);
   shard.first = call.kernel.place.first_vocabulary;
-  shard.real = static_cast<int>(std::clamp<std::int64_t>(call.model().vocab - shard.first, 0, n));
+  const std::int64_t vocabulary = call.kernel.operation->vocabulary;
+  shard.real = static_cast<int>(std::clamp<std::int64_t>(vocabulary - shard.first, 0, n));
   return shard;
 }
 

@@ -78,7 +78,7 @@ Rows rows_of(const Call& call, const Part& part, const RowShare& share,
 }
 
 inline Mean mean_of(const Call& call) {
-  return call.model().norm == models::Norm::layer_norm ? Mean::taken_off : Mean::kept;
+  return call.kernel.operation->norm == models::Norm::layer_norm ? Mean::taken_off : Mean::kept;
 }
 
 /// Copies the last columns of every row.

@@ -43,10 +43,8 @@ std::vector<float> run(Device& device, const models::Block& block) {
     views.push_back({device.allocate(of.bytes()), of.dtype, of.shape});
     device.write(bytes.data(), views.back().data, of.bytes());
   }
-  const models::Model model;
   const std::vector<View> reads{views[0], views[1]}, writes{views[2]};
-  const Kernel kernel{
-      .operation = &op, .reads = reads, .writes = writes, .model = &model, .place = {}, .adam = {}};
+  const Kernel kernel{.operation = &op, .reads = reads, .writes = writes, .place = {}, .adam = {}};
   for (int i = 0; i < 2; ++i) device.run(kernel);
   std::vector<std::byte> bytes(static_cast<std::size_t>(block.operands[2].bytes().count()));
   device.read(views[2].data, bytes.data(), block.operands[2].bytes());

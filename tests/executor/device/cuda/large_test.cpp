@@ -52,13 +52,12 @@ std::vector<std::uint16_t> row_of_bf16(std::int64_t count, std::uint64_t stream)
   return row;
 }
 
-void run(Device& device, const models::Operation& op, const models::Model& model,
-         std::vector<View> reads, std::vector<View> writes) {
+void run(Device& device, const models::Operation& op, std::vector<View> reads,
+         std::vector<View> writes) {
   Kernel kernel;
   kernel.operation = &op;
   kernel.reads = reads;
   kernel.writes = writes;
-  kernel.model = &model;
   kernel.place.loss_scale = 1.0 / 64;
   device.run(kernel);
   device.finish();
@@ -73,8 +72,6 @@ struct LossRow {
 /// out for those.
 std::vector<LossRow> losses(Device& device, std::int64_t rows, std::int64_t columns,
                             const std::vector<std::int64_t>& probed) {
-  models::Model model;
-  model.vocab = columns;
   const Zeros logits{device, rows * columns * 2}, wide{device, rows * columns * 4},
       labels{device, rows * 8}, statistics{device, rows * 12};
   const std::vector<std::uint16_t> probe = row_of_bf16(columns, 3);
@@ -90,9 +87,10 @@ std::vector<LossRow> losses(Device& device, std::int64_t rows, std::int64_t colu
   models::Operation op;
   op.name = "loss";
   op.kind = OpKind::cross_entropy;
-  run(device, op, model, {in, told}, {kept, sums});
+  op.vocabulary = columns;
+  run(device, op, {in, told}, {kept, sums});
   op.kind = OpKind::cross_entropy_backward;
-  run(device, op, model, {kept, told, sums}, {in});
+  run(device, op, {kept, told, sums}, {in});
   std::vector<LossRow> found;
   for (const std::int64_t row : probed) {
     LossRow& of = found.emplace_back();
@@ -140,7 +138,7 @@ TEST_CASE("An activation of more than 2^31 elements is the processor's at both e
   const auto row_by = [&](Device& device, std::int64_t of, std::int64_t at) {
     const Zeros in{device, of * columns * 2}, out{device, of * columns * 2};
     device.write(probe.data(), in.data() + at * columns * 2, Bytes{columns * 2});
-    run(device, op, model, {{in.data(), DType::bf16, {1, of, columns}}},
+    run(device, op, {{in.data(), DType::bf16, {1, of, columns}}},
         {{out.data(), DType::bf16, {1, of, columns}}});
     std::vector<std::uint16_t> row(columns);
     device.read(out.data() + at * columns * 2, row.data(), Bytes{columns * 2});

@@ -144,7 +144,6 @@ Kernel Trial::kernel(const Views& views) const {
   kernel.operation = &operation;
   kernel.reads = views.reads;
   kernel.writes = views.writes;
-  kernel.model = &model;
   kernel.place = place;
   kernel.adam = adam;
   return kernel;

@@ -29,7 +29,6 @@ class Trial {
  public:
   explicit Trial(OpKind kind, std::string name = "trial");
 
-  models::Model model;
   models::Operation operation;
   Place place;
   AdamStep adam;
