@@ -6,18 +6,6 @@
 
 namespace orrery::scenarios {
 
-std::string sharding_of(const models::Plan& plan) {
-  if (plan.zero == models::Zero::none) return {};
-  return fmt::format(" ZeRO-{}", static_cast<int>(plan.zero));
-}
-
-std::string words_of(const models::Plan& plan) {
-  return fmt::format("TP {}{} · PP {}{} · DP {}{} · micro-batch {} · recompute {}", plan.tensor,
-                     plan.sequence_parallel ? " + SP" : "", plan.pipeline,
-                     plan.virtual_stages > 1 ? fmt::format(" x {}", plan.virtual_stages) : "",
-                     plan.data, sharding_of(plan), plan.micro_batch, models::name(plan.recompute));
-}
-
 std::optional<std::string> sharded_note(const models::Plan& plan,
                                         const models::Software& software) {
   if (!models::shards_gradients(plan)) return std::nullopt;
@@ -25,7 +13,7 @@ std::optional<std::string> sharded_note(const models::Plan& plan,
   return fmt::format(
       "ZeRO-{}: no stack is fitted to ZeRO-2, ZeRO-3 and FSDP. Their {} published runs on {} were "
       "off by {:.1f} % (median; 90th percentile {:.0f} %, bias {:+.1f} %)",
-      static_cast<int>(plan.zero), errors.rows, own ? "this stack" : "all stacks",
+      word_of(models::zero_words, plan.zero), errors.rows, own ? "this stack" : "all stacks",
       errors.median_pct, errors.p90_pct, errors.bias_pct);
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// A plan as people read it, and how far off published runs of its kind were.
+// How far off published runs of a plan's kind were, and whether it fits, in sentences.
 
 #include <optional>
 #include <string>
@@ -7,12 +7,6 @@
 #include "models/prediction/prediction.hpp"
 
 namespace orrery::scenarios {
-
-/// "TP 8 + SP · PP 16 x 6 · DP 8 ZeRO-1 · micro-batch 2 · recompute none".
-std::string words_of(const models::Plan& plan);
-
-/// " ZeRO-1"; empty where data-parallel ranks share nothing.
-std::string sharding_of(const models::Plan& plan);
 
 /// A plan of ZeRO-2 or ZeRO-3 is one that no stack is fitted to: how far off published runs of that
 /// kind were, in a sentence. Nothing for other plans.

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "hardware/catalogue.hpp"
+#include "models/plan/fields.hpp"
 #include "scenarios/scenario.hpp"
 #include "scenarios/sections.hpp"
 #include "scenarios/tokens.hpp"
@@ -65,10 +66,11 @@ void take_cores(const Json& plan, models::Question& question) {
   const bool cores = node.scale_up == hardware::ScaleUp::shared_memory;
   if (!cores || question.cluster.nodes != 1 || !plan.contains("data")) return;
   std::int64_t ranks = 1;
-  for (const char* axis : {"tensor", "pipeline", "data"}) {
-    if (!plan.contains(axis)) continue;
-    if (!plan[axis].is_number_integer()) return;
-    const auto degree = plan[axis].get<std::int64_t>();
+  for (const models::PlanField& axis : models::plan_fields()) {
+    const std::string key{axis.key};
+    if (axis.title != models::PlanField::Title::degree || !plan.contains(key)) continue;
+    if (!plan[key].is_number_integer()) return;
+    const auto degree = plan[key].get<std::int64_t>();
     if (degree < 1 || degree > node.gpus) return;
     ranks *= degree;
   }

@@ -120,22 +120,31 @@ void add_chunks(Program& program, const BlockInputs& inputs) {
 /// Room for buckets and the end of the step.
 constexpr std::size_t step_end = 64;
 
-void add_classes(Program& program, const Plan& plan) {
-  const Schedule schedule = builtin_schedules().at(plan.schedule);
+Instruction instruction_of(const ScheduleSlot& slot, const Chunk& chunk) {
+  const bool forward = slot.kind == SlotKind::forward;
+  Instruction made;
+  made.op = forward ? Opcode::forward : Opcode::backward;
+  made.chunk = slot.chunk;
+  made.micro_batch = slot.micro_batch;
+  made.target = forward ? chunk.forward : chunk.backward;
+  return made;
+}
+
+void add_classes(Program& program, const Plan& plan, const Schedule& schedule) {
   const PipelineShape shape{plan.pipeline, plan.virtual_stages, plan.micro_batches()};
-  const auto slots = static_cast<std::size_t>(2 * shape.virtual_stages * shape.micro_batches);
   program.classes.resize(static_cast<std::size_t>(plan.pipeline));
   for (std::uint32_t c = 0; c < program.chunks.size(); ++c) {
     program.classes[static_cast<std::size_t>(program.chunks[c].stage)].chunks.push_back(c);
   }
+  std::vector<ScheduleSlot> slots;
   for (std::int64_t stage = 0; stage < plan.pipeline; ++stage) {
     RankClass& ranks = program.classes[static_cast<std::size_t>(stage)];
     ranks.stage = stage;
-    ranks.instructions.reserve(3 * slots + step_end);  // with a receive and a send for each
-    schedule(shape, stage, ranks.instructions);
-    for (Instruction& slot : ranks.instructions) {
-      const Chunk& chunk = program.chunks[slot.chunk];
-      slot.target = slot.op == Opcode::forward ? chunk.forward : chunk.backward;
+    slots.clear();
+    schedule.slots(shape, stage, slots);
+    ranks.instructions.reserve(3 * slots.size() + step_end);  // with a receive and a send for each
+    for (const ScheduleSlot& slot : slots) {
+      ranks.instructions.push_back(instruction_of(slot, program.chunks[slot.chunk]));
     }
   }
 }
@@ -188,7 +197,7 @@ Program schedule_slots(const BlockInputs& inputs) {
   add_kinds(program, inputs);
   add_units(program);
   add_chunks(program, inputs);
-  add_classes(program, inputs.plan);
+  add_classes(program, inputs.plan, inputs.schedules->at(inputs.plan.schedule));
   return program;
 }
 

@@ -13,6 +13,7 @@
 #include "models/model/model.hpp"
 #include "models/plan/plan.hpp"
 #include "models/program/block.hpp"
+#include "models/schedules/schedule.hpp"
 #include "models/software/software.hpp"
 
 namespace orrery::models {
@@ -24,6 +25,7 @@ struct BlockInputs {
   const Software& software;
   hardware::Generation generation = hardware::Generation::other;
   std::int64_t node_gpus = 0;  // 0: more than any tensor group has ranks
+  const Registry<Schedule>* schedules = &builtin_schedules();
 };
 
 /// Tokens of a micro-batch.

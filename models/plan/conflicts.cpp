@@ -1,22 +1,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <utility>
 
-#include "models/plan/plan.hpp"
+#include "models/plan/fields.hpp"
 
 namespace orrery::models {
 namespace {
 
-constexpr std::array plan_schedules{"naive", "gpipe", "1f1b", "interleaved-1f1b"};
-
 /// Collects conflicts of one plan.
 class Checker {
  public:
-  Checker(const Plan& plan, const Model& model, std::int64_t gpus)
-      : plan_{plan}, model_{model}, gpus_{gpus} {}
+  Checker(const Plan& plan, const Model& model, std::int64_t gpus,
+          const Registry<Schedule>& schedules)
+      : plan_{plan}, model_{model}, gpus_{gpus}, schedules_{schedules} {}
 
   std::vector<Conflict> all() {
     if (!in_range()) return std::move(found_);
@@ -39,23 +37,16 @@ class Checker {
 
   /// Later checks divide by these, and multiply them.
   bool in_range() {
-    struct Count {
-      const char* key;
-      std::int64_t value, most;
-    };
-    const std::array<Count, 7> counts{{
-        {"tensor", plan_.tensor, most_gpus},
-        {"pipeline", plan_.pipeline, most_gpus},
-        {"virtual_stages", plan_.virtual_stages, most_virtual_stages},
-        {"data", plan_.data, most_gpus},
-        {"micro_batch", plan_.micro_batch, most_gpus},
-        {"global_batch", plan_.global_batch, most_batch},
-        {"seq_len", plan_.seq_len, most_seq_len},
-    }};
-    for (const auto& [key, value, most] : counts) {
-      const std::string pointer = fmt::format("/{}", key);
-      if (value < 1) add(pointer, fmt::format("{} {} is below 1", key, value));
-      if (value > most) add(pointer, fmt::format("{} {} is above {}", key, value, most));
+    for (const PlanField& field : plan_fields()) {
+      if (!field.count) continue;
+      const std::int64_t value = plan_.*field.count;
+      const std::string pointer = fmt::format("/{}", field.key);
+      if (value < field.least) {
+        add(pointer, fmt::format("{} {} is below {}", field.key, value, field.least));
+      }
+      if (value > field.most) {
+        add(pointer, fmt::format("{} {} is above {}", field.key, value, field.most));
+      }
     }
     return found_.empty();
   }
@@ -132,7 +123,7 @@ class Checker {
     if (shards_gradients && plan_.pipeline > 1) {
       add("/zero",
           fmt::format("zero {} is not simulated with pipeline above 1; known with it: 0, 1",
-                      static_cast<int>(plan_.zero)));
+                      word_of(zero_words, plan_.zero)));
     }
   }
 
@@ -140,7 +131,7 @@ class Checker {
     if (plan_.compression == Compression::none) return;
     if (plan_.zero != Zero::none) {
       add("/compression", fmt::format("compression {} needs zero 0, the plan has zero {}",
-                                      name(plan_.compression), static_cast<int>(plan_.zero)));
+                                      name(plan_.compression), word_of(zero_words, plan_.zero)));
     }
     if (plan_.data == 1) {
       add("/compression",
@@ -149,33 +140,29 @@ class Checker {
   }
 
   void schedule() {
-    if (std::find(plan_schedules.begin(), plan_schedules.end(), plan_.schedule) ==
-        plan_schedules.end()) {
+    if (!schedules_.has(plan_.schedule)) {
       add("/schedule", fmt::format("unknown schedule '{}'; known: {}", plan_.schedule,
-                                   fmt::join(plan_schedules, " ")));
+                                   listed(schedules_.names())));
       return;
     }
-    if (plan_.schedule == "interleaved-1f1b") {
-      interleaved();
-    } else if (plan_.virtual_stages > 1) {
-      add("/virtual_stages", fmt::format("{} virtual stages need the schedule interleaved-1f1b, "
-                                         "not {}",
-                                         plan_.virtual_stages, plan_.schedule));
+    const Schedule& row = schedules_.at(plan_.schedule);
+    if (plan_.virtual_stages > 1 && row.chunks == ChunksPerStage::one) {
+      add("/virtual_stages",
+          fmt::format("{} virtual stages need the schedule {}, not {}", plan_.virtual_stages,
+                      fmt::join(schedules_of(ChunksPerStage::several), " or "), plan_.schedule));
+    }
+    if (!row.lacks) return;
+    for (const std::string& what : row.lacks(plan_.shape())) {
+      add("/schedule", fmt::format("{} needs {}", plan_.schedule, what));
     }
   }
 
-  void interleaved() {
-    if (plan_.pipeline == 1) {
-      add("/schedule", "interleaved-1f1b needs pipeline above 1");
+  std::vector<std::string> schedules_of(ChunksPerStage chunks) const {
+    std::vector<std::string> names;
+    for (const auto& [name, row] : schedules_) {
+      if (row.chunks == chunks) names.push_back(name);
     }
-    if (plan_.virtual_stages == 1) {
-      add("/schedule", "interleaved-1f1b needs virtual_stages above 1");
-    }
-    if (plan_.micro_batches() % plan_.pipeline != 0) {
-      add("/schedule", fmt::format("interleaved-1f1b needs micro-batches in multiples of pipeline "
-                                   "{}, there are {}",
-                                   plan_.pipeline, plan_.micro_batches()));
-    }
+    return names;
   }
 
   void layers() {
@@ -219,13 +206,15 @@ class Checker {
   const Plan& plan_;
   const Model& model_;
   std::int64_t gpus_;
+  const Registry<Schedule>& schedules_;
   std::vector<Conflict> found_;
 };
 
 }  // namespace
 
-std::vector<Conflict> conflicts(const Plan& plan, const Model& model, std::int64_t gpus) {
-  return Checker{plan, model, gpus}.all();
+std::vector<Conflict> conflicts(const Plan& plan, const Model& model, std::int64_t gpus,
+                                const Registry<Schedule>& schedules) {
+  return Checker{plan, model, gpus, schedules}.all();
 }
 
 }  // namespace orrery::models

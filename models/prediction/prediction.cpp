@@ -30,7 +30,7 @@ std::vector<Conflict> conflicts(const Question& question) {
     return found;
   }
   const std::int64_t gpus = question.cluster.gpus();
-  for (Conflict& each : conflicts(question.plan, question.model, gpus)) {
+  for (Conflict& each : conflicts(question.plan, question.model, gpus, *question.schedules)) {
     found.push_back({"/plan" + each.pointer, std::move(each.problem)});
   }
   const hardware::Gpu& gpu = question.cluster.gpu();
@@ -54,8 +54,12 @@ std::vector<Conflict> conflicts(const Question& question) {
 }
 
 Program lower(const Question& question) {
-  const BlockInputs inputs{question.model, question.plan, question.software,
-                           question.cluster.gpu().generation, question.cluster.node.gpus};
+  const BlockInputs inputs{question.model,
+                           question.plan,
+                           question.software,
+                           question.cluster.gpu().generation,
+                           question.cluster.node.gpus,
+                           question.schedules};
   return lower(inputs);
 }
 

@@ -16,6 +16,7 @@
 #include "models/pricing/rank_load.hpp"
 #include "models/program/memory.hpp"
 #include "models/program/program.hpp"
+#include "models/schedules/schedule.hpp"
 #include "models/software/software.hpp"
 
 namespace orrery::models {
@@ -28,6 +29,7 @@ struct Question {
   Software software;
   std::vector<std::string> assumptions;  // defaults taken so far
   double headroom = usual_headroom();    // of a GPU's memory, what Fit::yes leaves free
+  const Registry<Schedule>* schedules = &builtin_schedules();  // that the plan may name
 };
 
 /// Time by TimeClass; adds up to the step of the slowest rank, exactly.

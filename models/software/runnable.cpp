@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "models/plan/fields.hpp"
+
 namespace orrery::models {
 
 RunnablePlans read_runnable(const Node& node) {
@@ -11,7 +13,9 @@ RunnablePlans read_runnable(const Node& node) {
   RunnablePlans plans;
   plans.zero.clear();
   for (const Node& stage : node["zero"].elements()) {
-    const Zero read = static_cast<Zero>(stage.integer(0, 3));
+    Plan plan;
+    plan_field("zero").read_value(stage, plan);
+    const Zero read = plan.zero;
     if (!plans.zero.empty() && read <= plans.zero.back()) stage.fail("stages must rise");
     plans.zero.push_back(read);
   }
@@ -25,7 +29,7 @@ RunnablePlans read_runnable(const Node& node) {
 std::string stages_of(const RunnablePlans& plans) {
   std::string text;
   for (const Zero each : plans.zero) {
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", static_cast<int>(each));
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", word_of(zero_words, each));
   }
   return text;
 }
@@ -37,7 +41,7 @@ std::vector<std::string> not_run(const Plan& plan, const RunnablePlans& plans,
   const bool known = std::find(plans.zero.begin(), plans.zero.end(), plan.zero) != plans.zero.end();
   if (!known && plan.data > 1) {
     found.push_back(fmt::format("/plan/zero: {} is not run by {}, which has {}",
-                                static_cast<int>(plan.zero), stack, stages_of(plans)));
+                                word_of(zero_words, plan.zero), stack, stages_of(plans)));
   }
   if (!plans.tensor && plan.tensor > 1) {
     found.push_back(fmt::format("/plan/tensor: {} cuts no layers", stack));

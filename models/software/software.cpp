@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "models/embedded.hpp"
+#include "models/plan/fields.hpp"
 
 namespace orrery::models {
 
@@ -15,6 +16,17 @@ std::string_view name(hardware::Generation generation) {
 }
 
 namespace {
+
+constexpr Words<Communication, 2> communication_words{
+    {{Communication::itself, "itself"}, {Communication::blocking, "blocking"}}};
+constexpr Words<Scope::Nodes, 3> scope_words{
+    {{Scope::Nodes::any, "any"}, {Scope::Nodes::one, "one"}, {Scope::Nodes::several, "several"}}};
+constexpr Words<Accumulation, 3> accumulation_words{{{Accumulation::fused, "fused"},
+                                                     {Accumulation::separate, "separate"},
+                                                     {Accumulation::in_place, "in_place"}}};
+constexpr Words<ZeroGather, 2> zero_gather_words{
+    {{ZeroGather::all_gather, "all_gather"}, {ZeroGather::broadcast, "broadcast"}}};
+constexpr Words<Gathered, 2> gathered_words{{{Gathered::again, "again"}, {Gathered::kept, "kept"}}};
 
 /// The entry of a generation, or the one that stands for all others.
 template <class Map>
@@ -47,9 +59,8 @@ HostCosts read_host(const Node& node) {
           .step = node.value_or("step", Time{}),
           .synchronous = node.value_or("synchronous", false),
           .blocking_receive = node.value_or("blocking_receive", false),
-          .communication = communication ? static_cast<Communication>(
-                                               communication->one_of({"itself", "blocking"}))
-                                         : Communication::itself,
+          .communication =
+              communication ? communication->word(communication_words) : Communication::itself,
           .waits_for_tensor = node.value_or("waits_for_tensor", false)};
 }
 
@@ -120,19 +131,14 @@ void read_gradient(const Node& node, Software& software) {
 }
 
 RunDefaults read_defaults(const Node& node) {
-  node.only({"precision", "recompute", "zero", "sequence", "vocab", "layers_per_chunk"});
+  std::vector<std::string_view> keys{"vocab", "layers_per_chunk"};
   RunDefaults defaults;
-  if (const auto word = node.find("precision")) {
-    defaults.precision =
-        static_cast<Precision>(word->one_of({"fp32", "tf32", "fp16", "bf16", "fp8", "fp64"}));
+  for (const PlanField& field : plan_fields()) {
+    if (field.stack != PlanField::Stack::has_default) continue;
+    keys.push_back(field.key);
+    if (const auto value = node.find(field.key)) field.read_value(*value, defaults.plan);
   }
-  if (const auto word = node.find("recompute")) {
-    defaults.recompute = static_cast<Recompute>(word->one_of({"none", "selective", "full"}));
-  }
-  if (const auto stage = node.find("zero")) {
-    defaults.zero = static_cast<Zero>(stage->integer(0, 3));
-  }
-  defaults.sequence_parallel = node.value_or("sequence", false);
+  node.only(keys);
   if (const auto size = node.find("vocab")) defaults.vocab = size->integer(1, 1 << 24);
   if (const auto layers = node.find("layers_per_chunk")) {
     defaults.layers_per_chunk = layers->integer(1, 1 << 12);
@@ -162,7 +168,7 @@ Scope read_scope(const Node& node) {
     scope.to_year = static_cast<int>(year->integer(2012, 2100));
   }
   if (const auto nodes = node.find("nodes")) {
-    scope.nodes = static_cast<Scope::Nodes>(nodes->one_of({"any", "one", "several"}));
+    scope.nodes = nodes->word(scope_words);
   }
   return scope;
 }
@@ -198,14 +204,13 @@ Software read_software(const Node& node) {
   software.host = read_host(node["host"]);
   software.kernels = read_kernels(node["kernels"]);
   software.overlap = read_overlap(node["overlap"]);
-  software.accumulation =
-      static_cast<Accumulation>(node["accumulation"].one_of({"fused", "separate", "in_place"}));
+  software.accumulation = node["accumulation"].word(accumulation_words);
   read_gradient(node["gradient"], software);
   if (const auto gather = node.find("zero_gather")) {
-    software.zero_gather = static_cast<ZeroGather>(gather->one_of({"all_gather", "broadcast"}));
+    software.zero_gather = gather->word(zero_gather_words);
   }
   if (const auto gathered = node.find("gathered")) {
-    software.gathered = static_cast<Gathered>(gathered->one_of({"again", "kept"}));
+    software.gathered = gathered->word(gathered_words);
   }
   software.embedding_counts = node.value_or("embedding_counts", false);
   software.memory = read_memory(node["memory"]);

@@ -97,10 +97,9 @@ struct MemoryAllowances {
 
 /// What a run of this stack does where its publication does not say.
 struct RunDefaults {
-  Precision precision = Precision::bf16;
-  Recompute recompute = Recompute::none;
-  Zero zero = Zero::none;
-  bool sequence_parallel = false;  // wherever there is tensor parallelism
+  /// Of its fields those that a profile may state (PlanField::Stack): precision, recompute, zero,
+  /// and sequence, wherever there is tensor parallelism.
+  Plan plan;
   std::int64_t vocab = 51200;
   std::int64_t layers_per_chunk = 0;  // of a pipeline; 0: one chunk on each stage
 };

@@ -1,5 +1,7 @@
 // orrery plan: the best plans of a model on a cluster, and why the others lose.
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <memory>
 
@@ -42,7 +44,8 @@ void add_plan(CLI::App& application, int& exit_code) {
   command.add_option("--seq-len", request.seq_len, "Tokens of one sequence")
       ->required()
       ->check(CLI::Range(std::int64_t{1}, most));
-  command.add_option("--objective", request.objective, "time (default), cost or energy");
+  command.add_option("--objective", request.objective,
+                     fmt::format("{} ({} where not given)", objective_words(), request.objective));
   command.callback([flags, &exit_code] { exit_code = plan(*flags); });
 }
 

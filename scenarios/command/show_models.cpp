@@ -72,16 +72,25 @@ std::string model_text(const models::Model& model, std::int64_t seq_len) {
 }
 
 /// What one stage does, slot by slot.
-std::string slots_of(models::Schedule schedule, const models::PipelineShape& shape,
+std::string slots_of(const models::Schedule& schedule, const models::PipelineShape& shape,
                      std::int64_t stage) {
-  std::vector<models::Instruction> slots;
-  schedule(shape, stage, slots);
+  std::vector<models::ScheduleSlot> slots;
+  schedule.slots(shape, stage, slots);
   std::string text;
-  for (const models::Instruction& slot : slots) {
+  for (const models::ScheduleSlot& slot : slots) {
     const std::int64_t virtual_stage = slot.chunk / shape.stages;
-    const char* letter = slot.op == models::Opcode::forward ? "F" : "B";
-    text += fmt::format(" {}{}", letter, slot.micro_batch);
+    text += fmt::format(" {}{}", word_of(models::slot_letters, slot.kind), slot.micro_batch);
     if (shape.virtual_stages > 1) text += static_cast<char>('a' + virtual_stage);
+  }
+  return text;
+}
+
+/// "F forward, B backward".
+std::string legend_of(const models::Schedule& schedule) {
+  std::string text;
+  for (const models::SlotKind kind : schedule.kinds) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", word_of(models::slot_letters, kind),
+                        word_of(models::slot_words, kind));
   }
   return text;
 }
@@ -133,30 +142,30 @@ Shown show_software(const std::optional<std::string>& name) {
 }
 
 Shown show_schedules(const std::optional<std::string>& name) {
-  const models::Registry<models::Schedule> known = models::builtin_schedules();
+  const Registry<models::Schedule>& known = models::builtin_schedules();
   if (!name) {
     Json list = Json::array();
     std::string text;
-    for (const char* each : {"naive", "gpipe", "1f1b", "interleaved-1f1b"}) {
-      ensure(known.has(each), "a schedule is listed that does not exist");
+    for (const auto& [each, schedule] : known) {
       list.push_back(each);
       text += fmt::format("  {}\n", each);
     }
     return {text, list};
   }
-  const models::Schedule schedule = known.at(*name);
-  const bool interleaves = *name == "interleaved-1f1b";
-  const models::PipelineShape shape{4, interleaves ? 2 : 1, 8};
+  const models::Schedule& schedule = known.at(*name);
+  const bool several = schedule.chunks == models::ChunksPerStage::several;
+  const models::PipelineShape shape{4, several ? 2 : 1, 8};
   std::string text = toned(*name, Tone::bold, terminal().colour);
-  text += fmt::format(": {} stages, {} micro-batches; F forward, B backward{}\n", shape.stages,
-                      shape.micro_batches, interleaves ? "; a, b virtual stages" : "");
+  text +=
+      fmt::format(": {} stages, {} micro-batches; {}{}\n  {}\n", shape.stages, shape.micro_batches,
+                  legend_of(schedule), several ? "; a, b virtual stages" : "", schedule.paper);
   Json stages = Json::array();
   for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
     const std::string slots = slots_of(schedule, shape, stage);
     text += fmt::format("  stage {}:{}\n", stage, slots);
     stages.push_back(slots.substr(1));
   }
-  return {text, {{"name", *name}, {"stages", stages}}};
+  return {text, {{"name", *name}, {"paper", schedule.paper}, {"stages", stages}}};
 }
 
 Shown show_collectives() {

@@ -11,18 +11,14 @@ namespace {
 /// Plans that fit tightly and would beat the best one: so many are named.
 constexpr std::size_t most_tight = 3;
 
-Objective objective_of(const PlanRequest& request, const PlanQuery& query) {
-  for (const Objective each : {Objective::time, Objective::cost, Objective::energy}) {
-    if (request.objective != name(each)) continue;
-    if (each == Objective::cost && !query.cluster.price_per_gpu_hour) {
-      throw InputError{"--objective", fmt::format("cost needs a price, and {} has no "
-                                                  "price_per_gpu_hour",
-                                                  request.cluster)};
-    }
-    return each;
+const Objective& objective_of(const PlanRequest& request, const PlanQuery& query) {
+  const Objective& objective = objective_named(request.objective);
+  if (objective.needs_price && !query.cluster.price_per_gpu_hour) {
+    throw InputError{"--objective",
+                     fmt::format("{} needs a price, and {} has no price_per_gpu_hour",
+                                 objective.name, request.cluster)};
   }
-  throw InputError{"--objective",
-                   fmt::format("expected time, cost or energy, found '{}'", request.objective)};
+  return objective;
 }
 
 PlanQuery query_of(const PlanRequest& request) {

@@ -24,7 +24,7 @@ struct PlanRequest {
 
 struct PlanSearch {
   PlanQuery query{};
-  Objective objective = Objective::time;
+  Objective objective = objective_named("time");
   PlanAnswer answer{};
   std::vector<RankedPlan> best{}, tight_ahead{};
   std::string cluster;  // as the user names it

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/network/collectives/collective.hpp"
+#include "models/plan/fields.hpp"
 #include "scenarios/plan_words.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
@@ -58,13 +59,9 @@ std::string title(const ReportInputs& in) {
   text += fmt::format("\n{} parameters · {} x {} · {}\n",
                       count_of(static_cast<double>(asked.model.parameters)), plan.gpus(),
                       asked.cluster.gpu().name, asked.software.name);
-  text += fmt::format(
-      "TP {}{} · PP {}{} · DP {}{} · {} micro-batches of {} x {} tokens · {} · "
-      "recompute {}\n",
-      plan.tensor, plan.sequence_parallel ? " + SP" : "", plan.pipeline,
-      plan.virtual_stages > 1 ? fmt::format(" x {}", plan.virtual_stages) : "", plan.data,
-      sharding_of(plan), plan.micro_batches(), plan.micro_batch, plan.seq_len,
-      models::name(plan.precision), models::name(plan.recompute));
+  text += fmt::format("{} · {} micro-batches of {} x {} tokens · {} · recompute {}\n",
+                      models::degrees_of(plan), plan.micro_batches(), plan.micro_batch,
+                      plan.seq_len, models::name(plan.precision), models::name(plan.recompute));
   return text;
 }
 

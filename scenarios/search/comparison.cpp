@@ -8,6 +8,7 @@
 
 #include "models/prediction/published_errors.hpp"
 #include "scenarios/report/sections.hpp"
+#include "scenarios/search/dimensions.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::scenarios {
@@ -34,14 +35,14 @@ namespace {
 
 /// Candidates against the best one of an answer.
 std::vector<RankedPlan> against_best(const PlanQuery& query, const Candidate& best,
-                                     Objective objective,
+                                     const Objective& objective,
                                      const std::vector<const Candidate*>& candidates) {
   std::vector<RankedPlan> ranked;
   const std::vector<models::WaterfallPart> parts = waterfall_of(query, best);
-  const double least = measure(best.estimate, objective);
+  const double least = objective.measure(best.estimate);
   const double alike = indistinguishable(query.software);
   for (const Candidate* each : candidates) {
-    const double excess = measure(each->estimate, objective) / least - 1;
+    const double excess = objective.measure(each->estimate) / least - 1;
     ranked.push_back({.candidate = *each,
                       .excess = excess,
                       .as_good = excess <= alike,
@@ -81,7 +82,7 @@ std::string words_of_ties(const models::Software& software) {
 }
 
 std::vector<RankedPlan> compare_best(const PlanQuery& query, const PlanAnswer& answer,
-                                     Objective objective, std::size_t top) {
+                                     const Objective& objective, std::size_t top) {
   if (answer.fitting.empty()) return {};
   std::vector<const Candidate*> first;
   for (std::size_t i = 0; i < std::min(top, answer.fitting.size()); ++i) {
@@ -91,15 +92,15 @@ std::vector<RankedPlan> compare_best(const PlanQuery& query, const PlanAnswer& a
 }
 
 std::vector<RankedPlan> tight_ahead(const PlanQuery& query, const PlanAnswer& answer,
-                                    Objective objective, std::size_t top) {
+                                    const Objective& objective, std::size_t top) {
   if (answer.fitting.empty()) return {};
   const Candidate& best = answer.fitting.front();
   if (best.estimate.fit == models::Fit::tight) return {};
-  const double least = measure(best.estimate, objective);
+  const double least = objective.measure(best.estimate);
   std::vector<const Candidate*> ahead;
   for (const Candidate& each : answer.fitting) {
     const bool tight = each.estimate.fit == models::Fit::tight;
-    if (tight && ahead.size() < top && measure(each.estimate, objective) < least) {
+    if (tight && ahead.size() < top && objective.measure(each.estimate) < least) {
       ahead.push_back(&each);
     }
   }
@@ -129,10 +130,13 @@ std::string why(const RankedPlan& plan) {
 
 std::vector<std::string> search_assumptions(const PlanQuery& query) {
   const models::RunnablePlans& runs = query.software.runs;
-  std::vector<std::string> told{fmt::format(
-      "tried: {}{}data, recomputation, micro-batch; schedules 1f1b and interleaved-1f1b",
-      runs.tensor ? "tensor within a node, sequence parallelism, " : "",
-      runs.pipeline ? "pipeline, virtual stages, " : "")};
+  std::string tried;
+  for (const SearchDimension& each : search_dimensions()) {
+    if (each.runs && !each.runs(runs)) continue;
+    tried += fmt::format("{}{}", tried.empty() ? "" : ", ", each.name);
+  }
+  std::vector<std::string> told{fmt::format("tried: {}, data; schedules {} and {}", tried,
+                                            models::usual_schedule(1), models::usual_schedule(2))};
   told.push_back(fmt::format("ZeRO stages of {}: {}{}; 2 and 3 (FSDP) without a pipeline alone",
                              query.software.name, models::stages_of(runs),
                              runs.source.empty() ? ", as its profile does not say" : ""));

@@ -28,12 +28,12 @@ struct RankedPlan {
 
 /// The first `top` of an answer's plans.
 std::vector<RankedPlan> compare_best(const PlanQuery& query, const PlanAnswer& answer,
-                                     Objective objective, std::size_t top);
+                                     const Objective& objective, std::size_t top);
 
 /// Of the plans that fit tightly the best `top` that would beat the best one; none where that one
 /// fits tightly, too.
 std::vector<RankedPlan> tight_ahead(const PlanQuery& query, const PlanAnswer& answer,
-                                    Objective objective, std::size_t top);
+                                    const Objective& objective, std::size_t top);
 
 /// The parts that differ most, those that grow first: "+1.20 s pipeline bubble, -0.40 s host". At
 /// most three, none below a hundredth of the difference's largest part. Empty if nothing differs.

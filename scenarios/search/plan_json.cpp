@@ -68,7 +68,7 @@ Json to_json(const PlanReport& report) {
   json["global_batch"] = report.query.global_batch;
   json["seq_len"] = report.query.seq_len;
   json["precision"] = models::name(report.query.precision);
-  json["objective"] = name(report.objective);
+  json["objective"] = report.objective.name;
   json["fits"] = fits;
   const models::Fit fit = fits ? answer.fitting.front().estimate.fit : models::Fit::no;
   json["fit"] = models::name(fit);

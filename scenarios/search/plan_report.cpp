@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "models/plan/fields.hpp"
 #include "scenarios/plan_words.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
@@ -9,19 +10,14 @@
 
 namespace orrery::scenarios {
 
-std::string_view name(Objective objective) {
-  constexpr std::string_view names[] = {"time", "cost", "energy"};
-  return names[static_cast<int>(objective)];
-}
-
 std::string reason_of(const PlanQuery& query, const PlanAnswer& answer) {
   if (!answer.fitting.empty()) return {};
   if (answer.stopped) return "stopped before a plan that fits was found";
   if (answer.nearest_miss) {
     const models::OutOfMemory& found = answer.nearest_miss->out_of_memory;
     return fmt::format("none of {} plans fits; {} comes nearest: rank {} needs {}, there are {}",
-                       answer.considered, words_of(answer.nearest_miss->placed.plan), found.rank,
-                       format(found.needed), format(found.available));
+                       answer.considered, models::title_of(answer.nearest_miss->placed.plan),
+                       found.rank, format(found.needed), format(found.available));
   }
   return fmt::format(
       "no tensor x pipeline x data of {} GPUs goes with {} sequences a step, {} layers and {} "
@@ -40,12 +36,7 @@ std::string title(const PlanReport& report, const ReportOptions& options) {
          fmt::format("\n{} x {} · {} sequences of {} tokens a step · {} · {} · least {}\n",
                      query.cluster.gpus(), query.cluster.gpu().name, query.global_batch,
                      query.seq_len, models::name(query.precision), query.software.name,
-                     name(report.objective));
-}
-
-/// Three digits, where a step costs cents.
-std::string small_dollars(Money money) {
-  return money.count() < 1 ? fmt::format("${:.3g}", money.count()) : format(money);
+                     report.objective.name);
 }
 
 std::string excess_cell(const RankedPlan& ranked, bool first) {
@@ -53,25 +44,51 @@ std::string excess_cell(const RankedPlan& ranked, bool first) {
   return fmt::format("{:+.1f} %{}", 100 * ranked.excess, ranked.as_good ? " ≈" : "  ");
 }
 
+/// A column of a plan's fields: one that a title has, and the additions after it.
+struct PlanColumn {
+  TextTable::Column column;
+  std::vector<const models::PlanField*> fields;
+};
+
+std::vector<PlanColumn> plan_columns() {
+  using Title = models::PlanField::Title;
+  std::vector<PlanColumn> columns;
+  for (const models::PlanField& field : models::plan_fields()) {
+    if (field.title == Title::none) continue;
+    if (field.title == Title::addition) {
+      columns.back().fields.push_back(&field);
+      columns.back().column.align = Align::left;
+      continue;
+    }
+    const bool number = field.kind == models::PlanField::Kind::count;
+    const std::string_view heading = field.heading.empty() ? field.titled : field.heading;
+    columns.push_back({{std::string{heading}, number ? Align::right : Align::left}, {&field}});
+  }
+  return columns;
+}
+
+std::string cell_of(const models::Plan& plan, const PlanColumn& column) {
+  std::string cell;
+  for (const models::PlanField* field : column.fields) {
+    const std::string part = field->in_cell(plan);
+    if (!part.empty()) cell += (cell.empty() ? "" : " ") + part;
+  }
+  return cell;
+}
+
 std::vector<std::string> cells(const RankedPlan& ranked, std::size_t number, Time unit,
-                               Objective objective) {
-  const models::Plan& plan = ranked.candidate.placed.plan;
+                               const Objective& objective) {
   const models::Estimate& estimate = ranked.candidate.estimate;
-  return {fmt::format("{}", number),
-          fmt::format("{}{}", plan.tensor, plan.sequence_parallel ? "+SP" : ""),
-          fmt::format("{}{}", plan.pipeline,
-                      plan.virtual_stages > 1 ? fmt::format(" x {}", plan.virtual_stages) : ""),
-          fmt::format("{}{}", plan.data, sharding_of(plan)),
-          fmt::format("{}", plan.micro_batch),
-          std::string{models::name(plan.recompute)},
-          step_part(estimate.step, unit),
-          percent(estimate.mfu),
-          format(estimate.memory),
-          std::string{models::name(estimate.fit)},
-          objective == Objective::energy ? format(estimate.energy)
-          : estimate.cost                ? small_dollars(*estimate.cost)
-                                         : "-",
-          excess_cell(ranked, number == 1)};
+  std::vector<std::string> cells{fmt::format("{}", number)};
+  for (const PlanColumn& each : plan_columns()) {
+    cells.push_back(cell_of(ranked.candidate.placed.plan, each));
+  }
+  for (std::string each : {step_part(estimate.step, unit), percent(estimate.mfu),
+                           format(estimate.memory), std::string{models::name(estimate.fit)},
+                           objective.cell(estimate), excess_cell(ranked, number == 1)}) {
+    cells.push_back(std::move(each));
+  }
+  return cells;
 }
 
 /// A plan on a part of the cluster says on how much.
@@ -84,19 +101,16 @@ bool on_parts(const PlanReport& report) {
 
 std::string table(const PlanReport& report, const ReportOptions& options) {
   const bool parts = on_parts(report);
-  const bool energy = report.objective == Objective::energy;
-  std::vector<TextTable::Column> columns{{"#"},
-                                         {"TP", Align::left},
-                                         {"PP", Align::left},
-                                         {"DP", Align::left},
-                                         {"micro"},
-                                         {"recompute", Align::left},
-                                         {"step"},
-                                         {"MFU"},
-                                         {"memory"},
-                                         {"fit", Align::left},
-                                         {energy ? "energy" : "$/step"},
-                                         {"against 1"}};
+  std::vector<TextTable::Column> columns{{"#"}};
+  for (PlanColumn& each : plan_columns()) columns.push_back(std::move(each.column));
+  for (TextTable::Column each : {TextTable::Column{"step"},
+                                 {"MFU"},
+                                 {"memory"},
+                                 {"fit", Align::left},
+                                 {std::string{report.objective.heading}},
+                                 {"against 1"}}) {
+    columns.push_back(std::move(each));
+  }
   if (parts) columns.insert(columns.begin() + 1, {"nodes"});
   TextTable shown{std::move(columns)};
   const Time unit = report.best.front().candidate.estimate.step;
@@ -113,10 +127,10 @@ std::string table(const PlanReport& report, const ReportOptions& options) {
 std::string ties(const PlanReport& report, const ReportOptions& options) {
   const models::Estimate& best = report.answer.fitting.front().estimate;
   const double alike = indistinguishable(report.query.software);
-  const double least = measure(best, report.objective) * (1 + alike);
+  const double least = report.objective.measure(best) * (1 + alike);
   std::size_t as_good = 0;
   for (const Candidate& each : report.answer.fitting) {
-    const bool ties = measure(each.estimate, report.objective) <= least;
+    const bool ties = report.objective.measure(each.estimate) <= least;
     as_good += ties && each.estimate.fit == best.fit ? 1 : 0;
   }
   if (as_good < 2) return {};
@@ -149,7 +163,7 @@ std::string tight(const PlanReport& report, const ReportOptions& options) {
     const models::Estimate& estimate = each.candidate.estimate;
     text += paragraph(
         fmt::format("{} · {} · {:+.1f} % · {} ({:.0f} % of measured peaks would fit)",
-                    words_of(each.candidate.placed.plan),
+                    models::title_of(each.candidate.placed.plan),
                     step_part(estimate.step, report.best.front().candidate.estimate.step),
                     100 * each.excess, format(estimate.memory), 100 * estimate.fit_probability),
         4, options);
@@ -184,7 +198,7 @@ std::string equals(const PlanReport& report, const ReportOptions& options) {
   std::string text;
   for (std::size_t i = 0; i < report.best.size(); ++i) {
     for (const models::Plan& each : report.best[i].candidate.equals) {
-      text += fmt::format("  {:>3}  {}\n", i + 1, words_of(each));
+      text += fmt::format("  {:>3}  {}\n", i + 1, models::title_of(each));
     }
   }
   if (text.empty()) return {};
@@ -203,7 +217,7 @@ std::string counts(const PlanReport& report, const ReportOptions& options) {
   if (answer.nearest_miss && !answer.fitting.empty()) {
     const models::OutOfMemory& found = answer.nearest_miss->out_of_memory;
     text += paragraph(fmt::format("nearest miss: {}: rank {} needs {}, there are {}",
-                                  words_of(answer.nearest_miss->placed.plan), found.rank,
+                                  models::title_of(answer.nearest_miss->placed.plan), found.rank,
                                   format(found.needed), format(found.available)),
                       2, options);
   }

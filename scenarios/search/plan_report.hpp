@@ -12,7 +12,7 @@ namespace orrery::scenarios {
 /// All that is told about a search.
 struct PlanReport {
   const PlanQuery& query;
-  Objective objective;
+  const Objective& objective;
   const PlanAnswer& answer;
   const std::vector<RankedPlan>& best;  // compare_best of the answer
   std::string cluster;                  // as the user names it
@@ -32,7 +32,5 @@ std::string text_of(const PlanReport& report, const ReportOptions& options);
 
 /// Why no plan is there: nothing fits, or nothing goes with the batch. Empty if one is.
 std::string reason_of(const PlanQuery& query, const PlanAnswer& answer);
-
-std::string_view name(Objective objective);
 
 }  // namespace orrery::scenarios

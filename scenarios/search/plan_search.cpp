@@ -19,18 +19,6 @@ models::Question question_of(const PlanQuery& query, const PlacedPlan& placed) {
   return question;
 }
 
-double measure(const Estimate& estimate, Objective objective) {
-  switch (objective) {
-    case Objective::cost:
-      ensure(estimate.cost.has_value(), "a search for the least cost needs a price");
-      return estimate.cost->count();
-    case Objective::energy:
-      return estimate.energy.count();
-    default:
-      return seconds(estimate.step);
-  }
-}
-
 namespace {
 
 bool is_tight(const Estimate& estimate) {
@@ -81,7 +69,7 @@ Bytes lacking(const models::OutOfMemory& found) {
 
 class Search {
  public:
-  Search(const PlanQuery& query, Objective objective, const Crew& crew, Recomputations which)
+  Search(const PlanQuery& query, const Objective& objective, const Crew& crew, Recomputations which)
       : query_{query},
         objective_{objective},
         crew_{crew},
@@ -89,8 +77,7 @@ class Search {
         estimator_{query, crew.size()} {}
 
   PlanAnswer run() {
-    PlanSpace space = enumerate_plans(
-        query_, objective_ == Objective::time ? Extent::all_nodes : Extent::fewer_nodes);
+    PlanSpace space = enumerate_plans(query_, objective_.extent);
     answer_.conflicting = space.conflicting;
     answer_.considered = static_cast<std::int64_t>(space.plans.size());
     set_aside_by_sizes(std::move(space.plans));
@@ -183,7 +170,7 @@ class Search {
   /// ones become one.
   void order() {
     const auto rank = [this](const Candidate& each) {
-      return std::tuple{is_tight(each.estimate), measure(each.estimate, objective_),
+      return std::tuple{is_tight(each.estimate), objective_.measure(each.estimate),
                         each.estimate.memory};
     };
     std::stable_sort(answer_.fitting.begin(), answer_.fitting.end(),
@@ -205,7 +192,7 @@ class Search {
   }
 
   const PlanQuery& query_;
-  Objective objective_;
+  const Objective& objective_;
   const Crew& crew_;
   Recomputations which_;
   Estimator estimator_;
@@ -216,7 +203,7 @@ class Search {
 
 }  // namespace
 
-PlanAnswer search_plans(const PlanQuery& query, Objective objective, const Crew& crew,
+PlanAnswer search_plans(const PlanQuery& query, const Objective& objective, const Crew& crew,
                         Recomputations which) {
   if (const auto refused = refusal(query)) throw InputError{refused->pointer, refused->problem};
   return Search{query, objective, crew, which}.run();

@@ -7,13 +7,10 @@
 #include <vector>
 
 #include "scenarios/search/crew.hpp"
+#include "scenarios/search/objective.hpp"
 #include "scenarios/search/plan_space.hpp"
 
 namespace orrery::scenarios {
-
-/// What the best plan has least of. On one set of nodes cost and energy follow time; for those two,
-/// plans on a part of the cluster (Extent::fewer_nodes) take part, too.
-enum class Objective : std::uint8_t { time, cost, energy };
 
 /// Of plans that differ in nothing but recomputation: are all estimated, or the more thrifty ones
 /// only where those before them do not fit well? What recomputes more runs the same kernels and
@@ -53,11 +50,8 @@ struct PlanAnswer {
 /// Estimates all plans; the answer is the same for any number of threads.
 /// Errors  refusal(query): InputError `POINTER: PROBLEM`; cost on a cluster without a price:
 ///         ContractError
-PlanAnswer search_plans(const PlanQuery& query, Objective objective, const Crew& crew,
+PlanAnswer search_plans(const PlanQuery& query, const Objective& objective, const Crew& crew,
                         Recomputations which = Recomputations::all);
-
-/// What an objective counts: seconds, dollars or joules of a step.
-double measure(const models::Estimate& estimate, Objective objective);
 
 /// A question of one plan of a query, on the nodes that it takes.
 models::Question question_of(const PlanQuery& query, const PlacedPlan& placed);

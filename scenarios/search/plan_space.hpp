@@ -1,8 +1,7 @@
 #pragma once
-// The plans of a search: tensor and sequence parallelism, pipeline with virtual stages, data, the
-// ZeRO stages of the stack, recomputation, micro-batch. Leaves out uneven cuts other than the
-// stack's own, other schedules than (interleaved) 1F1B, and placements other than tensor, data,
-// pipeline.
+// The plans of a search: every combination of what scenarios/search/dimensions.cpp tries. Leaves
+// out uneven cuts other than the stack's own, other schedules than (interleaved) 1F1B, and
+// placements other than tensor, data, pipeline.
 
 #include <cstdint>
 #include <optional>

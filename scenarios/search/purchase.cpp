@@ -113,8 +113,8 @@ class Survey {
   /// Searches one cluster and keeps its plan if it is better than the one found so far.
   void take_best(const PlanQuery& asked, const Site& site, int paid, Finding& found) const {
     // The survey's own threads share clusters out, so that each is searched by one.
-    PlanAnswer answer =
-        search_plans(asked, Objective::time, {.threads = 1, .progress = {}}, Recomputations::least);
+    PlanAnswer answer = search_plans(asked, objective_named("time"), {.threads = 1, .progress = {}},
+                                     Recomputations::least);
     found.plans += answer.considered;
     if (answer.fitting.empty()) {
       if (found.reason.empty()) found.reason = reason_of(asked, answer);

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "hardware/catalogue.hpp"
+#include "models/plan/fields.hpp"
 #include "scenarios/plan_words.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
@@ -174,7 +175,7 @@ std::string plans(const PurchaseReport& report, const ReportOptions& options) {
   std::string text = heading("Plans and prices", options);
   for (std::size_t i = 0; i < rows_of(report); ++i) {
     const Choice& each = report.answer.choices[i];
-    text += fmt::format("  {:>3}  {}{}\n", i + 1, scenarios::words_of(each.plan.placed.plan),
+    text += fmt::format("  {:>3}  {}{}\n", i + 1, models::title_of(each.plan.placed.plan),
                         idle_words(each));
     text += fmt::format("       {}\n",
                         toned(fmt::format("{}: {}", format(each.rental.price), each.rental.source),

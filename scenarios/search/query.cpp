@@ -35,14 +35,10 @@ models::Software read_software_flag(const std::string& text) {
 }
 
 models::Precision read_precision_flag(const std::string& text) {
-  using models::Precision;
-  std::string known;
-  for (const Precision each :
-       {Precision::fp32, Precision::tf32, Precision::fp16, Precision::bf16, Precision::fp8}) {
-    if (models::name(each) == text) return each;
-    known += fmt::format("{}{}", known.empty() ? "" : " ", models::name(each));
-  }
-  throw InputError{"--precision", fmt::format("expected one of {}, found '{}'", known, text)};
+  const auto precision = value_of(models::precision_words, text);
+  if (precision) return *precision;
+  throw InputError{"--precision", fmt::format("expected one of {}, found '{}'",
+                                              listed(models::precision_words), text)};
 }
 
 double read_headroom_flag(const std::optional<std::string>& text) {

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 #include <map>
 #include <utility>
 
+#include "models/plan/fields.hpp"
 #include "scenarios/validation/page.hpp"
 
 namespace orrery::scenarios {
@@ -22,13 +22,14 @@ std::string size_of(const MeasuredRun& run) {
 }
 
 std::string strategy_of(const MeasuredRun& run) {
-  const std::int64_t tensor = run.tensor.value_or(1), pipeline = run.pipeline.value_or(1);
+  const std::int64_t tensor = run.count("tensor").value_or(1);
+  const std::int64_t pipeline = run.count("pipeline").value_or(1);
   const std::int64_t others = run.gpus.value_or(1) / std::max<std::int64_t>(1, tensor * pipeline);
-  const std::array<std::pair<const char*, std::int64_t>, 3> axes{
-      {{"tensor", tensor}, {"pipeline", pipeline}, {"data", run.data.value_or(others)}}};
   std::string text;
-  for (const auto& [name, size] : axes) {
-    if (size > 1) text += (text.empty() ? "" : " + ") + std::string{name};
+  for (const models::PlanField& axis : models::plan_fields()) {
+    if (axis.title != models::PlanField::Title::degree) continue;
+    const std::int64_t degree = run.count(axis.key).value_or(axis.key == "data" ? others : 1);
+    if (degree > 1) text += fmt::format("{}{}", text.empty() ? "" : " + ", axis.name);
   }
   return text.empty() ? "one GPU" : text;
 }
@@ -37,20 +38,11 @@ std::string strategy_of(const MeasuredRun& run) {
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
 Settings settings_of(const MeasuredRun& run) {
-  const auto number = [](const std::optional<std::int64_t>& value) {
-    return value ? std::to_string(*value) : std::string{};
-  };
-  return {{"gpus", number(run.gpus)},
-          {"tensor", number(run.tensor)},
-          {"pipeline", number(run.pipeline)},
-          {"virtual stages", number(run.virtual_stages)},
-          {"data", number(run.data)},
-          {"micro-batch", number(run.micro_batch)},
-          {"batch", number(run.global_batch)},
-          {"sequence length", number(run.seq_len)},
-          {"ZeRO", run.zero},
-          {"recompute", run.recompute},
-          {"precision", run.precision}};
+  Settings settings{{"gpus", run.gpus ? std::to_string(*run.gpus) : std::string{}}};
+  for (const models::PlanField& field : models::plan_fields()) {
+    if (!field.column.empty()) settings.emplace_back(field.name, run.stated(field.key));
+  }
+  return settings;
 }
 
 std::string family_of(const MeasuredRun& run) {

@@ -1,5 +1,8 @@
 #include "scenarios/validation/measured_run.hpp"
 
+#include <string>
+
+#include "models/plan/fields.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::scenarios {
@@ -39,6 +42,27 @@ std::string text(const Row& row, const char* column) {
   return std::string{row.text(column)};
 }
 
+/// The cell of a column that holds a field of the plan.
+void read_cell(const Row& row, std::string_view key, std::string_view column, bool is_count,
+               MeasuredRun& run) {
+  if (column.empty()) return;
+  const std::string named{column};
+  std::string cell = is_count ? "" : text(row, named.c_str());
+  if (is_count) {
+    if (const auto value = count(row, named.c_str())) cell = std::to_string(*value);
+  }
+  if (!cell.empty()) run.plan.emplace(key, std::move(cell));
+}
+
+void read_plan_cells(const Row& row, MeasuredRun& run) {
+  for (const models::PlanField& field : models::plan_fields()) {
+    read_cell(row, field.key, field.column, field.kind == models::PlanField::Kind::count, run);
+  }
+  for (const models::UnsimulatedField& field : models::unsimulated_fields()) {
+    read_cell(row, field.key, field.column, true, run);
+  }
+}
+
 MeasuredRun read_run(const Row& row, bool by_id) {
   MeasuredRun run;
   run.run = text(row, by_id ? "id" : "run");
@@ -54,26 +78,13 @@ MeasuredRun read_run(const Row& row, bool by_id) {
   run.kv_heads = count(row, "kv_heads");
   run.ffn_hidden = count(row, "ffn_hidden");
   run.vocab = count(row, "vocab");
-  run.seq_len = count(row, "seq_len");
   run.experts = row.integer("experts");
   run.gpu = text(row, "gpu");
   run.gpus = count(row, "gpus");
   run.gpus_per_node = count(row, "gpus_per_node");
   run.intra_node = text(row, "intra_node");
   run.network = text(row, "network");
-  run.tensor = count(row, "tp");
-  run.pipeline = count(row, "pp");
-  run.virtual_stages = count(row, "virtual_stages");
-  run.schedule = text(row, "schedule");
-  run.context = count(row, "cp");
-  run.expert = count(row, "ep");
-  run.data = count(row, "dp");
-  run.zero = text(row, "zero_stage");
-  run.sequence_parallel = text(row, "sequence_parallel");
-  run.recompute = text(row, "recompute");
-  run.precision = text(row, "precision");
-  run.micro_batch = count(row, "micro_batch");
-  run.global_batch = count(row, "global_batch");
+  read_plan_cells(row, run);
   run.step_time = positive(row, "step_time_s");
   run.peak_memory = positive(row, "peak_memory_gb");
   run.set_aside = text(row, "set_aside");
@@ -82,6 +93,17 @@ MeasuredRun read_run(const Row& row, bool by_id) {
 }
 
 }  // namespace
+
+std::string MeasuredRun::stated(std::string_view key) const {
+  const auto cell = plan.find(key);
+  return cell == plan.end() ? std::string{} : cell->second;
+}
+
+std::optional<std::int64_t> MeasuredRun::count(std::string_view key) const {
+  const auto cell = plan.find(key);
+  if (cell == plan.end()) return std::nullopt;
+  return std::stoll(cell->second);
+}
 
 MeasuredRun MeasuredRun::question() const {
   MeasuredRun asked = *this;

@@ -3,8 +3,10 @@
 // empty here; filling it is the business of `question_of`.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/input/csv.hpp"
@@ -14,16 +16,19 @@ namespace orrery::scenarios {
 /// Words are as written; a cell that is empty is an empty text or no number.
 struct MeasuredRun {
   std::string run, source, software, task, family, model, gpu, intra_node, network;
-  std::string schedule, zero, sequence_parallel, recompute, precision, set_aside;
+  std::string set_aside;
   std::string reported_apart;  // the group that it is scored in by itself; empty: with the others
   std::optional<std::int64_t> year;
-  std::optional<std::int64_t> layers, hidden, heads, seq_len, gpus;
+  std::optional<std::int64_t> layers, hidden, heads, gpus;
   std::optional<std::int64_t> kv_heads, ffn_hidden, vocab, experts, gpus_per_node;
-  std::optional<std::int64_t> tensor, pipeline, virtual_stages, context, expert, data;
-  std::optional<std::int64_t> micro_batch, global_batch;
+  /// Cells of the plan that are not empty, by the field's key: "tensor", "zero".
+  std::map<std::string, std::string, std::less<>> plan;
   std::optional<double> step_time;    // seconds
   std::optional<double> peak_memory;  // GiB, as tools print it
 
+  /// The plan's cell; empty where it is not stated, and nothing of a count.
+  std::string stated(std::string_view key) const;
+  std::optional<std::int64_t> count(std::string_view key) const;
   /// The plan on its cluster without the line's name and what came out: of repeats the same.
   MeasuredRun question() const;
   bool operator==(const MeasuredRun& other) const = default;

@@ -41,7 +41,8 @@ std::string not_scored_because(const MeasuredRun& run) {
 
 std::string group_apart(const MeasuredRun& run) {
   if (!run.reported_apart.empty()) return run.reported_apart;
-  return run.zero == "2" || run.zero == "3" ? sharded_runs : "";
+  const std::string zero = run.stated("zero");
+  return zero == "2" || zero == "3" ? sharded_runs : "";
 }
 
 }  // namespace
@@ -114,8 +115,8 @@ std::map<std::string, ErrorSummary> summaries_by(const std::vector<RunResult>& r
 std::string group_of(const MeasuredRun& run) {
   std::string group;
   for (const std::string& part :
-       {run.source, run.model, run.gpu, std::to_string(*run.gpus), std::to_string(*run.seq_len),
-        std::to_string(*run.global_batch), run.precision}) {
+       {run.source, run.model, run.gpu, std::to_string(*run.gpus), run.stated("seq_len"),
+        run.stated("global_batch"), run.stated("precision")}) {
     group += part + '\n';
   }
   return group;

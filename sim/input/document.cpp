@@ -92,7 +92,7 @@ std::vector<std::pair<std::string, Node>> Node::members() const {
   return all;
 }
 
-const Node& Node::only(std::initializer_list<std::string_view> keys) const {
+const Node& Node::only(std::span<const std::string_view> keys) const {
   if (!is_object()) fail_expected("an object");
   for (const auto& member : value_->items()) {
     if (std::find(keys.begin(), keys.end(), member.key()) != keys.end()) continue;
@@ -152,10 +152,10 @@ std::int64_t Node::integer(std::int64_t low, std::int64_t high) const {
   fail_expected(fmt::format("an integer from {} to {}", low, high));
 }
 
-std::size_t Node::one_of(std::initializer_list<std::string_view> words) const {
+std::size_t Node::one_of(std::span<const std::string_view> words) const {
   if (value_->is_string()) {
     const std::string& text = value_->get_ref<const std::string&>();
-    const auto* found = std::find(words.begin(), words.end(), text);
+    const auto found = std::find(words.begin(), words.end(), text);
     if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
   }
   fail_expected(fmt::format("one of \"{}\"", fmt::join(words, "\", \"")));

@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,6 +17,7 @@
 
 #include "sim/errors.hpp"
 #include "sim/quantity.hpp"
+#include "sim/words.hpp"
 
 namespace orrery {
 
@@ -51,7 +53,10 @@ class Node {
   std::vector<std::pair<std::string, Node>> members() const;
 
   /// Refuses members that are not listed, and names the nearest accepted one: a typo is an error.
-  const Node& only(std::initializer_list<std::string_view> keys) const;
+  const Node& only(std::span<const std::string_view> keys) const;
+  const Node& only(std::initializer_list<std::string_view> keys) const {
+    return only(std::span{keys.begin(), keys.size()});
+  }
 
   /// bool, std::int64_t, int, double, std::string, or any Quantity of sim/quantity.hpp.
   template <class T>
@@ -64,7 +69,15 @@ class Node {
   /// An integer within [low, high]: `expected an integer from 1 to 64, found 0`.
   std::int64_t integer(std::int64_t low, std::int64_t high) const;
   /// One of the given words: `expected one of "a", "b", found "c"`.
-  std::size_t one_of(std::initializer_list<std::string_view> words) const;
+  std::size_t one_of(std::span<const std::string_view> words) const;
+  std::size_t one_of(std::initializer_list<std::string_view> words) const {
+    return one_of(std::span{words.begin(), words.size()});
+  }
+  /// The value of an enumeration by its word; errors as one_of.
+  template <class Enum, std::size_t n>
+  Enum word(const Words<Enum, n>& words) const {
+    return words[one_of(texts(words))].value;
+  }
 
   /// Throws InputError `place: expected EXPECTED, found VALUE` (the value shortened).
   [[noreturn]] void fail_expected(std::string_view expected) const;

@@ -21,7 +21,7 @@ void search(benchmark::State& state) {
   const PlanQuery query = gpt3();
   const Crew crew{static_cast<unsigned>(state.range(0)), {}};
   PlanAnswer answer;
-  for (auto each : state) answer = search_plans(query, Objective::time, crew);
+  for (auto each : state) answer = search_plans(query, objective_named("time"), crew);
   if (answer.fitting.empty()) return state.SkipWithError("no plan fits");
   count(state, answer.considered);
 }

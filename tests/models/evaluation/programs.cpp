@@ -45,10 +45,16 @@ void add_schedule(Program& program, const std::string& schedule, const PipelineS
     for (std::uint32_t c = 0; c < program.chunks.size(); ++c) {
       if (program.chunks[c].stage == ranks.stage) ranks.chunks.push_back(c);
     }
-    builtin_schedules().at(schedule)(shape, ranks.stage, ranks.instructions);
-    for (Instruction& slot : ranks.instructions) {
-      slot.target =
-          slot.op == Opcode::forward ? forward_phase(slot.chunk) : backward_phase(slot.chunk);
+    std::vector<ScheduleSlot> slots;
+    builtin_schedules().at(schedule).slots(shape, ranks.stage, slots);
+    for (const ScheduleSlot& slot : slots) {
+      const bool forward = slot.kind == SlotKind::forward;
+      Instruction each;
+      each.op = forward ? Opcode::forward : Opcode::backward;
+      each.chunk = slot.chunk;
+      each.micro_batch = slot.micro_batch;
+      each.target = forward ? forward_phase(slot.chunk) : backward_phase(slot.chunk);
+      ranks.instructions.push_back(each);
     }
   }
 }

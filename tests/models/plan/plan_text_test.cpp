@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "models/plan/fields.hpp"
 #include "tests/models/questions.hpp"
 
 namespace orrery::models {
@@ -12,52 +14,86 @@ Plan read_back(const Plan& plan) {
   return read_plan(document.root(), tiny_gpt(8), plan.gpus(), assumptions);
 }
 
-/// One plan for each value of each field that is a choice, and odd values of those that count.
-std::vector<Plan> plans_of_every_field() {
-  std::vector<Plan> plans(1);
-  plans.front().seq_len = 8;
-  const Plan plain = plans.front();
-  const auto add = [&](auto change) {
-    plans.push_back(plain);
-    change(plans.back());
-  };
-  for (const Zero each : {Zero::one, Zero::two, Zero::three}) {
-    add([&](Plan& plan) { plan.data = 4, plan.zero = each; });
+/// Values of a field: all words, both flags, and sizes from the least to the most.
+std::vector<Json> values_of(const PlanField& field) {
+  using Kind = PlanField::Kind;
+  std::vector<Json> values;
+  switch (field.kind) {
+    case Kind::count:
+      return {field.least, field.least + 1, field.most};
+    case Kind::flag:
+      return {false, true};
+    case Kind::word:
+      for (const std::string& each : field.words()) values.push_back(field.json_of(each));
+      return values;
+    case Kind::share:
+      return {0.01, 0.3, 1.0, 1e-7};
+    case Kind::bytes:
+      return {"1 B", "25 MB", "26214401 B"};
+    default:
+      return {Json{field.least + 1}, Json{2, 3, 3}, Json{field.most, 1}};
   }
-  for (const Precision each : {Precision::fp32, Precision::tf32, Precision::fp16, Precision::bf16,
-                               Precision::fp8, Precision::fp64}) {
-    add([&](Plan& plan) { plan.precision = each; });
-  }
-  for (const Recompute each : {Recompute::selective, Recompute::full}) {
-    add([&](Plan& plan) { plan.recompute = each; });
-  }
-  for (const char* each : {"naive", "gpipe", "1f1b"}) {
-    add([&](Plan& plan) { plan.pipeline = 2, plan.schedule = each; });
-    add([&](Plan& plan) { plan.pipeline = 2, plan.virtual_stages = 2, plan.schedule = each; });
-  }
-  add([](Plan& plan) {
-    plan.pipeline = 2, plan.virtual_stages = 4, plan.schedule = "interleaved-1f1b";
-  });
-  add([](Plan& plan) { plan.compression = Compression::fp16; });
-  for (const double share : {0.01, 0.3, 1.0, 1e-7}) {
-    add([&](Plan& plan) { plan.compression = Compression::top_k, plan.compression_share = share; });
-  }
-  add([](Plan& plan) { plan.tensor = 2, plan.sequence_parallel = true; });
-  add([](Plan& plan) { plan.overlap_gradients = false; });
-  add([](Plan& plan) { plan.bucket = 26'214'401_B; });
-  add([](Plan& plan) { plan.pipeline = 3, plan.stage_layers = {2, 3, 3}; });
-  add([](Plan& plan) { plan.embedding_counts = true; });
-  add([](Plan& plan) { plan.pipeline = 2, plan.embedding_counts = true; });
-  add([](Plan& plan) { plan.cuda_graphs = true; });
-  add([](Plan& plan) { plan.data = 3, plan.micro_batch = 5, plan.global_batch = 75; });
-  return plans;
 }
 
-TEST_CASE("The text of a plan is the plan, for every value of every field") {
-  for (const Plan& each : plans_of_every_field()) {
-    INFO(to_text(each));
-    CHECK(to_text(each).find(' ') == std::string::npos);
-    CHECK(to_json(read_back(each)) == to_json(each));
+Plan read_plan_of(const Json& json) {
+  const Document document = Document::from(json, "plan.json");
+  std::vector<std::string> assumptions;
+  return read_plan(document.root(), tiny_gpt(8), 64, assumptions);
+}
+
+/// Where a field's value depends on another: a pipeline, several chunks, top-k.
+std::vector<Plan> plans_before() {
+  return {read_plan_of(Json::object()), read_plan_of({{"pipeline", 2}}),
+          read_plan_of({{"pipeline", 2}, {"virtual_stages", 4}}),
+          read_plan_of({{"compression", "top-k"}})};
+}
+
+/// Calls `check` with every value of every field, in every one of those plans that it goes with.
+template <class Check>
+void with_every_value(Check check) {
+  for (const PlanField& field : plan_fields()) {
+    for (const Json& value : values_of(field)) {
+      for (Plan plan : plans_before()) {
+        const Document document = Document::from(value, std::string{field.key});
+        const bool needs_top_k = field.kind == PlanField::Kind::share;
+        if (needs_top_k && plan.compression != Compression::top_k) continue;
+        field.read_value(document.root(), plan);
+        check(field, value, plan);
+      }
+    }
+  }
+}
+
+TEST_CASE("A plan goes out as a flag and comes back equal, for every value of every field") {
+  with_every_value([](const PlanField& field, const Json& value, const Plan& plan) {
+    INFO(field.key << " " << value << ": " << to_text(plan));
+    CHECK(to_text(plan).find(' ') == std::string::npos);
+    CHECK(to_json(read_back(plan)) == to_json(plan));
+  });
+}
+
+TEST_CASE("A plan goes out as JSON and comes back equal, for every value of every field") {
+  with_every_value([](const PlanField& field, const Json& value, const Plan& plan) {
+    INFO(field.key << " " << value);
+    CHECK(to_json(read_plan_of(to_json(plan))) == to_json(plan));
+    const Json written = field.json(plan);
+    if (field.kind != PlanField::Kind::bytes && !written.is_null()) CHECK(written == value);
+  });
+}
+
+TEST_CASE("A field that no assumption mentions is one whose default goes without saying") {
+  const Document document = Document::from(Json::object(), "plan.json");
+  std::vector<std::string> assumptions;
+  read_plan(document.root(), tiny_gpt(8), 64, assumptions);
+  for (const PlanField& field : plan_fields()) {
+    const std::string head = "/" + std::string{field.key} + ":";
+    const bool reported = std::any_of(assumptions.begin(), assumptions.end(),
+                                      [&](const auto& each) { return each.rfind(head, 0) == 0; });
+    // One chunk has nothing to cut.
+    const bool expected =
+        field.by_default == PlanField::Default::reported && field.key != "stage_layers";
+    INFO(field.key);
+    CHECK(reported == expected);
   }
 }
 

@@ -32,8 +32,8 @@ TEST_CASE("Why a plan loses: the three parts that differ most, those that grow f
 
 TEST_CASE("The parts in which two plans differ add up to the difference of their steps") {
   const PlanQuery query = plan_query("gpt2-medium", "dgx-a100-80gb x 2", 32, 1024);
-  const PlanAnswer answer = search_plans(query, Objective::time, {2, {}});
-  const std::vector<RankedPlan> best = compare_best(query, answer, Objective::time, 8);
+  const PlanAnswer answer = search_plans(query, objective_named("time"), {2, {}});
+  const std::vector<RankedPlan> best = compare_best(query, answer, objective_named("time"), 8);
   REQUIRE(best.size() == 8);
   for (const RankedPlan& each : best) {
     Time sum{};
@@ -48,9 +48,9 @@ TEST_CASE("The parts in which two plans differ add up to the difference of their
 
 TEST_CASE("On another number of nodes the parts count as GPU time") {
   const PlanQuery query = plan_query("gpt2", "dgx-a100-80gb x 2", 16, 1024);
-  const PlanAnswer answer = search_plans(query, Objective::cost, {2, {}});
+  const PlanAnswer answer = search_plans(query, objective_named("cost"), {2, {}});
   const std::vector<RankedPlan> best =
-      compare_best(query, answer, Objective::cost, answer.fitting.size());
+      compare_best(query, answer, objective_named("cost"), answer.fitting.size());
   const Candidate& first = best.front().candidate;
   bool other_nodes = false;
   for (const RankedPlan& each : best) {

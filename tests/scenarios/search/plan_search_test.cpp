@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "scenarios/plan_words.hpp"
+#include "models/plan/fields.hpp"
 #include "scenarios/search/plan_report.hpp"
 #include "tests/scenarios/search/queries.hpp"
 
@@ -35,7 +35,7 @@ std::string told(const PlanQuery& query, Objective objective, unsigned threads) 
 TEST_CASE("The best plan is that of predicting every one", "[heavy]") {
   const PlanQuery query = plan_query("gpt2", "dgx-a100-80gb", 16, 1024, Breadth::full);
   std::vector<Predicted> all = brute_force(query);
-  const PlanAnswer answer = search_plans(query, Objective::time, {2, {}});
+  const PlanAnswer answer = search_plans(query, objective_named("time"), {2, {}});
   CHECK(answer.considered == static_cast<std::int64_t>(all.size()));
   CHECK(answer.fits() + answer.too_large == answer.considered);
   CHECK(!answer.stopped);
@@ -59,7 +59,7 @@ TEST_CASE("The best plan is that of predicting every one", "[heavy]") {
 TEST_CASE("Plans that take as long and hold as much are shown as one") {
   // Every plan is there once, as itself or among another's equals.
   const PlanQuery query = plan_query("gpt2", "dgx-a100-80gb", 16, 1024, Breadth::full);
-  const PlanAnswer answer = search_plans(query, Objective::time, {2, {}});
+  const PlanAnswer answer = search_plans(query, objective_named("time"), {2, {}});
   for (std::size_t i = 1; i < answer.fitting.size(); ++i) {
     const models::Estimate& one = answer.fitting[i - 1].estimate;
     const models::Estimate& other = answer.fitting[i].estimate;
@@ -84,13 +84,14 @@ TEST_CASE("What recomputes more is never faster, so the least finds the same bes
     const std::vector<PlacedPlan> plans = enumerate_plans(query).plans;
     for (std::size_t i = 1; i < plans.size(); ++i) {
       if (plans[i].plan.recompute == models::Recompute::none) continue;
-      INFO(words_of(plans[i].plan));
+      INFO(models::title_of(plans[i].plan));
       const models::Estimate less = models::estimate(question_of(query, plans[i - 1]));
       const models::Estimate more = models::estimate(question_of(query, plans[i]));
       if (!less.out_of_memory && !more.out_of_memory) CHECK(less.step <= more.step);
     }
-    const PlanAnswer all = search_plans(query, Objective::time, {2, {}});
-    const PlanAnswer least = search_plans(query, Objective::time, {2, {}}, Recomputations::least);
+    const PlanAnswer all = search_plans(query, objective_named("time"), {2, {}});
+    const PlanAnswer least =
+        search_plans(query, objective_named("time"), {2, {}}, Recomputations::least);
     REQUIRE(!all.fitting.empty());
     CHECK(least.fitting.front().estimate.step == all.fitting.front().estimate.step);
     CHECK(all.passed_over == 0);
@@ -101,7 +102,7 @@ TEST_CASE("What recomputes more is never faster, so the least finds the same bes
 
 TEST_CASE("The answer is the same for any number of threads", "[heavy]") {
   const PlanQuery query = plan_query("gpt2-medium", "dgx-a100-80gb x 2", 32, 1024);
-  for (const Objective objective : {Objective::time, Objective::cost, Objective::energy}) {
+  for (const Objective& objective : objectives()) {
     const std::string one = told(query, objective, 1);
     CHECK(told(query, objective, 2) == one);
     CHECK(told(query, objective, 3) == one);
@@ -112,7 +113,7 @@ TEST_CASE("Where nothing fits, the nearest miss is that of predicting every plan
   // 13 billion parameters hold 13e9 x 18 / 8 bytes = 27 GiB with everything cut by 8.
   PlanQuery query = plan_query("llama2-13b", "dgx-a100-80gb", 8, 2048);
   query.cluster.node.gpu.memory = 20_GiB;
-  const PlanAnswer answer = search_plans(query, Objective::time, {2, {}});
+  const PlanAnswer answer = search_plans(query, objective_named("time"), {2, {}});
   CHECK(answer.fitting.empty());
   CHECK(answer.too_large == answer.considered);
   CHECK(answer.too_large_by_sizes > 0);
@@ -129,8 +130,8 @@ TEST_CASE("Where nothing fits, the nearest miss is that of predicting every plan
 TEST_CASE("The cheapest plan may take a part of the cluster, the fastest never does") {
   // A small batch on two nodes: half of them does it in less than twice the time.
   const PlanQuery query = plan_query("gpt2", "dgx-a100-80gb x 2", 16, 1024);
-  const PlanAnswer cheapest = search_plans(query, Objective::cost, {2, {}});
-  const PlanAnswer fastest = search_plans(query, Objective::time, {2, {}});
+  const PlanAnswer cheapest = search_plans(query, objective_named("cost"), {2, {}});
+  const PlanAnswer fastest = search_plans(query, objective_named("time"), {2, {}});
   CHECK(cheapest.fitting.front().placed.nodes == 1);
   CHECK(*cheapest.fitting.front().estimate.cost <= *fastest.fitting.front().estimate.cost);
   for (const Candidate& each : fastest.fitting) CHECK(each.placed.nodes == 2);
@@ -138,8 +139,8 @@ TEST_CASE("The cheapest plan may take a part of the cluster, the fastest never d
 
 TEST_CASE("A search that is stopped keeps what it has and says so") {
   const PlanQuery query = plan_query("gpt3-175b", "dgx-a100-80gb x 128", 1536, 2048, Breadth::full);
-  const PlanAnswer answer =
-      search_plans(query, Objective::time, {1, [](std::size_t, std::size_t) { return false; }});
+  const PlanAnswer answer = search_plans(query, objective_named("time"),
+                                         {1, [](std::size_t, std::size_t) { return false; }});
   CHECK(answer.stopped);
   CHECK(answer.fits() + answer.too_large < answer.considered);
 }
@@ -147,7 +148,7 @@ TEST_CASE("A search that is stopped keeps what it has and says so") {
 TEST_CASE("A search of what no plan can help is refused") {
   PlanQuery query = plan_query("gpt2", "dgx-a100-80gb", 16, 4096);
   CHECK_THROWS_WITH(
-      search_plans(query, Objective::time, {}),
+      search_plans(query, objective_named("time"), {}),
       "/plan/seq_len: seq_len 4096 is longer than the model's 1024 learned positions");
 }
 
@@ -155,11 +156,11 @@ TEST_CASE("A plan that fits tightly is never before one that fits well") {
   // A GPU that has 2 % more than the fastest plan needs: that one fits tightly.
   PlanQuery query = plan_query("gpt2-medium", "dgx-a100-80gb", 64, 1024);
   const Bytes needed =
-      search_plans(query, Objective::time, {2, {}}).fitting.front().estimate.memory;
+      search_plans(query, objective_named("time"), {2, {}}).fitting.front().estimate.memory;
   query.cluster.node.gpu.memory = Bytes{needed.count() * 102 / 100};
   query.headroom = 0.06;
   for (const auto which : {Recomputations::all, Recomputations::least}) {
-    const PlanAnswer answer = search_plans(query, Objective::time, {2, {}}, which);
+    const PlanAnswer answer = search_plans(query, objective_named("time"), {2, {}}, which);
     REQUIRE(answer.fitting.size() > 1);
     CHECK(answer.fitting.front().estimate.fit == models::Fit::yes);
     CHECK(answer.fitting.back().estimate.fit == models::Fit::tight);
@@ -170,18 +171,18 @@ TEST_CASE("A plan that fits tightly is never before one that fits well") {
     }
   }
   // The one that was fastest would beat the best, and is named.
-  const PlanAnswer answer = search_plans(query, Objective::time, {2, {}});
-  const std::vector<RankedPlan> ahead = tight_ahead(query, answer, Objective::time, 3);
+  const PlanAnswer answer = search_plans(query, objective_named("time"), {2, {}});
+  const std::vector<RankedPlan> ahead = tight_ahead(query, answer, objective_named("time"), 3);
   REQUIRE(!ahead.empty());
   CHECK(ahead.size() <= 3);
   CHECK(ahead.front().excess < 0);
   CHECK(ahead.front().candidate.estimate.memory == needed);
   // Asked for, it is the first choice.
   query.headroom = 0;
-  const PlanAnswer all = search_plans(query, Objective::time, {2, {}});
+  const PlanAnswer all = search_plans(query, objective_named("time"), {2, {}});
   CHECK(all.tight() == 0);
   CHECK(all.fitting.front().estimate.memory == needed);
-  CHECK(tight_ahead(query, all, Objective::time, 3).empty());
+  CHECK(tight_ahead(query, all, objective_named("time"), 3).empty());
 }
 
 }  // namespace orrery::scenarios

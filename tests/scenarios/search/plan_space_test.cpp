@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "scenarios/plan_words.hpp"
+#include "models/plan/fields.hpp"
 #include "tests/models/questions.hpp"
 #include "tests/scenarios/search/queries.hpp"
 
@@ -26,7 +26,7 @@ PlanQuery tiny(Breadth breadth) {
 
 std::vector<std::string> words_of_all(const PlanSpace& space) {
   std::vector<std::string> words;
-  for (const PlacedPlan& each : space.plans) words.push_back(words_of(each.plan));
+  for (const PlacedPlan& each : space.plans) words.push_back(models::title_of(each.plan));
   return words;
 }
 
@@ -148,7 +148,7 @@ TEST_CASE("Sizes alone never claim more memory than a plan needs") {
                                 models::Zero::three};
     std::size_t close = 0;
     for (const PlacedPlan& each : enumerate_plans(query).plans) {
-      INFO(query.model.name << ": " << words_of(each.plan));
+      INFO(query.model.name << ": " << models::title_of(each.plan));
       const Bytes least = least_memory(query, each.plan);
       const Bytes whole = models::estimate(question_of(query, each)).memory;
       CHECK(least <= whole);

@@ -46,7 +46,7 @@ TEST_CASE("Days and dollars follow from the rate of the best plan and the price"
   const PurchaseAnswer answer = search_purchases(small(), {2, {}});
   const Choice& one = choice_of(answer, "dgx-h100", 2);
   const PlanQuery asked = plan_query("gpt2", "dgx-h100 x 2", 64, 1024);
-  const PlanAnswer best = search_plans(asked, Objective::time, {1, {}});
+  const PlanAnswer best = search_plans(asked, objective_named("time"), {1, {}});
   CHECK(one.plan.estimate.step == best.fitting.front().estimate.step);
   // 10^10 tokens at 64 x 1024 a step.
   const double days = 1e10 / (64 * 1024) * seconds(one.plan.estimate.step) / 86400;

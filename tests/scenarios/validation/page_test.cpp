@@ -14,8 +14,8 @@ MeasuredRun run_of(std::int64_t gpus, std::int64_t tensor, std::int64_t pipeline
   run.model = "1B";
   run.gpu = "a100-sxm-80gb";
   run.gpus = gpus;
-  run.tensor = tensor;
-  run.pipeline = pipeline;
+  run.plan["tensor"] = std::to_string(tensor);
+  run.plan["pipeline"] = std::to_string(pipeline);
   run.step_time = step_time;
   return run;
 }

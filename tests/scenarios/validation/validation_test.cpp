@@ -149,11 +149,11 @@ TEST_CASE("A time ten times off the prediction is asked about") {
 TEST_CASE("Runs that shard gradients or parameters are scored apart from the others") {
   for (const char* zero : {"2", "3"}) {
     MeasuredRun run = first_run();
-    run.zero = zero;
-    run.tensor = 8;
-    run.pipeline = 1;
-    run.virtual_stages = 1;
-    run.data = 8;
+    run.plan["zero"] = zero;
+    run.plan["tensor"] = "8";
+    run.plan["pipeline"] = "1";
+    run.plan["virtual_stages"] = "1";
+    run.plan["data"] = "8";
     const RunResult result = validate({run}, {}).front();
     CHECK(result.counts());
     CHECK_FALSE(result.scored());
@@ -175,24 +175,24 @@ TEST_CASE("What today's models do not reach is skipped with the reason") {
         "family transformer-xl is not simulated yet; known: gpt llama bert");
   CHECK(reason([](MeasuredRun& run) { run.task = "lora"; }) ==
         "task lora is not simulated yet; known: pretrain");
-  CHECK(reason([](MeasuredRun& run) { run.context = 2; }) ==
+  CHECK(reason([](MeasuredRun& run) { run.plan["context"] = "2"; }) ==
         "context parallelism is not simulated yet");
-  CHECK(reason([](MeasuredRun& run) { run.expert = 2; }) ==
+  CHECK(reason([](MeasuredRun& run) { run.plan["expert"] = "2"; }) ==
         "expert parallelism is not simulated yet");
-  CHECK(reason([](MeasuredRun& run) { run.zero = "hsdp"; }) ==
+  CHECK(reason([](MeasuredRun& run) { run.plan["zero"] = "hsdp"; }) ==
         "ZeRO hsdp is not simulated yet; known: 0 1 2 3");
-  CHECK(reason([](MeasuredRun& run) { run.schedule = "zb-1p"; }) ==
-        "schedule zb-1p is not simulated yet; known: gpipe 1f1b interleaved-1f1b");
-  CHECK(reason([](MeasuredRun& run) { run.precision = "mxfp8"; }) ==
-        "precision mxfp8 is not simulated yet; known: fp32 tf32 fp16 bf16 fp8");
+  CHECK(reason([](MeasuredRun& run) { run.plan["schedule"] = "zb-1p"; }) ==
+        "schedule zb-1p is not simulated yet; known: naive gpipe 1f1b interleaved-1f1b");
+  CHECK(reason([](MeasuredRun& run) { run.plan["precision"] = "mxfp8"; }) ==
+        "precision mxfp8 is not simulated yet; known: fp32 tf32 fp16 bf16 fp8 fp64");
   CHECK(reason([](MeasuredRun& run) { run.hidden.reset(); }) == "hidden is not stated");
 }
 
 TEST_CASE("A plan that cannot run, and GPUs that fill no nodes, are skipped in words") {
   Questions questions;
   MeasuredRun run = first_run();
-  run.tensor = 5;
-  run.data = 1;
+  run.plan["tensor"] = "5";
+  run.plan["data"] = "1";
   CHECK(std::get<Skip>(questions.of(run)).reason.rfind("/plan/", 0) == 0);
   run = first_run();
   run.gpus = 65;
@@ -205,8 +205,8 @@ TEST_CASE("A plan that cannot run, and GPUs that fill no nodes, are skipped in w
 TEST_CASE("Empty cells become the stack's defaults, each told") {
   MeasuredRun run = first_run();
   run.vocab.reset();
-  run.recompute.clear();
-  run.micro_batch.reset();
+  run.plan.erase("recompute");
+  run.plan.erase("micro_batch");
   run.network.clear();
   Questions questions;
   const auto asked = questions.of(run);
@@ -228,8 +228,8 @@ TEST_CASE("Layers that only divide with embedding and head counted are divided s
   // 70 + 2 slots on 12 stages of 6; 96 layers need no such rule.
   MeasuredRun run = first_run();
   std::vector<std::string> assumptions;
-  run.virtual_stages = 1;
-  run.pipeline = 12;
+  run.plan["virtual_stages"] = "1";
+  run.plan["pipeline"] = "12";
   run.layers = 70;
   run.gpus = 96;
   const models::Model model = model_of(run, {}, assumptions);

@@ -1,0 +1,118 @@
+// What all fields of a plan have in common: values in JSON, flags, cells and titles.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "models/plan/fields.hpp"
+
+namespace orrery::models {
+namespace {
+
+/// Digits with a point between or before them, and perhaps an exponent; not the number in front of
+/// a unit.
+std::optional<double> decimal_from(std::string_view text) {
+  constexpr std::string_view in_numbers = "0123456789.";
+  const bool digits = !text.empty() && in_numbers.find(text.front()) != in_numbers.npos &&
+                      text.find_first_not_of("0123456789.e+-") == text.npos;
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (!digits || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+Json scalar_of(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc{} && end == text.data() + text.size()) return number;
+  if (const auto decimal = decimal_from(text)) return *decimal;
+  if (text == "true") return true;
+  if (text == "false") return false;
+  return std::string{text};
+}
+
+void PlanField::read_value(const Node& value, Plan& plan) const {
+  if (read) {
+    read(value, plan);
+  } else if (count) {
+    plan.*count = value.integer(least, most);
+  } else {
+    plan.*on = value.as<bool>();
+  }
+}
+
+Json PlanField::json(const Plan& plan) const {
+  if (write) return write(plan);
+  if (count) return plan.*count;
+  return plan.*on;
+}
+
+std::string PlanField::text(const Plan& plan) const {
+  const Json value = json(plan);
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+std::string PlanField::in_cell(const Plan& plan) const {
+  return title == Title::addition ? in_title(plan) : text(plan);
+}
+
+std::string PlanField::in_title(const Plan& plan) const {
+  const bool optional = title == Title::addition;
+  if (titled.empty() || (optional && json(plan) == json(Plan{}))) return {};
+  if (kind == Kind::flag) return std::string{titled};
+  return fmt::format("{}{}{}", titled, titled.back() == '-' ? "" : " ", text(plan));
+}
+
+Json PlanField::json_of(std::string_view text) const {
+  if (kind != Kind::counts) return scalar_of(text);
+  Json list = Json::array();
+  while (!text.empty()) {
+    const std::size_t at = text.find(':');
+    list.push_back(scalar_of(text.substr(0, at)));
+    text.remove_prefix(at == text.npos ? text.size() : at + 1);
+  }
+  return list;
+}
+
+Json PlanField::json_of_cell(std::string_view text) const {
+  return kind == Kind::flag ? Json(text == "yes") : json_of(text);
+}
+
+const PlanField& plan_field(std::string_view key) {
+  const auto fields = plan_fields();
+  const auto found = std::find_if(fields.begin(), fields.end(),
+                                  [&](const PlanField& each) { return each.key == key; });
+  ensure(found != fields.end(), "a plan has no such field");
+  return *found;
+}
+
+namespace {
+
+std::string titles(const Plan& plan, bool with_choices) {
+  using Title = PlanField::Title;
+  std::string text;
+  for (const PlanField& field : plan_fields()) {
+    if (field.title == Title::choice && !with_choices) continue;
+    const std::string part = field.in_title(plan);
+    if (part.empty()) continue;
+    const bool joined = field.title == Title::addition;
+    text += text.empty() ? part : (joined ? " " : " · ") + part;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string degrees_of(const Plan& plan) {
+  return titles(plan, false);
+}
+
+std::string title_of(const Plan& plan) {
+  return titles(plan, true);
+}
+
+}  // namespace orrery::models

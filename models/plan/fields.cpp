@@ -1,0 +1,287 @@
+#include "models/plan/fields.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace orrery::models {
+namespace {
+
+using Kind = PlanField::Kind;
+using Title = PlanField::Title;
+using Default = PlanField::Default;
+using Flag = PlanField::Flag;
+using Stack = PlanField::Stack;
+
+constexpr std::int64_t most_virtual_stages = 1 << 12;  // a model has no more layers
+constexpr std::int64_t most_batch = std::int64_t{1} << 31;
+constexpr std::int64_t most_seq_len = std::int64_t{1} << 30;
+
+template <const auto& array>
+std::vector<std::string> words_in() {
+  const auto all = texts(array);
+  return {all.begin(), all.end()};
+}
+
+std::vector<std::string> schedule_names() {
+  return builtin_schedules().names();
+}
+
+template <auto member, const auto& array>
+void read_word(const Node& value, Plan& plan) {
+  plan.*member = value.word(array);
+}
+template <auto member, const auto& array>
+Json write_word(const Plan& plan) {
+  return word_of(array, plan.*member);
+}
+
+std::string derive_data(Plan& plan, const PlanBasis& basis) {
+  plan.data = std::max<std::int64_t>(1, basis.gpus / (plan.tensor * plan.pipeline));
+  return fmt::format("{} derived from the cluster's GPUs over tensor and pipeline", plan.data);
+}
+
+std::string derive_schedule(Plan& plan, const PlanBasis&) {
+  plan.schedule = usual_schedule(plan.virtual_stages);
+  return plan.schedule + " taken as default";
+}
+
+void read_schedule(const Node& word, Plan& plan) {
+  plan.schedule = word.as<std::string>();
+  if (plan.schedule == "interleaved") plan.schedule = "interleaved-1f1b";
+}
+
+void read_zero(const Node& stage, Plan& plan) {
+  const auto most = static_cast<std::int64_t>(zero_words.size()) - 1;
+  plan.zero = *value_of(zero_words, std::to_string(stage.integer(0, most)));
+}
+
+Json write_zero(const Plan& plan) {
+  return std::stoi(std::string{word_of(zero_words, plan.zero)});
+}
+
+std::string derive_global_batch(Plan& plan, const PlanBasis&) {
+  plan.global_batch = plan.data * plan.micro_batch * plan.pipeline;
+  return fmt::format("{} taken as data x micro_batch x pipeline", plan.global_batch);
+}
+
+std::string derive_seq_len(Plan& plan, const PlanBasis& basis) {
+  if (basis.model.max_positions < 1) {
+    basis.given.fail("seq_len is missing, and the model states no longest sequence");
+  }
+  plan.seq_len = basis.model.max_positions;
+  return fmt::format("{} taken from the model's longest sequence", plan.seq_len);
+}
+
+std::string_view words_of(Positions positions) {
+  switch (positions) {
+    case Positions::rotary:
+      return "rotary angles";
+    case Positions::alibi:
+      return "biases by distance";
+    default:
+      return "layers, which see no positions,";
+  }
+}
+
+/// Learned positions end where their table does: a conflict of the plan.
+std::string remark_seq_len(const Plan& plan, const PlanBasis& basis) {
+  const Model& model = basis.model;
+  const bool beyond = model.max_positions > 0 && plan.seq_len > model.max_positions;
+  if (!beyond || model.positions == Positions::learned) return {};
+  return fmt::format("{} is beyond the model's {} positions, which it was made for; its {} go on",
+                     plan.seq_len, model.max_positions, words_of(model.positions));
+}
+
+Json write_compression(const Plan& plan) {
+  if (plan.compression == Compression::none) return nullptr;
+  return name(plan.compression);
+}
+
+void read_compression_share(const Node& share, Plan& plan) {
+  if (plan.compression != Compression::top_k) share.fail("is for compression top-k alone");
+  plan.compression_share = share.as<double>();
+  if (!(plan.compression_share > 0 && plan.compression_share <= 1)) {
+    share.fail_expected("a number above 0, at most 1");
+  }
+}
+
+Json write_compression_share(const Plan& plan) {
+  if (plan.compression != Compression::top_k) return nullptr;
+  return plan.compression_share;
+}
+
+void read_stage_layers(const Node& list, Plan& plan) {
+  for (const Node& layers : list.elements()) {
+    plan.stage_layers.push_back(layers.integer(0, most_virtual_stages));
+  }
+  if (plan.stage_layers.empty()) list.fail("is empty; leave it out for an even split");
+}
+
+Json write_stage_layers(const Plan& plan) {
+  if (plan.stage_layers.empty()) return nullptr;
+  return plan.stage_layers;
+}
+
+std::string derive_stage_layers(Plan& plan, const PlanBasis& basis) {
+  const bool cut = plan.chunks() > 1 && !basis.given.has("embedding_counts");
+  return cut ? "as even as possible taken as default" : "";
+}
+
+constexpr std::array<PlanField, 19> field_rows{{
+    {.key = "tensor",
+     .name = "tensor",
+     .column = "tp",
+     .title = Title::degree,
+     .titled = "TP",
+     .flag = Flag::always,
+     .count = &Plan::tensor,
+     .most = most_gpus},
+    {.key = "sequence",  // sequence parallelism in the tensor group
+     .name = "sequence parallelism",
+     .kind = Kind::flag,
+     .column = "sequence_parallel",
+     .title = Title::addition,
+     .titled = "+ SP",
+     .stack = Stack::has_default,
+     .on = &Plan::sequence_parallel},
+    {.key = "pipeline",
+     .name = "pipeline",
+     .column = "pp",
+     .title = Title::degree,
+     .titled = "PP",
+     .flag = Flag::always,
+     .count = &Plan::pipeline,
+     .most = most_gpus},
+    {.key = "virtual_stages",
+     .name = "virtual stages",
+     .column = "virtual_stages",
+     .title = Title::addition,
+     .titled = "x",
+     .count = &Plan::virtual_stages,
+     .most = most_virtual_stages},
+    {.key = "schedule",
+     .name = "schedule",
+     .kind = Kind::word,
+     .column = "schedule",
+     .words = schedule_names,
+     .read = read_schedule,
+     .write = [](const Plan& plan) { return Json(plan.schedule); },
+     .derive = derive_schedule},
+    {.key = "data",
+     .name = "data",
+     .column = "dp",
+     .title = Title::degree,
+     .titled = "DP",
+     .flag = Flag::always,
+     .count = &Plan::data,
+     .most = most_gpus,
+     .derive = derive_data},
+    {.key = "zero",  // what data-parallel ranks shard; 2 and 3 without a pipeline
+     .name = "ZeRO",
+     .kind = Kind::word,
+     .column = "zero_stage",
+     .title = Title::addition,
+     .titled = "ZeRO-",
+     .stack = Stack::has_default,
+     .words = words_in<zero_words>,
+     .read = read_zero,
+     .write = write_zero},
+    {.key = "micro_batch",
+     .name = "micro-batch",
+     .column = "micro_batch",
+     .title = Title::choice,
+     .titled = "micro-batch",
+     .heading = "micro",
+     .flag = Flag::always,
+     .count = &Plan::micro_batch,
+     .most = most_gpus},
+    {.key = "global_batch",
+     .name = "batch",
+     .column = "global_batch",
+     .flag = Flag::always,
+     .count = &Plan::global_batch,
+     .most = most_batch,
+     .derive = derive_global_batch},
+    {.key = "seq_len",
+     .name = "sequence length",
+     .column = "seq_len",
+     .flag = Flag::always,
+     .count = &Plan::seq_len,
+     .most = most_seq_len,
+     .derive = derive_seq_len,
+     .remark = remark_seq_len},
+    {.key = "precision",
+     .name = "precision",
+     .kind = Kind::word,
+     .column = "precision",
+     .flag = Flag::always,
+     .stack = Stack::has_default,
+     .words = words_in<precision_words>,
+     .read = read_word<&Plan::precision, precision_words>,
+     .write = write_word<&Plan::precision, precision_words>},
+    {.key = "recompute",
+     .name = "recompute",
+     .kind = Kind::word,
+     .column = "recompute",
+     .title = Title::choice,
+     .titled = "recompute",
+     .flag = Flag::always,
+     .stack = Stack::has_default,
+     .words = words_in<recompute_words>,
+     .read = read_word<&Plan::recompute, recompute_words>,
+     .write = write_word<&Plan::recompute, recompute_words>},
+    {.key = "overlap",  // false: nothing data-parallel concurrently with compute
+     .name = "overlap",
+     .kind = Kind::flag,
+     .on = &Plan::overlap_gradients},
+    {.key = "bucket",  // of gradients that are reduced at once
+     .name = "bucket",
+     .kind = Kind::bytes,
+     .read = [](const Node& value, Plan& plan) { plan.bucket = value.as<Bytes>(); },
+     .write = [](const Plan& plan) { return Json(fmt::format("{} B", plan.bucket.count())); },
+     .derive = [](Plan&, const PlanBasis&) -> std::string {
+       return "the software's gradient bucket taken as default";
+     }},
+    {.key = "compression",  // of gradients, with zero 0 and data above 1
+     .name = "compression",
+     .kind = Kind::word,
+     .by_default = Default::silent,
+     .words = words_in<compression_words>,
+     .read = read_word<&Plan::compression, compression_words>,
+     .write = write_compression},
+    {.key = "compression_share",  // of each bucket's gradients, of top-k
+     .name = "compression share",
+     .kind = Kind::share,
+     .by_default = Default::silent,
+     .read = read_compression_share,
+     .write = write_compression_share},
+    {.key = "stage_layers",  // layers of each chunk: [7, 8, 8, 7]
+     .name = "stage layers",
+     .kind = Kind::counts,
+     .least = 0,
+     .most = most_virtual_stages,
+     .read = read_stage_layers,
+     .write = write_stage_layers,
+     .derive = derive_stage_layers},
+    {.key = "embedding_counts",  // embedding and head take a layer's slot each
+     .name = "embedding counts",
+     .kind = Kind::flag,
+     .by_default = Default::silent,
+     .on = &Plan::embedding_counts},
+    {.key = "cuda_graphs",  // where the stack launches ahead: models/program/stretches.hpp
+     .name = "CUDA graphs",
+     .kind = Kind::flag,
+     .by_default = Default::silent,
+     .on = &Plan::cuda_graphs,
+     .write = [](const Plan& plan) { return plan.cuda_graphs ? Json(true) : Json(nullptr); }},
+}};
+
+}  // namespace
+
+std::span<const PlanField> plan_fields() {
+  return field_rows;
+}
+
+}  // namespace orrery::models

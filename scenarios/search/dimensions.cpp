@@ -1,0 +1,139 @@
+#include "scenarios/search/dimensions.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace orrery::scenarios {
+
+using models::Plan;
+using models::RunnablePlans;
+using models::Zero;
+
+namespace {
+
+constexpr std::int64_t most_micro_batch = 16;
+constexpr std::int64_t most_virtual_stages = 8;
+constexpr std::int64_t most_micro_batch_reduced = 4;
+
+std::vector<std::int64_t> divisors(std::int64_t n, std::int64_t most) {
+  std::vector<std::int64_t> found;
+  for (std::int64_t d = 1; d <= std::min(n, most); ++d) {
+    if (n % d == 0) found.push_back(d);
+  }
+  return found;
+}
+
+constexpr bool power_of_two(std::int64_t n) {
+  return (n & (n - 1)) == 0;
+}
+
+/// The plan once with each value.
+template <class Value>
+std::vector<Plan> with_each(const Plan& plan, Value Plan::*member,
+                            const std::vector<Value>& values) {
+  std::vector<Plan> plans(values.size(), plan);
+  for (std::size_t i = 0; i < values.size(); ++i) plans[i].*member = values[i];
+  return plans;
+}
+
+bool has_tensor(const RunnablePlans& stack) {
+  return stack.tensor;
+}
+bool has_pipeline(const RunnablePlans& stack) {
+  return stack.pipeline;
+}
+
+/// Up to the GPUs of a node.
+std::vector<Plan> tensors(const Plan& plan, const SearchBounds& bounds) {
+  const PlanQuery& query = bounds.query;
+  std::vector<std::int64_t> degrees =
+      divisors(bounds.gpus, has_tensor(query.software.runs) ? query.cluster.node.gpus : 1);
+  std::erase_if(degrees, [&](std::int64_t each) { return query.model.heads % each != 0; });
+  return with_each(plan, &Plan::tensor, degrees);
+}
+
+/// Every divisor; data-parallel are the GPUs that are left, if they share out the batch.
+std::vector<Plan> pipelines(const Plan& plan, const SearchBounds& bounds) {
+  const PlanQuery& query = bounds.query;
+  const std::int64_t most = has_pipeline(query.software.runs) ? query.model.layers : 1;
+  std::vector<Plan> plans =
+      with_each(plan, &Plan::pipeline, divisors(bounds.gpus / plan.tensor, most));
+  for (Plan& each : plans) {
+    each.data = bounds.gpus / (each.tensor * each.pipeline);
+    each.embedding_counts = query.software.embedding_counts && each.pipeline > 1;
+  }
+  std::erase_if(plans, [](const Plan& each) { return each.global_batch % each.data != 0; });
+  return plans;
+}
+
+/// As many layers on every chunk, or one less on the first and the last, next to embedding and
+/// head: layers_per_chunk leaves the same either way.
+bool cuts_evenly(const PlanQuery& query, std::int64_t chunks) {
+  const std::int64_t layers = query.model.layers;
+  const bool alike = layers % chunks == 0 && !query.software.embedding_counts;
+  return alike || ((layers + 2) % chunks == 0 && layers + 2 >= 2 * chunks);
+}
+
+std::vector<Plan> virtual_stages(const Plan& plan, const SearchBounds& bounds) {
+  std::vector<std::int64_t> counts{1};
+  for (std::int64_t v = 2; plan.pipeline > 1 && v <= most_virtual_stages; ++v) {
+    if (!bounds.full() && v != 2 && v != 4) continue;
+    if (cuts_evenly(bounds.query, plan.pipeline * v)) counts.push_back(v);
+  }
+  std::vector<Plan> plans = with_each(plan, &Plan::virtual_stages, counts);
+  for (Plan& each : plans) each.schedule = models::usual_schedule(each.virtual_stages);
+  return plans;
+}
+
+std::vector<Plan> micro_batches(const Plan& plan, const SearchBounds& bounds) {
+  std::vector<std::int64_t> sizes = divisors(
+      plan.global_batch / plan.data, bounds.full() ? most_micro_batch : most_micro_batch_reduced);
+  std::erase_if(sizes, [&](std::int64_t each) { return !bounds.full() && !power_of_two(each); });
+  return with_each(plan, &Plan::micro_batch, sizes);
+}
+
+/// In a reduced list wherever it applies.
+std::vector<Plan> sequence_parallelism(const Plan& plan, const SearchBounds& bounds) {
+  if (plan.tensor == 1) return {plan};
+  const std::vector<bool> tried =
+      bounds.full() ? std::vector<bool>{false, true} : std::vector<bool>{true};
+  return with_each(plan, &Plan::sequence_parallel, tried);
+}
+
+/// The stack's, by rising stage.
+std::vector<Plan> shardings(const Plan& plan, const SearchBounds& bounds) {
+  if (plan.data == 1) return with_each(plan, &Plan::zero, {Zero::none});
+  const std::vector<Zero>& known = bounds.query.software.runs.zero;
+  const bool has_one = std::find(known.begin(), known.end(), Zero::one) != known.end();
+  std::vector<Zero> found;
+  for (const Zero each : known) {
+    const bool lowered = plan.pipeline == 1 || each == Zero::none || each == Zero::one;
+    const bool passed_over = !bounds.full() && each == Zero::none && has_one;
+    if (lowered && !passed_over) found.push_back(each);
+  }
+  return with_each(plan, &Plan::zero, found);
+}
+
+std::vector<Plan> recomputations(const Plan& plan, const SearchBounds&) {
+  using models::Recompute;
+  return with_each(plan, &Plan::recompute,
+                   {Recompute::none, Recompute::selective, Recompute::full});
+}
+
+constexpr std::array<SearchDimension, 7> dimensions{{
+    {"tensor", "tensor within a node", tensors, has_tensor},
+    {"pipeline", "pipeline", pipelines, has_pipeline},
+    {"virtual_stages", "virtual stages", virtual_stages, has_pipeline},
+    {"micro_batch", "micro-batch", micro_batches},
+    {"sequence", "sequence parallelism", sequence_parallelism, has_tensor},
+    {"zero", "ZeRO", shardings},
+    {"recompute", "recomputation", recomputations},
+}};
+
+}  // namespace
+
+std::span<const SearchDimension> search_dimensions() {
+  return dimensions;
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,123 @@
+// The plan of a measured run: its cells, and the stack's defaults where they are empty.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/plan/fields.hpp"
+#include "scenarios/validation/run_question.hpp"
+
+namespace orrery::scenarios {
+
+using models::Model;
+using models::Plan;
+using models::PlanField;
+using models::RunDefaults;
+
+namespace {
+
+constexpr std::string_view default_of_stack = "the stack's default";
+
+/// A whole batch in one go without a pipeline, as far as activations usually fit; single samples
+/// with one, so that its bubble is short.
+std::int64_t usual_micro_batch(const Plan& plan) {
+  constexpr std::int64_t most = 16;
+  if (plan.pipeline > 1) return 1;
+  std::int64_t size = std::max<std::int64_t>(1, plan.global_batch / plan.data);
+  while (size > most && size % 2 == 0) size /= 2;
+  return size > most ? 1 : size;
+}
+
+std::int64_t usual_virtual_stages(const Plan& plan, const Model& model,
+                                  std::int64_t layers_per_chunk) {
+  const std::int64_t on_stage = model.layers / plan.pipeline;
+  const bool cuts = layers_per_chunk > 0 && plan.pipeline > 1 &&
+                    model.layers % (plan.pipeline * layers_per_chunk) == 0;
+  return cuts ? on_stage / layers_per_chunk : 1;
+}
+
+/// Layers that the stages do not share evenly, unless embedding and head count as one each.
+bool ends_count(const Plan& plan, const Model& model) {
+  return plan.chunks() > 1 && model.layers % plan.chunks() != 0 &&
+         (model.layers + 2) % plan.chunks() == 0;
+}
+
+/// The cells of a run, on top of what a new plan has.
+Plan stated_plan(const MeasuredRun& run) {
+  Plan plan;
+  for (const PlanField& field : models::plan_fields()) {
+    const std::string cell = run.stated(field.key);
+    if (cell.empty()) continue;
+    const Json value = field.json_of_cell(cell);
+    field.read_value(Node{value, run.run, ""}, plan);
+  }
+  return plan;
+}
+
+/// What a plan has in the cells that a run leaves empty.
+struct Unstated {
+  const MeasuredRun& run;
+  const Model& model;
+  const RunDefaults& defaults;
+
+  /// Fills a field, and why so; empty: nothing to say.
+  std::string fill(const PlanField& field, Plan& plan) const {
+    if (field.key == "data") {
+      plan.data = std::max<std::int64_t>(1, *run.gpus / (plan.tensor * plan.pipeline));
+      return "the GPUs over tensor and pipeline";
+    }
+    if (field.key == "micro_batch") {
+      plan.micro_batch = usual_micro_batch(plan);
+      return std::string{default_of_stack};
+    }
+    if (field.key == "virtual_stages") {
+      if (plan.pipeline == 1) return {};
+      plan.virtual_stages = usual_virtual_stages(plan, model, defaults.layers_per_chunk);
+      return std::string{default_of_stack};
+    }
+    if (field.stack == PlanField::Stack::has_default) return fill_from_stack(field, plan);
+    return field.title == PlanField::Title::degree ? "not stated" : "";
+  }
+
+  std::string fill_from_stack(const PlanField& field, Plan& plan) const {
+    const bool applies = field.on != &Plan::sequence_parallel || plan.tensor > 1;
+    if (!applies) return {};
+    const Json value = field.json(defaults.plan);
+    field.read_value(Node{value, run.run, ""}, plan);
+    return std::string{default_of_stack};
+  }
+};
+
+/// What goes with the degrees, whatever a run states next to them.
+void settle(Plan& plan) {
+  if (plan.pipeline == 1) plan.virtual_stages = 1;
+  if (plan.tensor == 1) plan.sequence_parallel = false;
+  const models::Schedule& stated = models::builtin_schedules().at(plan.schedule);
+  const bool one = stated.chunks == models::ChunksPerStage::one;
+  if (one != (plan.virtual_stages == 1))
+    plan.schedule = models::usual_schedule(plan.virtual_stages);
+}
+
+}  // namespace
+
+Plan plan_of(const MeasuredRun& run, const Model& model, const RunDefaults& defaults,
+             std::vector<std::string>& assumptions) {
+  Plan plan = stated_plan(run);
+  const Unstated all{run, model, defaults};
+  for (const PlanField& field : models::plan_fields()) {
+    if (field.column.empty() || run.plan.contains(field.key)) continue;
+    const std::string reason = all.fill(field, plan);
+    if (reason.empty()) continue;
+    assumptions.push_back(
+        fmt::format("/plan/{}: {} taken, {}", field.key, field.text(plan), reason));
+  }
+  settle(plan);
+  plan.embedding_counts = ends_count(plan, model);
+  if (plan.embedding_counts) {
+    assumptions.push_back(
+        "/plan/embedding_counts: true taken, the layers divide evenly no other way");
+  }
+  return plan;
+}
+
+}  // namespace orrery::scenarios
