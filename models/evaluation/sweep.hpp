@@ -4,8 +4,8 @@
 // queue is fixed, so the order in which classes are visited changes nothing.
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,33 +23,12 @@ class Sweep {
   using State = Chain<NumberTime>;
 
   Sweep(const PricedProgram& priced, RunPhase run_phase)
-      : priced_{priced}, program_{*priced.program}, run_phase_{std::move(run_phase)} {
-    channels_.resize(program_.channels.size());
-    for (std::size_t c = 0; c < channels_.size(); ++c) {
-      const std::uint32_t from = program_.channels[c].from;
-      channels_[c].ends.reserve(program_.classes[from].instructions.size() / usual_share);
-    }
-    joints_.resize(program_.collectives.size());
-    std::size_t all = 0;
-    for (const RankClass& each : program_.classes) all += each.instructions.size();
-    made_ = std::make_unique_for_overwrite<Made[]>(all);
-    Made* made = made_.get();
-    for (std::uint32_t c = 0; c < program_.classes.size(); ++c) {
-      Rank& rank = ranks_.emplace_back();
-      rank.made = made;
-      rank.state[state_host].value = priced_.step_launch.count();
-      rank.state[state_data].value = priced_.carried_by(c).count();
-      made += program_.classes[c].instructions.size();
-    }
-  }
+      : priced_{priced}, program_{*priced.program}, run_phase_{std::move(run_phase)} {}
 
+  /// What was made a while ago is rarely awaited: it is kept only where a first run needs it.
   StepTimes run() {
-    for (auto c = static_cast<std::uint32_t>(ranks_.size()); c-- > 0;) runnable_.push_back(c);
-    while (!runnable_.empty()) {
-      const std::uint32_t c = runnable_.back();
-      runnable_.pop_back();
-      advance(c);
-    }
+    run_all(usual_window);
+    if (too_far_) run_all(std::bit_ceil(longest_list()));
     for (std::uint32_t c = 0; c < ranks_.size(); ++c) {
       if (ranks_[c].at < program_.classes[c].instructions.size()) throw stuck();
     }
@@ -59,6 +38,7 @@ class Sweep {
  private:
   /// Of a stage's instructions, one in so many is a send on either of its channels.
   static constexpr std::size_t usual_share = 5;
+  static constexpr std::size_t usual_window = 16;  // instructions, a power of two
 
   struct Rank {
     State state{};
@@ -82,14 +62,51 @@ class Sweep {
     bool done = false;
   };
 
+  void run_all(std::size_t window) {
+    begin(window);
+    for (auto c = static_cast<std::uint32_t>(ranks_.size()); c-- > 0;) runnable_.push_back(c);
+    while (!runnable_.empty() && !too_far_) {
+      const std::uint32_t c = runnable_.back();
+      runnable_.pop_back();
+      advance(c);
+    }
+  }
+
+  void begin(std::size_t window) {
+    too_far_ = false;
+    window_ = window;
+    made_.assign(window * program_.classes.size(), {});
+    ranks_.assign(program_.classes.size(), {});
+    for (std::uint32_t c = 0; c < ranks_.size(); ++c) {
+      ranks_[c].made = made_.data() + window * c;
+      ranks_[c].state[state_host].value = priced_.step_launch.count();
+      ranks_[c].state[state_data].value = priced_.carried_by(c).count();
+    }
+    joints_.assign(program_.collectives.size(), {});
+    channels_.assign(program_.channels.size(), {});
+    for (std::size_t c = 0; c < channels_.size(); ++c) {
+      const std::uint32_t from = program_.channels[c].from;
+      channels_[c].ends.reserve(program_.classes[from].instructions.size() / usual_share);
+    }
+    runnable_.clear();
+  }
+
+  std::size_t longest_list() const {
+    std::size_t longest = 1;
+    for (const RankClass& each : program_.classes) {
+      longest = std::max(longest, each.instructions.size());
+    }
+    return longest;
+  }
+
   /// One class goes on. What a visit returns: false if the instruction cannot proceed yet.
   struct Turn {
     Sweep& sweep;
     std::uint32_t rank_class;
     Rank& rank;
 
-    bool phase(Token i, const Instruction& each) { return sweep.phase(rank, i, each); }
-    bool send(Token i, const Instruction& each) { return sweep.send(rank, i, each); }
+    bool phase(Token i, const Instruction& each) { return sweep.phase(rank_class, rank, i, each); }
+    bool send(Token i, const Instruction& each) { return sweep.send(rank_class, rank, i, each); }
     bool receive(Token i, const Instruction& each) { return sweep.receive(rank, i, each); }
     bool joint(Token i, const Instruction& each) { return sweep.join(rank_class, rank, i, each); }
   };
@@ -101,28 +118,36 @@ class Sweep {
     while (at < list.size() && visit(at, list[at], turn)) ++at;
   }
 
-  /// A token stands for what is earlier in the list.
-  static const Made& made(const Rank& rank, Token token) {
+  /// A token stands for what is earlier in the list; nothing is waited for without one.
+  Made made(std::uint32_t c, const Rank& rank, Token token) {
+    if (token == no_token) return {0, 0};
     ensure(token < rank.at, "an instruction awaits what is not earlier in its list");
-    return rank.made[token];
+    if (rank.at - token < window_) return rank.made[token & (window_ - 1)];
+    const Instruction& maker = program_.classes[c].instructions[token];
+    too_far_ = too_far_ || !is_joint(maker);
+    if (too_far_) return {0, 0};
+    const std::int64_t end =
+        joints_[maker.target].start + priced_.collectives[maker.target].duration.count();
+    return {end, end};
   }
+  void make(Rank& rank, Token i, Made made) const { rank.made[i & (window_ - 1)] = made; }
 
-  bool phase(Rank& rank, Token i, const Instruction& each) {
+  bool phase(std::uint32_t c, Rank& rank, Token i, const Instruction& each) {
     if (each.awaits != no_token) {
-      rank.compute() = std::max({rank.compute(), rank.host(), made(rank, each.awaits).end});
+      rank.compute() = std::max({rank.compute(), rank.host(), made(c, rank, each.awaits).end});
     }
-    rank.state[state_io].value = each.input == no_token ? 0 : made(rank, each.input).output;
+    rank.state[state_io].value = made(c, rank, each.input).output;
     run_phase_(each.target, rank.state);
-    rank.made[i] = {rank.state[state_io].value, rank.compute()};
+    make(rank, i, {rank.state[state_io].value, rank.compute()});
     return true;
   }
 
-  bool send(Rank& rank, Token i, const Instruction& each) {
+  bool send(std::uint32_t c, Rank& rank, Token i, const Instruction& each) {
     rank.host() += priced_.transfer_launch.count();
     ChannelState& channel = channels_[each.target];
-    const std::int64_t output = each.input == no_token ? 0 : made(rank, each.input).output;
+    const std::int64_t output = made(c, rank, each.input).output;
     channel.ends.push_back(Time{std::max(rank.host(), output)});
-    rank.made[i] = {output, output};
+    make(rank, i, {output, output});
     if (channel.awaited) {
       channel.awaited = false;
       runnable_.push_back(program_.channels[each.target].to);
@@ -143,7 +168,7 @@ class Sweep {
     const std::int64_t end = std::max({channel.ends[k].count(), rank.host(), before}) +
                              priced_.channels[each.target].count();
     channel.ends[k] = Time{end};
-    rank.made[i] = {end, end};
+    make(rank, i, {end, end});
     if (priced_.waits_for_receive()) rank.wait_host(end);
     return true;
   }
@@ -155,7 +180,7 @@ class Sweep {
     if (!rank.announced) {
       rank.announced = true;
       rank.host() += price.launch.count();
-      const std::int64_t computed = each.input == no_token ? 0 : made(rank, each.input).end;
+      const std::int64_t computed = made(c, rank, each.input).end;
       const std::int64_t ready = std::max(rank.host(), computed);
       rank.collectives_ready.push_back(Time{ready});
       joint.start =
@@ -171,7 +196,7 @@ class Sweep {
     const std::int64_t end = joint.start + price.duration.count();
     rank.announced = false;
     rank.state[state_data].value = end;
-    rank.made[i] = {end, end};
+    make(rank, i, {end, end});
     if (priced_.waits_for(collective)) rank.wait_host(end);
     return true;
   }
@@ -215,7 +240,9 @@ class Sweep {
   const Program& program_;
   RunPhase run_phase_;
   std::vector<Rank> ranks_;
-  std::unique_ptr<Made[]> made_;  // of all ranks
+  std::vector<Made> made_;  // by the last instructions of each rank
+  std::size_t window_ = 0;  // how many of them
+  bool too_far_ = false;    // one was awaited that is not kept
   std::vector<ChannelState> channels_;
   std::vector<Joint> joints_;
   std::vector<std::uint32_t> runnable_;

@@ -98,7 +98,8 @@ class MemoryWalk {
       return sum;
     }
     const std::size_t place = program_.chunks[each.chunk].place;
-    return bytes_[2 * place + (ascends(program_, each) ? 1 : 0)][slots];
+    const bool up = (slots & bit(slot_out)) != 0 && ascends(program_, each);
+    return bytes_[2 * place + (up ? 1 : 0)][slots];
   }
 
   template <class Visit>
