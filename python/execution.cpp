@@ -99,8 +99,8 @@ class ThreadedRun {
     options.detail = executor::recordable(options.detail, question.plan);
     if (const auto found = executor::no_room(question, options.backend, {})) return no(*found);
     const executor::SessionEvents events = this->events();
-    const Exit code =
-        run_threads({question, options, events, requests_}, static_cast<int>(question.plan.gpus()));
+    const Exit code = executor::run_threads({question, options, events, requests_},
+                                            static_cast<int>(question.plan.gpus()));
     deliver();
     return {json_, comparison_, static_cast<int>(code)};
   }
