@@ -58,14 +58,12 @@ class Mailbox {
   std::vector<std::pair<const char*, std::string>> waiting_;
 };
 
-std::string json_of(const executor::MeasuredStep& step) {
-  return Json{{"step", step.index},
-              {"step_time_s", step.seconds},
-              {"loss", step.loss},
-              {"gradient_norm", step.gradient_norm},
-              {"skipped_updates", step.skipped},
-              {"tokens", step.tokens}}
-      .dump();
+Json json_of(const executor::MeasuredStep& step) {
+  return {{"step", step.index},
+          {"step_time_s", step.seconds},
+          {"loss", step.loss},
+          {"gradient_norm", step.gradient_norm},
+          {"skipped_updates", step.skipped}};
 }
 
 /// A request with the keyword arguments of `orrery.execute`.
@@ -111,6 +109,7 @@ class ThreadedRun {
     auto& [json, comparison, code] = executed;
     if (attended_.interrupted()) {
       code = static_cast<int>(Exit::interrupted);
+      if (json.empty()) json = Json{{"steps", steps_}}.dump();
     } else if (json.empty()) {
       if (Exit{code} == Exit::wrong_input) throw InputError{why_};
       throw executor::RunFailure{Exit{code}, why_};
@@ -133,7 +132,10 @@ class ThreadedRun {
     executor::SessionEvents events;
     events.note = [this](const std::string& line) { mailbox_.add("note", line); };
     events.step = [this](const executor::MeasuredStep& step) {
-      mailbox_.add("step", json_of(step));
+      steps_.push_back(json_of(step));
+      Json reported = steps_.back();
+      reported["tokens"] = step.tokens;
+      mailbox_.add("step", reported.dump());
     };
     events.done = [this](const executor::FinishedRun& run) { take(run); };
     events.failed = [this](const executor::SessionEnd& end) {
@@ -176,6 +178,7 @@ class ThreadedRun {
   executor::StopRequests requests_;
   Attended attended_;
   Mailbox mailbox_;
+  Json steps_ = Json::array();  // rank 0's, until it has ended
   std::string json_, comparison_, why_;
 };
 

@@ -19,7 +19,7 @@ from orrery.quantities import Bytes, Seconds
 from orrery.run import OutOfMemory
 from orrery.scenario import Scenario
 
-_DONE, _DOES_NOT_FIT, _INTERRUPTED = 0, 1, 130
+_INTERRUPTED = 130  # what the command exits with
 _BETWEEN_LINES = 0.5  # seconds
 
 
@@ -156,7 +156,6 @@ def execute(
     """
     if isinstance(scenario, Scenario):
         scenario = scenario.json
-    watch = _Watch(steps, progress, on_step)
     text, comparison, code = _core.execute(
         scenario=text_of(scenario),
         model=text_of(model),
@@ -181,13 +180,12 @@ def execute(
         log=path_of(log),
         metrics_port=metrics_port,
         metrics_address=metrics_address,
-        watch=watch,
+        watch=_Watch(steps, progress, on_step),
     )
-    if code in (_DONE, _DOES_NOT_FIT):
-        return Execution(json.loads(text), comparison)
-    warnings.warn(f"interrupted: {len(watch.steps)} steps so far", stacklevel=2)
-    values = json.loads(text) if text else {"steps": watch.steps}
-    return Execution(values, comparison, complete=False)
+    values = json.loads(text)
+    if code == _INTERRUPTED:
+        warnings.warn(f"interrupted: {len(values['steps'])} steps so far", stacklevel=2)
+    return Execution(values, comparison, complete=code != _INTERRUPTED)
 
 
 class _Watch:
@@ -199,7 +197,6 @@ class _Watch:
         progress: bool | Progress | None,
         on_step: Callable[[Step], None] | None,
     ):
-        self.steps: list[dict[str, Any]] = []
         self._of = steps
         self._call = progress if callable(progress) else None
         self._lines = sys.stderr.isatty() if progress is None else progress is True
@@ -213,7 +210,6 @@ class _Watch:
             return
         values = json.loads(text)
         tokens = values.pop("tokens")
-        self.steps.append(values)
         done = values["step"] + 1
         if self._lines:
             self._line(done, values["loss"], tokens / values["step_time_s"])

@@ -9,7 +9,15 @@ import urllib.request
 
 import orrery as orr
 import pytest
-from executing import PLAN, execute, free_port, losses, needs_execute, newest_checkpoint
+from executing import (
+    PLAN,
+    execute,
+    free_port,
+    losses,
+    needs_execute,
+    newest_checkpoint,
+    write_model,
+)
 
 
 def run(model, **how) -> orr.Execution:
@@ -126,9 +134,10 @@ def test_a_wrong_argument_is_named(model):
         run(model, ranks=0)
 
 
-def test_a_file_that_is_not_there_is_an_input_error(model, tmp_path):
+def test_a_file_that_is_not_there_is_an_input_error(tmp_path):
+    bytes_model = write_model(tmp_path / "bytes.json", vocab=256)
     with pytest.raises(orr.InputError, match="missing.txt"):
-        run(model, data=tmp_path / "missing.txt")
+        run(bytes_model, data=tmp_path / "missing.txt")
 
 
 def test_what_does_not_fit_is_an_answer():
