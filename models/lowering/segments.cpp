@@ -21,6 +21,16 @@ std::uint32_t unit_of(const Program& program, const LayerKind& kind, std::int64_
   throw ContractError{"a Program runs a layer that is of no unit"};
 }
 
+/// The group whose ranks differ along these axes alone.
+std::uint16_t communicator_over(const Program& program, AxisSet axes) {
+  const std::vector<Communicator>& all = program.communicators;
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Communicator& each) {
+    return each.axes == axes && each.stages.empty();
+  });
+  ensure(found != all.end(), "gradients are summed over axes that no communicator spans");
+  return static_cast<std::uint16_t>(found - all.begin());
+}
+
 void append(const Program& program, const Invocation& run, std::int64_t i, Segment& segment) {
   const BlockUse use = program.use_of(run.block);
   const bool layer = use.of(ModelPart::layer);
@@ -75,11 +85,12 @@ bool overlaps_data(const BlockInputs& inputs) {
 JointCollective reduction_of(const Program& program, std::uint32_t rank_class,
                              const Segment& segment) {
   const DType gradient = program.formats.gradient;
-  const bool sharded = program.sharding.optimizer;
+  const Unit& unit = program.units[segment.first_unit];
+  const bool sharded = !unit.sharded.empty();
   JointCollective joint{
       .name = "gradients" + segment.phase.name.substr(std::string{"backward"}.size()),
       .kind = sharded ? Collective::reduce_scatter : Collective::all_reduce,
-      .communicator = program.communicator(CommunicatorRole::data),
+      .communicator = communicator_over(program, unit.replicated),
       .dtype = gradient,
       .bytes = Bytes{segment.parameters * bits(gradient) / 8},
       .classes = {rank_class},
