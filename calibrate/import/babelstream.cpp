@@ -59,7 +59,6 @@ void csv_row(const LogLine& line, std::string_view unit, const std::string& file
 
 Imported read_babelstream(const std::vector<LogLine>& lines, const std::string& file) {
   Imported imported;
-  imported.format = LogFormat::babelstream;
   imported.file = file;
   std::string software = "BabelStream", implementation;
   std::string_view unit = "MB/s";

@@ -58,7 +58,6 @@ void read_direction(const Node& job, const char* direction, Sample common, Impor
 
 Imported read_fio(const Node& root) {
   Imported imported;
-  imported.format = LogFormat::fio;
   imported.file = root.file();
   for (const Node& job : root["jobs"].elements()) {
     const auto error = job.find("error");

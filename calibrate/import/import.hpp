@@ -12,26 +12,13 @@
 
 namespace orrery::calibrate {
 
-enum class LogFormat : std::uint8_t {
-  nccl_tests,
-  nccl_tests_json,
-  nccl_log,
-  osu,
-  perftest,
-  perftest_json,
-  fio,
-  babelstream,
-  kineto,
-};
-std::string_view name(LogFormat format);  // "nccl-tests", "nccl-tests JSON", ...
-
 struct UnknownLine {
   std::size_t line = 0;
   std::string text;
 };
 
 struct Imported {
-  LogFormat format = LogFormat::nccl_tests;
+  std::string_view format;  // the importer's name: "nccl-tests"
   std::string file;
   std::vector<Sample> samples;
   std::vector<UnknownLine> unknown;  // all of them

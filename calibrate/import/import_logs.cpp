@@ -47,8 +47,8 @@ Json unknown_json(const Imported& log) {
 }
 
 std::string import_report(const Imported& log) {
-  std::string text = fmt::format("{}: {}, {} samples\n", printable(log.file), name(log.format),
-                                 log.samples.size());
+  std::string text =
+      fmt::format("{}: {}, {} samples\n", printable(log.file), log.format, log.samples.size());
   std::map<std::string, std::pair<std::size_t, const Sample*>> by_quantity;
   for (const auto& sample : log.samples) {
     auto& [count, last] = by_quantity[sample.quantity];
@@ -104,7 +104,7 @@ Json to_json(const ImportRequest& request, const ImportAnswer& answer) {
   for (std::size_t i = 0; i < answer.logs.size(); ++i) {
     const Imported& log = answer.logs[i];
     logs.push_back({{"file", request.logs[i]},
-                    {"format", std::string{name(log.format)}},
+                    {"format", std::string{log.format}},
                     {"samples", log.samples.size()},
                     {"notes", log.notes},
                     {"unknown_lines", unknown_json(log)},

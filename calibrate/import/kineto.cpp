@@ -154,10 +154,7 @@ Sample collective_sample(const KernelEvent& kernel, const std::string& file) {
 
 class KinetoReader {
  public:
-  explicit KinetoReader(const Node& root) : root_{root} {
-    imported_.format = LogFormat::kineto;
-    imported_.file = root.file();
-  }
+  explicit KinetoReader(const Node& root) : root_{root} { imported_.file = root.file(); }
 
   Imported read() {
     collect();

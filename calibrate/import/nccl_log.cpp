@@ -100,7 +100,6 @@ class NcclLogReader {
   }
 
   Imported finished() {
-    imported_.format = LogFormat::nccl_log;
     imported_.file = file_;
     Json transports = Json::object();
     for (const auto& [way, count] : transports_) transports[way] = count;

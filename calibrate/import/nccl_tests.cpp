@@ -41,10 +41,7 @@ Columns columns_of(std::string_view header) {
 
 class NcclTestsReader {
  public:
-  explicit NcclTestsReader(const std::string& file) : file_{file} {
-    imported_.format = LogFormat::nccl_tests;
-    imported_.file = file;
-  }
+  explicit NcclTestsReader(const std::string& file) : file_{file} { imported_.file = file; }
 
   Imported read(const std::vector<LogLine>& lines) {
     for (const LogLine& line : lines) take(line);

@@ -63,7 +63,6 @@ void read_half(const Node& result, const char* half, Bytes size, Imported& impor
 
 Imported read_nccl_tests_json(const Node& root) {
   Imported imported;
-  imported.format = LogFormat::nccl_tests_json;
   imported.file = root.file();
   const NcclRun run = described_run(root);
   int empty = 0;

@@ -50,7 +50,6 @@ Value value_of(double number, std::string_view unit, const std::string& place) {
 
 Imported read_osu(const std::vector<LogLine>& lines, const std::string& file) {
   Imported imported;
-  imported.format = LogFormat::osu;
   imported.file = file;
   std::string quantity, software, device, detail;
   std::string_view unit;

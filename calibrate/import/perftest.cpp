@@ -60,10 +60,7 @@ Value value_in(double number, const Column& column, const std::string& place) {
 
 class PerftestReader {
  public:
-  explicit PerftestReader(const std::string& file) : file_{file} {
-    imported_.format = LogFormat::perftest;
-    imported_.file = file;
-  }
+  explicit PerftestReader(const std::string& file) : file_{file} { imported_.file = file; }
 
   Imported read(const std::vector<LogLine>& lines) {
     for (const LogLine& line : lines) take(line);
@@ -127,7 +124,6 @@ Imported read_perftest(const std::vector<LogLine>& lines, const std::string& fil
 /// `--out_json`: test_info and results; rates are in MiB/sec unless the file says Gb/sec.
 Imported read_perftest_json(const Node& root) {
   Imported imported;
-  imported.format = LogFormat::perftest_json;
   imported.file = root.file();
   const Node info = root["test_info"], results = root["results"];
   Sample sample;

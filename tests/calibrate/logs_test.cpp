@@ -194,7 +194,7 @@ TEST_CASE("NCCL's own log tells rings, channels and what was chosen") {
       "COMPLETE\n"
       "n1:63120:63191 [0] NCCL INFO AllReduce: 8388608 Bytes -> Algo 1 proto 2 time 93.5\n",
       "a.log");
-  CHECK(log.format == LogFormat::nccl_log);
+  CHECK(log.format == "NCCL debug log");
   CHECK(log.facts["version"] == "2.27.5+cuda12.6");
   CHECK(log.facts["ranks"] == 4);
   CHECK(log.facts["channels"] == 2);
