@@ -54,6 +54,7 @@ class Binder {
     (activations ? saved_of(each) : arrived_) = each.bindings[slot];
   }
 
+  /// A forward cut into parts leaves its output in the buffer that the first part takes.
   void forward(Token, Instruction& each) {
     std::uint32_t& kept = saved_of(each);
     if (kept == no_binding) {
@@ -62,10 +63,13 @@ class Binder {
     }
     each.bindings[slot_saved] = kept;
     if (!program_.chunks[each.chunk].predicts) {
-      each.bindings[slot_out] = pool(each, out).take();
-      each.binds |= bit(slot_out);
+      if (forward_of_ != key(each)) {
+        leaving_ = pool(each, out).take();
+        each.binds |= bit(slot_out);
+      }
+      each.bindings[slot_out] = leaving_;
     }
-    leaving_ = each.bindings[slot_out];
+    forward_of_ = key(each);
   }
 
   /// A backward cut at full buckets keeps its buffers until the last part.
@@ -130,7 +134,7 @@ class Binder {
   std::vector<Pool> pools_;
   std::vector<std::uint32_t> saved_;  // by chunk of the class and micro-batch
   std::uint32_t arrived_ = no_binding, leaving_ = no_binding;
-  std::uint64_t parts_of_ = ~std::uint64_t{0};
+  std::uint64_t parts_of_ = ~std::uint64_t{0}, forward_of_ = ~std::uint64_t{0};
 };
 
 void add_types(const Program& program, RankClass& ranks, const Software& software) {
@@ -163,9 +167,9 @@ void add_persistent(const Program& program, RankClass& ranks, const Software& so
       {"gradients", BufferKind::gradient, Bytes{sums * bits(gradient) / 8}},
       {"optimizer", BufferKind::optimizer, Bytes{ranks.owned * per_owned}}};
   ranks.persistent.insert(ranks.persistent.begin(), held.begin(), held.end());
-  // Gradients that are added to wider sums stay next to them until they are overwritten, unless they
-  // are scattered. Those that are as wide as their sums are added one by one, as backward makes
-  // them.
+  // Gradients that are added to wider sums stay next to them until they are overwritten, unless
+  // they are scattered. Those that are as wide as their sums are added one by one, as backward
+  // makes them.
   const bool wider = bits(gradient) > bits(storage);
   if (software.accumulation == Accumulation::separate && wider && !sharding.gradients) {
     ranks.persistent.push_back(
