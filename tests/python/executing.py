@@ -120,9 +120,9 @@ class Running:
             **how,
         )
         self.lines = []
-        for line in self.process.stderr:
-            self.lines.append(line)
-            if line.startswith("step "):
+        for text in self.process.stderr:
+            self.lines.append(text)
+            if text.startswith("step "):
                 break
         self.pids = children(self.process.pid)
         assert len(self.pids) == (ranks if ranks > 1 else 0)
