@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 
-#include "calibrate/fit/minimise.hpp"
 #include "calibrate/spelled.hpp"
 #include "hardware/catalogue.hpp"
 
@@ -120,14 +119,14 @@ class GpuEntry {
   void put_kernels() {
     std::vector<KernelPoint> all;
     for (const auto& [kind, points] : findings_.kernels) {
-      const KernelFit fit = fit_kernel(points);
+      const TrafficFit fit = fit_kernel(points);
       gpu_["measured"]["kernels"][kind] = kernel_json(fit.curve);
       curves_.push_back({kind, fit.sizes, fit.leave_out_error_pct});
       if (kind.find('>') == std::string::npos) all.insert(all.end(), points.begin(), points.end());
     }
     if (all.empty()) return;
     gpu_["sources"]["/measured"] = source_;
-    const KernelFit usual = fit_kernel(all);
+    const TrafficFit usual = fit_kernel(all);
     const Bytes large = findings_.gpu ? 256_MiB : 1_MiB;  // where usual kernels are: a cache, HBM
     const Time small = usual.curve.at(Bytes{1});
     const double rate = static_cast<double>(large.count()) /

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <tuple>
 
-#include "calibrate/fit/minimise.hpp"
 #include "calibrate/gpu_entry.hpp"
 #include "calibrate/spelled.hpp"
 #include "hardware/catalogue.hpp"
 #include "hardware/recognise.hpp"
 #include "sim/errors.hpp"
 #include "sim/input/units.hpp"
+#include "sim/statistics.hpp"
 
 namespace orrery::calibrate {
 
@@ -117,7 +117,7 @@ std::optional<double> sustained_share(const Findings& findings, SustainedLoad::O
     if (each.of == of) shares.push_back(each.share());
   }
   if (shares.empty()) return std::nullopt;
-  return std::clamp(median_of(shares), 0.1, 1.0);
+  return std::clamp(median(shares), 0.1, 1.0);
 }
 
 CalibratedProfile make_profile(const Findings& findings, Json software) {
@@ -172,7 +172,7 @@ std::vector<CollectiveTable> collective_tables(const std::vector<Sample>& sample
   for (const auto& [key, sizes] : found) {
     std::vector<SizeTable::Point> points;
     for (const auto& [size, times] : sizes) {
-      points.push_back({Bytes{size}, Time{std::llround(median_of(times))}});
+      points.push_back({Bytes{size}, Time{std::llround(median(times))}});
     }
     tables.push_back({std::get<0>(key), static_cast<int>(std::get<1>(key)),
                       static_cast<int>(std::get<2>(key)), SizeTable{std::move(points)}});

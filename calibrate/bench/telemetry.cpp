@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "sim/statistics.hpp"
+
 namespace orrery::calibrate {
 
 namespace {
@@ -21,9 +23,7 @@ template <class Get>
 double middle(const std::vector<Reading>& readings, Get get) {
   std::vector<double> values;
   for (const Reading& each : readings) values.push_back(get(each).count());
-  const auto half = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), half, values.end());
-  return *half;
+  return median(std::move(values));
 }
 
 }  // namespace

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "calibrate/fit/minimise.hpp"
+#include "hardware/fitting/minimise.hpp"
 #include "sim/errors.hpp"
+#include "sim/statistics.hpp"
 
 namespace orrery::calibrate {
 
@@ -13,9 +14,11 @@ namespace {
 using hardware::AttentionCurve;
 using hardware::Pass;
 
-/// What the points can tell apart.
-struct Told {
-  explicit Told(const std::vector<AttentionPoint>& points) {
+constexpr double noise = 0.1;  // beyond 10 % a point counts linearly
+
+/// Which parameters the points can tell apart.
+struct Contrasts {
+  explicit Contrasts(const std::vector<AttentionPoint>& points) {
     bool causal = false, whole = false, forward = false, back = false;
     for (const auto& [call, time] : points) {
       narrow = narrow || call.head_dim < 128;
@@ -29,16 +32,14 @@ struct Told {
   bool narrow = false, wide = false, penalty = false, backward = false;
 };
 
-/// Variables without bounds: shares by 1 / (1 + e^-v), a length and a ratio by e^v.
-AttentionCurve attention_of(const std::vector<double>& v, const Told& told) {
-  const auto share = [](double of) { return std::clamp(1 / (1 + std::exp(-of)), 1e-4, 1.0); };
-  AttentionCurve curve;
-  curve.share_64 = share(told.narrow ? v[0] : v[1]);
-  curve.share_128 = share(told.wide ? v[1] : v[0]);
-  curve.half_length = std::min(1e5, std::exp(v[2]));
-  curve.causal_penalty = told.penalty ? std::min(50.0, std::exp(v[3])) : 0;
-  curve.backward_ratio = told.backward ? std::clamp(std::exp(v[4]), 0.01, 2.0) : 1;
-  return curve;
+/// Shares, and the logarithms of the rest.
+AttentionCurve attention_of(const std::vector<double>& v) {
+  return {.share_64 = v[0],
+          .share_128 = v[1],
+          .half_length = std::exp(v[2]),
+          .causal_penalty = std::exp(v[3]),
+          .backward_ratio = std::exp(v[4]),
+          .origin = {}};
 }
 
 double miss(const AttentionCurve& curve, FlopRate peak, const AttentionPoint& point) {
@@ -47,20 +48,39 @@ double miss(const AttentionCurve& curve, FlopRate peak, const AttentionPoint& po
 }
 
 AttentionCurve fitted_attention(const std::vector<AttentionPoint>& points, FlopRate peak) {
-  const Told told{points};
-  const auto cost = [&](const std::vector<double>& variables) {
-    const AttentionCurve curve = attention_of(variables, told);
-    double sum = 0;
-    for (const AttentionPoint& each : points) sum += robust(miss(curve, peak, each));
-    return sum;
-  };
-  std::vector<double> best;
-  for (const double share : {-3.0, 0.0}) {  // of peak: a twentieth, a half
-    const std::vector<double> start{share, share, std::log(300.0), std::log(0.5), std::log(0.7)};
-    std::vector<double> found = minimise(cost, minimise(cost, start, 0.7), 0.2);
-    if (best.empty() || cost(found) < cost(best)) best = std::move(found);
+  const Contrasts found{points};
+  const hardware::Unknown fixed{0, 0, 0};
+  std::optional<AttentionCurve> best;
+  double lowest = 0;
+  for (const double start : {0.05, 0.5}) {  // of peak
+    const hardware::Unknown share{start, 1e-4, 1};
+    const std::vector<hardware::Unknown> unknowns{
+        share,
+        share,
+        {std::log(300.0), 0, std::log(1e5)},
+        found.penalty ? hardware::Unknown{std::log(0.5), std::log(1e-3), std::log(50.0)} : fixed,
+        found.backward ? hardware::Unknown{std::log(0.7), std::log(0.01), std::log(2.0)} : fixed};
+    const auto curve_of = [&](const std::vector<double>& v) {
+      AttentionCurve curve = attention_of(v);
+      if (!found.narrow) curve.share_64 = curve.share_128;
+      if (!found.wide) curve.share_128 = curve.share_64;
+      if (!found.penalty) curve.causal_penalty = 0;
+      return curve;
+    };
+    const auto cost = [&](const std::vector<double>& v) {
+      double sum = 0;
+      for (const AttentionPoint& each : points) {
+        sum += hardware::soft_l1(miss(curve_of(v), peak, each), noise);
+      }
+      return sum;
+    };
+    const std::vector<double> at = hardware::minimise(unknowns, cost);
+    const double value = cost(at);
+    if (best && value >= lowest) continue;
+    best = curve_of(at);
+    lowest = value;
   }
-  return attention_of(best, told);
+  return *best;
 }
 
 double attention_error_pct(double log_miss) {
@@ -76,7 +96,7 @@ AttentionFit fit_attention(const std::vector<AttentionPoint>& points, FlopRate p
   std::vector<double> own, unseen_errors;
   for (const AttentionPoint& each : points)
     own.push_back(attention_error_pct(miss(fit.curve, peak, each)));
-  fit.median_error_pct = median_of(own);
+  fit.median_error_pct = median(own);
   constexpr std::size_t parts = 5;
   for (std::size_t part = 0; part < parts && points.size() >= 2 * parts; ++part) {
     std::vector<AttentionPoint> seen;
@@ -88,7 +108,7 @@ AttentionFit fit_attention(const std::vector<AttentionPoint>& points, FlopRate p
       unseen_errors.push_back(attention_error_pct(miss(curve, peak, points[i])));
     }
   }
-  if (!unseen_errors.empty()) fit.leave_out_error_pct = median_of(unseen_errors);
+  if (!unseen_errors.empty()) fit.leave_out_error_pct = median(unseen_errors);
   return fit;
 }
 

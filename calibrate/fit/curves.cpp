@@ -3,17 +3,19 @@
 #include <algorithm>
 #include <cmath>
 
-#include "calibrate/fit/minimise.hpp"
+#include "hardware/fitting/gemm_fit.hpp"
 #include "sim/errors.hpp"
+#include "sim/statistics.hpp"
 
 namespace orrery::calibrate {
 
 namespace {
 
-using hardware::GemmCurve;
 using hardware::KernelCurve;
 using hardware::ShapeResidual;
 using hardware::SizeTable;
+
+constexpr double noise = 0.1;  // beyond 10 % a point counts linearly
 
 double log_ratio(Time measured, Time fitted) {
   return std::log(ratio(measured, std::max(fitted, Time{1})));
@@ -23,69 +25,55 @@ double error_pct(Time measured, Time predicted) {
   return 100 * std::abs(ratio(predicted, measured) - 1);
 }
 
-/// Shares from unbounded variables: most / (1 + e^-v).
-GemmCurve curve_of(const std::vector<double>& variables, double most_share) {
-  const auto share = [&](double v) { return std::max(1e-6, most_share / (1 + std::exp(-v))); };
-  return {.compute_share = share(variables[0]),
-          .memory_share = share(variables[1]),
-          .overhead = from_seconds(std::exp(std::min(variables[2], 0.0))),
-          .corner = 4,
-          .origin = {}};
+hardware::GemmPoint gemm_point(const ProductPoint& point, const Roof& roof) {
+  return {.shape = point.shape,
+          .compute = static_cast<double>(point.work.count()) / roof.peak.count(),
+          .moving = static_cast<double>(point.traffic.count()) / roof.memory.count(),
+          .log_seconds = std::log(seconds(point.time))};
 }
 
-Time plain_time(const GemmCurve& curve, const Roof& roof, const ProductPoint& point) {
-  return time_of(curve, roof.peak, roof.memory, point.work, point.traffic);
-}
-
-GemmCurve fit_plain(const std::vector<ProductPoint>& points, const Roof& roof) {
-  Time fastest = points.front().time;
-  for (const ProductPoint& point : points) fastest = std::min(fastest, point.time);
-  const auto cost = [&](const std::vector<double>& variables) {
-    const GemmCurve curve = curve_of(variables, roof.most_share);
-    double sum = 0;
-    for (const ProductPoint& point : points) {
-      sum += robust(log_ratio(point.time, plain_time(curve, roof, point)));
-    }
-    return sum;
-  };
-  std::vector<double> best;
-  for (const double share_of_start :
-       {0.02, 0.3}) {  // overhead may be little or most of the fastest
-    const double start = std::log(std::max(1e-9, share_of_start * seconds(fastest)));
-    const std::vector<double> found = minimise(cost, {0.5, 0.5, start}, 1.0);
-    if (best.empty() || cost(found) < cost(best)) best = found;
+/// The corner stays the catalogue's; the overhead may be little or most of the fastest point.
+hardware::GemmFormula fit_formula(const std::vector<hardware::GemmPoint>& points,
+                                  const Roof& roof) {
+  double fastest = 0;
+  for (const hardware::GemmPoint& each : points) fastest = std::min(fastest, each.log_seconds);
+  const hardware::Unknown share{0.6 * roof.most_share, 1e-4, roof.most_share};
+  std::optional<hardware::GemmFormula> best;
+  for (const double of_fastest : {0.02, 0.3}) {
+    const double start = std::max(1.01e-9, of_fastest * std::exp(fastest));
+    const hardware::GemmFormula found = hardware::fit_gemm(points, {.overhead = {start, 1e-9, 1},
+                                                                    .compute = share,
+                                                                    .memory = share,
+                                                                    .corner = {4, 4, 4},
+                                                                    .scale = noise});
+    if (!best || cost_of(found, points, noise) < cost_of(*best, points, noise)) best = found;
   }
-  return curve_of(best, roof.most_share);
+  return *best;
 }
 
-std::vector<ShapeResidual::Sample> residuals_of(const std::vector<ProductPoint>& points,
-                                                const GemmCurve& curve, const Roof& roof) {
-  std::vector<ShapeResidual::Sample> samples;
-  for (const ProductPoint& point : points) {
-    samples.push_back({point.shape, log_ratio(point.time, plain_time(curve, roof, point))});
-  }
-  return samples;
+double error_pct(const hardware::GemmFormula& formula, const hardware::GemmPoint& point,
+                 double log_ratio) {
+  return 100 * std::abs(formula.seconds(point) * std::exp(log_ratio - point.log_seconds) - 1);
 }
 
 /// Points in five parts, dealt out in turn.
-std::optional<double> products_left_out(const std::vector<ProductPoint>& points, const Roof& roof) {
+std::optional<double> products_left_out(const std::vector<hardware::GemmPoint>& points,
+                                        const Roof& roof) {
   constexpr std::size_t parts = 5;
   std::vector<double> errors;
   for (std::size_t part = 0; part < parts && points.size() >= parts; ++part) {
-    std::vector<ProductPoint> seen, unseen;
+    std::vector<hardware::GemmPoint> seen, unseen;
     for (std::size_t i = 0; i < points.size(); ++i) {
       (i % parts == part ? unseen : seen).push_back(points[i]);
     }
-    const GemmCurve curve = fit_plain(seen, roof);
-    const ShapeResidual residual{residuals_of(seen, curve, roof)};
-    for (const ProductPoint& point : unseen) {
-      const Time predicted =
-          scaled(plain_time(curve, roof, point), std::exp(residual.log_ratio(point.shape)));
-      errors.push_back(error_pct(point.time, predicted));
+    const hardware::GemmFormula formula = fit_formula(seen, roof);
+    const ShapeResidual residual{residuals_of(formula, seen)};
+    for (const hardware::GemmPoint& point : unseen) {
+      errors.push_back(error_pct(formula, point, residual.log_ratio(point.shape)));
     }
   }
   if (errors.empty()) return std::nullopt;
-  return median_of(errors);
+  return median(std::move(errors));
 }
 
 /// Distinct sizes with their median times.
@@ -99,28 +87,34 @@ std::vector<SizeTable::Point> sizes_of(std::vector<KernelPoint> points) {
     while (end < points.size() && ratio(points[end].traffic, points[begin].traffic) <= 1.02) {
       times.push_back(static_cast<double>(points[end++].time.count()));
     }
-    sizes.push_back({points[begin].traffic, Time{std::max(1LL, std::llround(median_of(times)))}});
+    sizes.push_back({points[begin].traffic, Time{std::max(1LL, std::llround(median(times)))}});
     begin = end;
   }
   return sizes;
 }
 
 KernelCurve fit_line(const std::vector<SizeTable::Point>& sizes) {
-  const auto curve_at = [](const std::vector<double>& variables) {
+  const auto curve_at = [](const std::vector<double>& found) {
     return KernelCurve{.table = {},
-                       .overhead = from_seconds(std::exp(std::min(variables[0], 0.0))),
-                       .rate = Bandwidth{std::exp(std::clamp(variables[1], 0.0, 40.0))}};
-  };
-  const auto cost = [&](const std::vector<double>& variables) {
-    const KernelCurve curve = curve_at(variables);
-    double sum = 0;
-    for (const auto& [size, time] : sizes) sum += robust(log_ratio(time, curve.at(size)));
-    return sum;
+                       .overhead = from_seconds(std::exp(found[0])),
+                       .rate = Bandwidth{std::exp(found[1])}};
   };
   const auto& [size, time] = sizes.back();
-  const double rate = static_cast<double>(size.count()) / seconds(time);
-  return curve_at(
-      minimise(cost, {std::log(0.3 * seconds(sizes.front().second)), std::log(rate)}, 0.7));
+  const double fastest = std::clamp(0.3 * seconds(sizes.front().second), 2e-12, 0.5);
+  const double rate = std::clamp(static_cast<double>(size.count()) / seconds(time), 1e1, 1e16);
+  const std::vector<hardware::Unknown> unknowns{{std::log(fastest), std::log(1e-12), 0},
+                                                {std::log(rate), 0, 40}};
+  return curve_at(hardware::least_squares(
+      unknowns,
+      [&](const std::vector<double>& tried) {
+        const KernelCurve curve = curve_at(tried);
+        std::vector<double> misses;
+        for (const auto& each : sizes) {
+          misses.push_back(log_ratio(each.second, curve.at(each.first)));
+        }
+        return misses;
+      },
+      noise));
 }
 
 std::vector<SizeTable::Point> without(const std::vector<SizeTable::Point>& sizes,
@@ -138,29 +132,28 @@ std::optional<double> sizes_left_out(const std::vector<SizeTable::Point>& sizes,
     errors.push_back(error_pct(sizes[i].second, fit(without(sizes, i)).at(sizes[i].first)));
   }
   if (errors.empty()) return std::nullopt;
-  return median_of(errors);
+  return median(errors);
 }
 
 }  // namespace
 
 ProductFit fit_products(const std::vector<ProductPoint>& points, const Roof& roof) {
   ensure(!points.empty(), "a curve is fitted to points");
-  ProductFit fit;
-  fit.curve = fit_plain(points, roof);
-  fit.residuals = residuals_of(points, fit.curve, roof);
-  fit.leave_out_error_pct = products_left_out(points, roof);
+  std::vector<hardware::GemmPoint> measured;
+  for (const ProductPoint& each : points) measured.push_back(gemm_point(each, roof));
+  const hardware::GemmFormula formula = fit_formula(measured, roof);
   std::vector<double> plain;
-  for (const ProductPoint& point : points) {
-    plain.push_back(error_pct(point.time, plain_time(fit.curve, roof, point)));
-  }
-  fit.plain_error_pct = median_of(plain);
-  return fit;
+  for (const hardware::GemmPoint& each : measured) plain.push_back(error_pct(formula, each, 0));
+  return {.curve = formula.curve(),
+          .residuals = residuals_of(formula, measured),
+          .leave_out_error_pct = products_left_out(measured, roof),
+          .plain_error_pct = median(std::move(plain))};
 }
 
-KernelFit fit_kernel(const std::vector<KernelPoint>& points) {
+TrafficFit fit_kernel(const std::vector<KernelPoint>& points) {
   ensure(!points.empty(), "a curve is fitted to points");
   const std::vector<SizeTable::Point> sizes = sizes_of(points);
-  KernelFit fit;
+  TrafficFit fit;
   fit.sizes = sizes.size();
   const auto of_line = sizes_left_out(sizes, fit_line);
   const auto of_table = sizes_left_out(

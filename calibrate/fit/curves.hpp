@@ -26,10 +26,9 @@ struct Roof {
   double most_share = 1;  // of either; a GPU file's shares end at 1
 };
 
-/// GEMM: three parameters and what they miss by shape, each point's median over repetitions.
-///   min sum_i robust(log(t_i / (overhead + (x_i^4 + y_i^4)^(1/4))))
-/// x, y: hardware::GemmCurve. `leave_out_error_pct`: median absolute error, every fifth point in
-/// turn predicted by the other four fifths, residuals included.
+/// GEMM: overhead and shares at a corner of 4 (hardware/fitting/gemm_fit.hpp), and what they miss
+/// by shape. `leave_out_error_pct`: median absolute error, every fifth point in turn predicted by
+/// the other four fifths, residuals included.
 struct ProductFit {
   hardware::GemmCurve curve;
   std::vector<hardware::ShapeResidual::Sample> residuals;
@@ -47,7 +46,7 @@ struct KernelPoint {
 };
 
 /// The table of medians, or overhead and rate: whichever predicts left-out sizes better.
-struct KernelFit {
+struct TrafficFit {
   hardware::KernelCurve curve;
   std::optional<double> leave_out_error_pct;
   std::size_t sizes = 0;
@@ -55,7 +54,7 @@ struct KernelFit {
 
 /// Points of nearly the same traffic (within 2 %) are one size, their median time.
 /// Errors  no point: ContractError
-KernelFit fit_kernel(const std::vector<KernelPoint>& points);
+TrafficFit fit_kernel(const std::vector<KernelPoint>& points);
 
 /// Median absolute error, in per cent, of interpolating each inner point of a table from the
 /// others; of a table of two points or fewer, nothing can be said.

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "calibrate/fit/minimise.hpp"
 #include "models/pricing/calibrated.hpp"
 #include "models/pricing/grouped.hpp"
-#include "sim/errors.hpp"
+#include "sim/statistics.hpp"
 
 namespace orrery::calibrate {
 
@@ -35,8 +34,8 @@ Time plain_time(const Operation& grouped, const hardware::Gpu& gpu) {
   return measured ? *measured : gpu.gemm_time(plain.dtype, plain.flops, plain.bytes);
 }
 
-double median(std::vector<double> of) {
-  return of.empty() ? 0 : median_of(std::move(of));
+double median_or_none(std::vector<double> of) {
+  return of.empty() ? 0 : median(std::move(of));
 }
 
 }  // namespace
@@ -77,8 +76,8 @@ std::map<models::DType, GroupedFit> fit_grouped(const std::vector<GroupedPoint>&
         ratio(each.time, plain_time(each.op, gpu)));
   }
   for (auto& [format, fit] : fits) {
-    fit.even = median(ratios[0][format]);
-    fit.skewed = median(ratios[1][format]);
+    fit.even = median_or_none(ratios[0][format]);
+    fit.skewed = median_or_none(ratios[1][format]);
   }
   return fits;
 }

@@ -51,15 +51,6 @@ std::unique_ptr<Clock> machine_clock() {
   return std::make_unique<MachineClock>();
 }
 
-Time quantile(std::vector<Time> values, double share) {
-  ensure(!values.empty() && share >= 0 && share <= 1, "a quantile is of something");
-  std::sort(values.begin(), values.end());
-  const double place = share * static_cast<double>(values.size() - 1);
-  const auto low = static_cast<std::size_t>(place);
-  const std::size_t high = std::min(low + 1, values.size() - 1);
-  return values[low] + scaled(values[high] - values[low], place - static_cast<double>(low));
-}
-
 double relative_spread(const std::vector<Time>& values) {
   if (values.size() < 2) return 0;
   const Time middle = quantile(values, 0.5);

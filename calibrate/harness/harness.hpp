@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sim/quantity.hpp"
+#include "sim/statistics.hpp"
 
 namespace orrery::calibrate {
 
@@ -73,8 +74,6 @@ struct Measurement {
   Time median(std::size_t part) const;
 };
 
-/// Value at a share of sorted values, on a line between neighbours. Errors  none: ContractError
-Time quantile(std::vector<Time> values, double share);
 /// Interquartile range over median. 0 for less than two values.
 double relative_spread(const std::vector<Time>& values);
 

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "calibrate/import/log_lines.hpp"
+#include "sim/statistics.hpp"
 
 namespace orrery::calibrate {
 
@@ -62,12 +63,6 @@ std::optional<KernelEvent> kernel_of(const Json& event, std::size_t index) {
     }
   }
   return kernel;
-}
-
-double median_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
 /// Stretches of time in which some collective runs on one device.
@@ -224,14 +219,14 @@ class KinetoReader {
       sample.quantity = "kernel";
       sample.detail = std::get<0>(group) + " " + std::get<1>(group);
       sample.count = static_cast<std::int64_t>(times.all.size());
-      sample.value = microseconds(median_of(times.alone.empty() ? times.all : times.alone));
+      sample.value = microseconds(median(times.alone.empty() ? times.all : times.alone));
       sample.place = fmt::format("{}:/traceEvents/{}", root_.file(), times.first);
       add(sample);
       if (times.alone.size() < 3 || times.under.size() < 3) continue;
-      const double alone = median_of(times.alone);
+      const double alone = median(times.alone);
       if (alone <= 0) continue;
       sample.quantity = "overlap_slowdown";
-      sample.value = median_of(times.under) / alone;
+      sample.value = median(times.under) / alone;
       sample.count = static_cast<std::int64_t>(times.under.size());
       add(sample);
     }

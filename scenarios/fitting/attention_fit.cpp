@@ -5,8 +5,8 @@
 #include <cmath>
 #include <set>
 
+#include "hardware/fitting/minimise.hpp"
 #include "scenarios/fitting/kernel_fit.hpp"
-#include "scenarios/fitting/least_squares.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::scenarios {
@@ -98,8 +98,8 @@ class UnfusedAttentionFit : public KernelFit {
 
 template <class Fit, class Make>
 std::vector<double> search_attention(const std::vector<KernelSample>& samples,
-                                     const std::vector<Parameter>& unknown, Make make) {
-  const Residuals residuals = [&](const std::vector<double>& p) {
+                                     const std::vector<hardware::Unknown>& unknown, Make make) {
+  const hardware::Residuals residuals = [&](const std::vector<double>& p) {
     const Fit tried = make(p);
     std::vector<double> errors;
     for (const KernelSample& sample : samples) {
@@ -107,7 +107,7 @@ std::vector<double> search_attention(const std::vector<KernelSample>& samples,
     }
     return errors;
   };
-  return least_squares(unknown, residuals, log_scale);
+  return hardware::least_squares(unknown, residuals, log_scale);
 }
 
 }  // namespace
@@ -116,7 +116,7 @@ std::unique_ptr<KernelFit> fit_fused_attention(const std::vector<KernelSample>& 
   std::set<std::int64_t> distinct;
   for (const KernelSample& sample : samples) distinct.insert(sample.row->head_dim);
   const std::vector<std::int64_t> sizes{distinct.begin(), distinct.end()};
-  std::vector<Parameter> unknown(sizes.size(), {std::log(0.5), std::log(0.01), 0});
+  std::vector<hardware::Unknown> unknown(sizes.size(), {std::log(0.5), std::log(0.01), 0});
   unknown.push_back({std::log(100.0), 0, std::log(5000.0)});
   unknown.push_back({2, 0, 20});
   if (samples.size() < unknown.size()) return nullptr;
@@ -126,7 +126,7 @@ std::unique_ptr<KernelFit> fit_fused_attention(const std::vector<KernelSample>& 
 }
 
 std::unique_ptr<KernelFit> fit_unfused_attention(const std::vector<KernelSample>& samples) {
-  const std::vector<Parameter> unknown{{1, 0, 20}, {30, 1, 300}, {0.3, 0, 3}};
+  const std::vector<hardware::Unknown> unknown{{1, 0, 20}, {30, 1, 300}, {0.3, 0, 3}};
   if (samples.size() < unknown.size()) return nullptr;
   const auto make = [](const std::vector<double>& p) { return UnfusedAttentionFit{p}; };
   return std::make_unique<UnfusedAttentionFit>(

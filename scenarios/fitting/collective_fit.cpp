@@ -4,8 +4,8 @@
 #include <cmath>
 #include <set>
 
+#include "hardware/fitting/minimise.hpp"
 #include "scenarios/fitting/kernel_fit.hpp"
-#include "scenarios/fitting/least_squares.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::scenarios {
@@ -153,17 +153,17 @@ double law(const CollectiveSample& sample, const CollectiveSystem& system) {
 CollectiveSystem fit_domain(const std::vector<CollectiveSample>& samples) {
   if (samples.size() < fewest_collectives) return {};
   const std::vector<int> sizes = pcie_sizes(samples);
-  std::vector<Parameter> unknown{{std::log(7e-6), std::log(0.5e-6), std::log(300e-6)},
-                                 {std::log(1e-6), std::log(0.05e-6), std::log(50e-6)}};
+  std::vector<hardware::Unknown> unknown{{std::log(7e-6), std::log(0.5e-6), std::log(300e-6)},
+                                         {std::log(1e-6), std::log(0.05e-6), std::log(50e-6)}};
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     unknown.push_back({std::log(10.0), std::log(0.5), std::log(64.0)});
     unknown.push_back({std::log(8.0), std::log(0.5), std::log(64.0)});
   }
   const Trial trial{samples};
-  const Residuals residuals = [&](const std::vector<double>& p) {
+  const hardware::Residuals residuals = [&](const std::vector<double>& p) {
     return trial.log_errors(domain_from(p, sizes));
   };
-  return domain_from(least_squares(unknown, residuals, log_scale), sizes);
+  return domain_from(hardware::least_squares(unknown, residuals, log_scale), sizes);
 }
 
 CollectiveSystem fit_fabric(const std::vector<CollectiveSample>& samples, CollectiveSystem domain) {
@@ -171,18 +171,18 @@ CollectiveSystem fit_fabric(const std::vector<CollectiveSample>& samples, Collec
   const Told told = told_by(samples);
   // An exchange's rate is 0.8 of the efficiency's: at 1.25 it is the line's.
   const double fastest = told.ramp ? 1 : 1.25;
-  std::vector<Parameter> unknown{{std::log(20e-6), std::log(1e-6), std::log(5e-3)},
-                                 {0.9, 0.05, fastest}};
+  std::vector<hardware::Unknown> unknown{{std::log(20e-6), std::log(1e-6), std::log(5e-3)},
+                                         {0.9, 0.05, fastest}};
   if (told.ramp) {
     unknown.push_back({std::log(100e-6), std::log(1e-6), std::log(20e-3)});
     unknown.push_back({std::log(0.08), std::log(0.005), 0});
   }
   if (told.gathers) unknown.push_back({0.8, 0.05, 1});
   const Trial trial{samples};
-  const Residuals residuals = [&](const std::vector<double>& p) {
+  const hardware::Residuals residuals = [&](const std::vector<double>& p) {
     return trial.log_errors(fabric_from(p, domain, told));
   };
-  return fabric_from(least_squares(unknown, residuals, log_scale), domain, told);
+  return fabric_from(hardware::least_squares(unknown, residuals, log_scale), domain, told);
 }
 
 }  // namespace orrery::scenarios

@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "hardware/fitting/minimise.hpp"
 #include "scenarios/fitting/kernel_fit.hpp"
-#include "scenarios/fitting/least_squares.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::scenarios {
@@ -140,10 +140,11 @@ std::unique_ptr<KernelFit> fit_prefill(const std::vector<KernelSample>& samples,
                                        Residual residual) {
   std::vector<PrefillPoint> points;
   for (const KernelSample& sample : samples) points.push_back(prefill_point(sample));
-  const std::vector<Parameter> unknown{{8, 0, 40}, {0.6, 0.05, 1}, {0.6, 0.05, 1}, {300, 0, 10000},
-                                       {1, 0, 10}, {0.5, 0.02, 2}, {0.5, 0.02, 2}};
+  const std::vector<hardware::Unknown> unknown{{8, 0, 40},      {0.6, 0.05, 1}, {0.6, 0.05, 1},
+                                               {300, 0, 10000}, {1, 0, 10},     {0.5, 0.02, 2},
+                                               {0.5, 0.02, 2}};
   if (points.size() <= unknown.size()) return nullptr;
-  const Residuals residuals = [&](const std::vector<double>& p) {
+  const hardware::Residuals residuals = [&](const std::vector<double>& p) {
     const PrefillParameters tried = prefill_parameters(p);
     std::vector<double> errors;
     errors.reserve(points.size());
@@ -152,7 +153,8 @@ std::unique_ptr<KernelFit> fit_prefill(const std::vector<KernelSample>& samples,
     }
     return errors;
   };
-  const PrefillParameters found = prefill_parameters(least_squares(unknown, residuals, log_scale));
+  const PrefillParameters found =
+      prefill_parameters(hardware::least_squares(unknown, residuals, log_scale));
   if (residual == Residual::none) points.clear();
   return std::make_unique<PrefillFit>(found, points);
 }

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "hardware/fitting/minimise.hpp"
+
 namespace orrery::scenarios {
 
 namespace {
@@ -13,10 +15,9 @@ constexpr double moved = 1.3;          // how far a number is moved to see wheth
 constexpr double worth_moving = 0.05;  // points of percent: for less a number keeps its start
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Of one logarithmic error.
+/// Of one logarithmic error: near zero half its square.
 double loss_of(double error) {
-  const double scaled = error / robust_from;
-  return robust_from * robust_from * (std::sqrt(1 + scaled * scaled) - 1);
+  return hardware::soft_l1(error, robust_from) / 2;
 }
 
 /// The error whose square is twice the loss: what the rows typically miss by, in percent.
@@ -78,18 +79,35 @@ std::optional<std::size_t> SoftwareFitter::least_determined(const std::vector<do
   return found;
 }
 
+/// Unknowns count strides of their numbers from where the search begins.
 std::vector<double> SoftwareFitter::minimum(const std::vector<bool>& seen,
                                             const std::vector<bool>& held, bool& complete) {
-  const auto loss = [&](const GridPoint& point) -> std::optional<double> {
-    for (std::size_t i = 0; i < held.size(); ++i) {
-      if (held[i] && point[i] != 0) return infinity;
-    }
-    const std::vector<double> numbers = at(point);
-    return numbers.empty() ? infinity : loss_at(numbers, seen);
-  };
-  const GridMinimum found = minimum_on_grid(own_.size(), loss);
-  complete = complete && found.complete;
-  return with_kept(at(found.point), seen);
+  std::vector<hardware::Unknown> unknowns(own_.size());
+  for (std::size_t i = 0; i < own_.size(); ++i) {
+    const SoftwareNumber& number = software_numbers()[i];
+    const auto strides = [&](double value) {
+      return std::log(value / from_[i]) / std::log(number.stride);
+    };
+    if (!held[i]) unknowns[i] = {0, std::min(0.0, strides(number.low)), strides(number.high)};
+  }
+  struct Stopped {};
+  double lowest = infinity;
+  std::vector<double> best = own_;
+  try {
+    hardware::minimise(unknowns,
+                       [&](const std::vector<double>& strides) {
+                         const std::vector<double> numbers = at(strides);
+                         const auto loss = loss_at(numbers, seen);
+                         if (!loss) throw Stopped{};
+                         if (*loss < lowest) best = numbers;
+                         lowest = std::min(lowest, *loss);
+                         return *loss;
+                       },
+                       {.precision = 1e-4, .calls = 300});
+  } catch (const Stopped&) {
+    complete = false;
+  }
+  return with_kept(rounded(std::move(best)), seen);
 }
 
 /// Mean loss of the rows seen, and what the numbers' way from the start costs where it counts.
@@ -130,14 +148,19 @@ std::vector<double> SoftwareFitter::with_kept(std::vector<double> numbers,
   return numbers;
 }
 
-/// The numbers at a point; empty beyond what is conceivable.
-std::vector<double> SoftwareFitter::at(const GridPoint& point) const {
-  std::vector<double> numbers;
-  for (std::size_t i = 0; i < point.size(); ++i) {
-    const SoftwareNumber& number = software_numbers()[i];
-    const double value = from_[i] * std::pow(number.stride, point[i]);
-    if (point[i] != 0 && (value < number.low || value > number.high)) return {};
-    numbers.push_back(point[i] == 0 ? own_[i] : number.rounded(value));
+std::vector<double> SoftwareFitter::at(const std::vector<double>& strides) const {
+  std::vector<double> numbers = own_;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (strides[i] == 0) continue;
+    numbers[i] = from_[i] * std::pow(software_numbers()[i].stride, strides[i]);
+  }
+  return numbers;
+}
+
+/// As a profile writes them; numbers that did not move stay as they are.
+std::vector<double> SoftwareFitter::rounded(std::vector<double> numbers) const {
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers[i] != own_[i]) numbers[i] = software_numbers()[i].rounded(numbers[i]);
   }
   return numbers;
 }

@@ -5,7 +5,6 @@
 #include <optional>
 #include <vector>
 
-#include "scenarios/fitting/pattern_search.hpp"
 #include "scenarios/fitting/software_bench.hpp"
 
 namespace orrery::scenarios {
@@ -40,7 +39,8 @@ class SoftwareFitter {
   std::vector<double> with_kept(std::vector<double> numbers, const std::vector<bool>& seen);
   std::optional<std::size_t> least_determined(const std::vector<double>& numbers,
                                               const std::vector<bool>& seen, bool& complete);
-  std::vector<double> at(const GridPoint& point) const;
+  std::vector<double> at(const std::vector<double>& strides) const;
+  std::vector<double> rounded(std::vector<double> numbers) const;
 
   SoftwareBench& bench_;
   std::vector<double> own_;   // the profile's

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hardware/fitting/minimise.hpp"
 #include "scenarios/fitting/kernel_fit.hpp"
-#include "scenarios/fitting/least_squares.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::scenarios {
@@ -65,10 +65,10 @@ std::unique_ptr<KernelFit> fit_stream(const std::vector<KernelSample>& samples) 
     return varied_size(*sample.row) == largest;
   });
   if (one_size) return std::make_unique<StreamFit>(0, rate, floor);
-  const std::vector<Parameter> unknown{
+  const std::vector<hardware::Unknown> unknown{
       {std::log(fastest * 0.5), std::log(fastest * 1e-3), std::log(fastest * 1.5)},
       {std::log(rate * 0.9), std::log(rate * 1e-3), std::log(rate * 2)}};
-  const Residuals residuals = [&](const std::vector<double>& p) {
+  const hardware::Residuals residuals = [&](const std::vector<double>& p) {
     const StreamFit tried{std::exp(p[0]), std::exp(p[1]), floor};
     std::vector<double> errors;
     for (const KernelSample& sample : samples) {
@@ -76,7 +76,7 @@ std::unique_ptr<KernelFit> fit_stream(const std::vector<KernelSample>& samples) 
     }
     return errors;
   };
-  const std::vector<double> found = least_squares(unknown, residuals, log_scale);
+  const std::vector<double> found = hardware::least_squares(unknown, residuals, log_scale);
   return std::make_unique<StreamFit>(std::exp(found[0]), std::exp(found[1]), floor);
 }
 

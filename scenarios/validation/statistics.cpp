@@ -8,16 +8,6 @@
 
 namespace orrery::scenarios {
 
-double quantile(std::vector<double> values, double share) {
-  ensure(!values.empty(), "a quantile needs values");
-  ensure(share >= 0 && share <= 1, "a quantile needs a share from 0 to 1");
-  std::sort(values.begin(), values.end());
-  const double position = share * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(position);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (position - static_cast<double>(below)) * (values[above] - values[below]);
-}
-
 ErrorSummary summary_of(const std::vector<double>& errors) {
   std::vector<double> sizes;
   double sum = 0;

@@ -5,13 +5,9 @@
 #include <string>
 #include <vector>
 
-namespace orrery::scenarios {
+#include "sim/statistics.hpp"
 
-/// The value below which a share of the list lies, on a line between neighbours.
-///   position = share (n - 1) in the sorted list
-/// Source  the usual definition (Hyndman & Fan 1996, type 7)
-/// Errors  an empty list, a share outside [0, 1]: ContractError
-double quantile(std::vector<double> values, double share);
+namespace orrery::scenarios {
 
 /// Errors of a set of runs, in percent.
 struct ErrorSummary {

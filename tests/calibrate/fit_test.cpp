@@ -4,7 +4,6 @@
 #include <random>
 
 #include "calibrate/findings.hpp"
-#include "calibrate/fit/minimise.hpp"
 #include "hardware/catalogue.hpp"
 #include "models/network/collectives/measured.hpp"
 
@@ -29,15 +28,6 @@ std::vector<ProductPoint> planted_products(const hardware::GemmCurve& curve, dou
     }
   }
   return points;
-}
-
-TEST_CASE("The minimum of a bowl is found") {
-  const auto bowl = [](const std::vector<double>& x) {
-    return (x[0] - 3) * (x[0] - 3) + 10 * (x[1] + 1) * (x[1] + 1);
-  };
-  const std::vector<double> found = minimise(bowl, {0, 0}, 1);
-  CHECK(found[0] == Approx(3).margin(1e-4));
-  CHECK(found[1] == Approx(-1).margin(1e-4));
 }
 
 TEST_CASE("A planted GEMM curve is recovered from samples with 3 % of noise") {
@@ -86,7 +76,7 @@ TEST_CASE("A planted overhead and rate are recovered, and preferred to a table")
     const Time exact = 2_us + Bytes{size} / Bandwidth{4e9};
     points.push_back({Bytes{size}, scaled(exact, std::exp(normal(random)))});
   }
-  const KernelFit fit = fit_kernel(points);
+  const TrafficFit fit = fit_kernel(points);
   REQUIRE(fit.curve.table.empty());
   CHECK(seconds(fit.curve.overhead) == Approx(2e-6).epsilon(0.1));
   CHECK(fit.curve.rate.count() == Approx(4e9).epsilon(0.1));
@@ -101,13 +91,13 @@ TEST_CASE("Where a cache ends a line cannot follow, and the table is kept") {
     points.push_back(
         {Bytes{size}, Bytes{inside} / Bandwidth{10e9} + Bytes{size - inside} / Bandwidth{1e9}});
   }
-  const KernelFit fit = fit_kernel(points);
+  const TrafficFit fit = fit_kernel(points);
   CHECK_FALSE(fit.curve.table.empty());
   CHECK(fit.leave_out_error_pct.value() < 5);
 }
 
 TEST_CASE("Repetitions of a size are one point, their median") {
-  const KernelFit fit = fit_kernel({{1000_B, 10_us}, {1000_B, 12_us}, {1010_B, 50_us}});
+  const TrafficFit fit = fit_kernel({{1000_B, 10_us}, {1000_B, 12_us}, {1010_B, 50_us}});
   CHECK_FALSE(fit.leave_out_error_pct);  // there is no other size to tell it from
   REQUIRE(fit.sizes == 1);
   CHECK(fit.curve.at(1000_B) == 12_us);

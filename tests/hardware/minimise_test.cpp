@@ -1,4 +1,4 @@
-#include "scenarios/fitting/least_squares.hpp"
+#include "hardware/fitting/minimise.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -9,7 +9,7 @@
 #include "sim/errors.hpp"
 
 using namespace orrery;
-using namespace orrery::scenarios;
+using namespace orrery::hardware;
 
 namespace {
 
@@ -33,6 +33,21 @@ TEST_CASE("A line is found again from its own points") {
   const auto found = least_squares({{0, -10, 10}, {0, -10, 10}}, line(0), 1);
   CHECK(found[0] == Approx(3).epsilon(1e-6));
   CHECK(found[1] == Approx(2).epsilon(1e-6));
+}
+
+TEST_CASE("The minimum of a bowl is found, and a number with equal bounds stays") {
+  const auto bowl = [](const std::vector<double>& x) {
+    return (x[0] - 3) * (x[0] - 3) + 10 * (x[1] + x[2]) * (x[1] + x[2]);
+  };
+  const auto found = minimise({{0, -9, 9}, {0, -9, 9}, {1, 1, 1}}, bowl);
+  CHECK(found[0] == Approx(3).margin(1e-4));
+  CHECK(found[1] == Approx(-1).margin(1e-4));
+  CHECK(found[2] == 1);
+}
+
+TEST_CASE("The same search finds the same bytes") {
+  const auto first = least_squares({{0, -10, 10}, {0, -10, 10}}, line(7), 0.1);
+  CHECK(first == least_squares({{0, -10, 10}, {0, -10, 10}}, line(7), 0.1));
 }
 
 TEST_CASE("One wild point moves a fit by less than a hundredth of its own error") {
