@@ -76,7 +76,7 @@ KernelSubjects subjects_of(CampaignBook& book, const std::vector<TimedBlock>& bl
   return made;
 }
 
-std::vector<Subject*> borrowed(const KernelSubjects& owned) {
+std::vector<Subject*> pointers_to(const KernelSubjects& owned) {
   std::vector<Subject*> subjects;
   for (const auto& each : owned) subjects.push_back(each.get());
   return subjects;
@@ -144,7 +144,7 @@ void measure_points(CampaignBook& book, RankSet& alone, bool first, double share
   KernelSubjects owned;
   book.found().setting_up +=
       book.outside_of_budget([&] { owned = subjects_of(book, blocks, alone); });
-  book.measure(borrowed(owned), share, [&](const Measurement& found) {
+  book.measure(pointers_to(owned), share, [&](const Measurement& found) {
     take_point(book, found, *named(owned, found.name));
   });
 }
@@ -153,7 +153,7 @@ void measure_loads(CampaignBook& book, RankSet& alone) {
   const CampaignInputs& inputs = book.inputs();
   const KernelSubjects owned = subjects_of(book, inputs.loads, alone);
   std::vector<SustainedLoad> loads;
-  book.measure(borrowed(owned), inputs.shares.bursts, [&](const Measurement& found) {
+  book.measure(pointers_to(owned), inputs.shares.bursts, [&](const Measurement& found) {
     const KernelSubject& of = *named(owned, found.name);
     SustainedLoad load;
     load.what = found.name;

@@ -39,7 +39,7 @@ void take_ways(CampaignBook& book, const Measurement& found, const Copy& of, Cop
 }
 
 void take_overlap(CampaignBook& book, const NamedOverlap& found, int ranks) {
-  const Overlap& of = found.times;
+  const OverlapTimes& of = found.times;
   book.found().overlaps.push_back(found);
   book.keep({{"name", found.kernel + " during " + found.other},
              {"ranks", ranks},

@@ -75,7 +75,7 @@ struct Findings {
   LaunchCosts launch;
   std::vector<hardware::Concurrency> concurrency;
   std::vector<NamedOverlap> overlaps;
-  std::optional<Overlap> overlap_with_communication;  // of several GPUs
+  std::optional<OverlapTimes> overlap_with_communication;  // of several GPUs
   std::vector<SustainedLoad> loads;
   std::vector<hardware::CollectiveTable> collectives;
   hardware::Storage storage;

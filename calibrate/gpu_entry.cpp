@@ -169,7 +169,7 @@ class GpuEntry {
   /// Only of GPUs that communicate: a copy in place of it says nothing of NCCL's kernels.
   void put_overlap() {
     if (!findings_.overlap_with_communication) return;
-    const Overlap& of = *findings_.overlap_with_communication;
+    const OverlapTimes& of = *findings_.overlap_with_communication;
     const auto longer = [](Time overlapped, Time alone) {
       return digits(std::clamp(ratio(overlapped, alone), 1.0, 100.0));
     };

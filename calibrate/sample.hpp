@@ -21,7 +21,7 @@ struct Sample {
   Value value{0.0};
   std::optional<Bytes> size;  // message (as nccl-tests counts it), block, or traffic
   std::optional<std::int64_t> ranks, nodes;
-  std::int64_t count = 1;  // repetitions behind the value
+  std::int64_t count = 1;  // repetitions that the value is of
   std::string device;      // "NVIDIA H100 80GB HBM3"; empty: the log does not say
   std::string software;    // "nccl-tests 2.18.2, NCCL 2.30.7"
   std::string place;       // "log.txt:line 12", "log.json:/results/3"

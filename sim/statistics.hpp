@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "sim/errors.hpp"
@@ -27,6 +29,10 @@ Value quantile(std::vector<Value> values, double share) {
   } else {
     return values[low] + scaled(values[high] - values[low], rest);
   }
+}
+
+inline double quantile(std::vector<double> values, double share) {
+  return quantile<double>(std::move(values), share);
 }
 
 /// Errors  an empty list: ContractError

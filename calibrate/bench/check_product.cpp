@@ -26,8 +26,8 @@ using models::Operation;
 class Multiplied {
  public:
   Multiplied(const View& view, const Operation& product, std::size_t read)
-      : numbers_(static_cast<std::size_t>(std::min(Pattern::period, view.elements()))) {
-    const Pattern stored{view.dtype, Numbers::both_signs, 1};
+      : numbers_(static_cast<std::size_t>(std::min(NumberPattern::period, view.elements()))) {
+    const NumberPattern stored{view.dtype, Numbers::both_signs, 1};
     const auto count = static_cast<std::int64_t>(numbers_.size());
     if (view.dtype == DType::fp8) {
       decode(stored, executor::fp8_read(product, read));
@@ -41,11 +41,11 @@ class Multiplied {
   }
 
   double at(std::int64_t index) const {
-    return numbers_[static_cast<std::size_t>(index % Pattern::period)];
+    return numbers_[static_cast<std::size_t>(index % NumberPattern::period)];
   }
 
  private:
-  void decode(const Pattern& stored, executor::Fp8 format) {
+  void decode(const NumberPattern& stored, executor::Fp8 format) {
     std::vector<std::byte> bytes = stored.bytes();
     const auto count = static_cast<std::int64_t>(numbers_.size());
     bytes.resize(static_cast<std::size_t>(executor::fp8_scale_offset(count)));
@@ -88,7 +88,7 @@ void check_product(executor::Device& device, const Operation& op, const Operands
   const View& b = operands.view(0, op.reads[1]);
   const View& out = operands.view(0, op.writes[0]);
   const Multiplied in_a{a, op, 0}, in_b{b, op, 1};
-  const Pattern before{out.dtype, Numbers::both_signs, 1};
+  const NumberPattern before{out.dtype, Numbers::both_signs, 1};
   operands.run(op, 0);
   device.finish();
   const double usual = std::sqrt(static_cast<double>(k)) * largest_number * largest_number / 3;
@@ -96,7 +96,7 @@ void check_product(executor::Device& device, const Operation& op, const Operands
     const std::int64_t row = (m - 1) / part, column = (n - 1) / (part + 1);
     double expected = accumulate ? before.at(of.c + row * n + column) : 0;
     if (op.reads.size() > 2) {
-      const Pattern bias{operands.view(0, op.reads[2]).dtype, Numbers::both_signs, 1};
+      const NumberPattern bias{operands.view(0, op.reads[2]).dtype, Numbers::both_signs, 1};
       expected += bias.at(column);
     }
     for (std::int64_t i = 0; i < k; ++i) {

@@ -38,7 +38,7 @@ Numbers numbers_of(const models::Block& block, OperandId id) {
 }
 
 /// From one copy of the pattern to as many as fit, each copy as long as all before it.
-void fill(executor::Device& device, std::byte* memory, Bytes size, const Pattern& pattern) {
+void fill(executor::Device& device, std::byte* memory, Bytes size, const NumberPattern& pattern) {
   const auto whole = static_cast<std::int64_t>(pattern.bytes().size());
   std::int64_t done = std::min(whole, size.count());
   device.write(pattern.bytes().data(), memory, Bytes{done});
@@ -53,18 +53,18 @@ void fill(executor::Device& device, std::byte* memory, Bytes size, const Pattern
 class Patterns {
  public:
   explicit Patterns(std::int64_t tokens) : tokens_{std::max<std::int64_t>(1, tokens)} {}
-  const Pattern& of(DType dtype, Numbers numbers) {
+  const NumberPattern& of(DType dtype, Numbers numbers) {
     for (const auto& each : made_) {
       if (each.dtype == dtype && each.numbers == numbers) return each.pattern;
     }
-    return made_.emplace_back(Made{dtype, numbers, Pattern{dtype, numbers, tokens_}}).pattern;
+    return made_.emplace_back(Made{dtype, numbers, NumberPattern{dtype, numbers, tokens_}}).pattern;
   }
 
  private:
   struct Made {
     DType dtype;
     Numbers numbers;
-    Pattern pattern;
+    NumberPattern pattern;
   };
   std::int64_t tokens_;
   std::vector<Made> made_;

@@ -85,8 +85,8 @@ OverlapCounts overlap_counts(Device& device, const QueueWork& kernel, const Queu
   return {.kernel = fitting(one_kernel), .other = fitting(one_other)};
 }
 
-Overlap measure_overlap(Device& device, const QueueWork& kernel, const QueueWork& other,
-                        const OverlapCounts& counts) {
+OverlapTimes measure_overlap(Device& device, const QueueWork& kernel, const QueueWork& other,
+                             const OverlapCounts& counts) {
   std::vector<Time> of[4];
   for (int i = 0; i < looks; ++i) {
     of[0].push_back(alone(device, kernel, counts.kernel));
@@ -150,9 +150,9 @@ NamedOverlap overlap_with_all_reduce(const TimedBlock& product, RankSet& ranks, 
     const OverlapCounts own = overlap_counts(device, work, message);
     if (rank == 0) counts = own;
   });
-  Overlap times;
+  OverlapTimes times;
   on_all([&](int rank, Device& device, const QueueWork& work, const QueueWork& message) {
-    const Overlap own = measure_overlap(device, work, message, counts);
+    const OverlapTimes own = measure_overlap(device, work, message, counts);
     if (rank == 0) times = own;
   });
   collective.finish();
@@ -171,7 +171,7 @@ Time time_under_load(const TimedBlock& product, Bench& bench, Time span_of_load)
     rounds.push_back(Time{laps.finish().front().count() / rounds_of_load});
   } while (bench.clock().now() < end || rounds.size() < 4);
   const auto third = static_cast<std::ptrdiff_t>((rounds.size() + 2) / 3);
-  return std::max(Time{1}, quantile({rounds.end() - third, rounds.end()}, 0.5));
+  return std::max(Time{1}, median(std::vector<Time>(rounds.end() - third, rounds.end())));
 }
 
 }  // namespace orrery::calibrate

@@ -17,7 +17,7 @@ struct QueueWork {
 };
 
 /// Times of one piece of either work.
-struct Overlap {
+struct OverlapTimes {
   Time kernel{}, other{};                        // alone
   Time kernel_overlapped{}, other_overlapped{};  // while the other runs
 };
@@ -30,12 +30,12 @@ struct OverlapCounts {
 OverlapCounts overlap_counts(executor::Device& device, const QueueWork& kernel,
                              const QueueWork& other);
 /// Median of five looks. Forgets the device's marks.
-Overlap measure_overlap(executor::Device& device, const QueueWork& kernel, const QueueWork& other,
-                        const OverlapCounts& counts);
+OverlapTimes measure_overlap(executor::Device& device, const QueueWork& kernel,
+                             const QueueWork& other, const OverlapCounts& counts);
 
 struct NamedOverlap {
   std::string kernel, other;  // "gemm bf16 4096 x 4096 x 4096", "copy on the device"
-  Overlap times;
+  OverlapTimes times;
 };
 
 /// Page-locked copies to the device and from it at once, then either with the product.

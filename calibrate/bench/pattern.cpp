@@ -65,7 +65,7 @@ double value_at(DType dtype, const std::byte* bytes) {
   }
 }
 
-Pattern::Pattern(DType dtype, Numbers numbers, std::int64_t tokens) : dtype_{dtype} {
+NumberPattern::NumberPattern(DType dtype, Numbers numbers, std::int64_t tokens) : dtype_{dtype} {
   PatternDraw draw;
   for (std::int64_t i = 0; i < period; ++i) {
     const double share = draw.share();
@@ -106,7 +106,7 @@ Pattern::Pattern(DType dtype, Numbers numbers, std::int64_t tokens) : dtype_{dty
   }
 }
 
-double Pattern::at(std::int64_t index) const {
+double NumberPattern::at(std::int64_t index) const {
   const std::int64_t size = bits(dtype_) / 8;
   return value_at(dtype_, bytes_.data() + index % period * size);
 }

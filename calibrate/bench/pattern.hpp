@@ -20,12 +20,12 @@ inline constexpr double smallest_positive = 0.01;
 inline constexpr float fp8_inverse = 0x1p-4F;  // the scale under which fp8 codes are read
 
 /// A sequence of a prime number of elements: rows of no matrix are alike.
-class Pattern {
+class NumberPattern {
  public:
   static constexpr std::int64_t period = 65521;
 
   /// tokens  integers are below this
-  Pattern(hardware::DType dtype, Numbers numbers, std::int64_t tokens);
+  NumberPattern(hardware::DType dtype, Numbers numbers, std::int64_t tokens);
   const std::vector<std::byte>& bytes() const { return bytes_; }
   /// As it is stored. Errors  of no floating-point format: ContractError
   double at(std::int64_t index) const;

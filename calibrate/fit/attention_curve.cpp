@@ -16,7 +16,7 @@ using hardware::Pass;
 
 constexpr double noise = 0.1;  // beyond 10 % a point counts linearly
 
-/// Which parameters the points can tell apart.
+/// Which parameters the points determine.
 struct Contrasts {
   explicit Contrasts(const std::vector<AttentionPoint>& points) {
     bool causal = false, whole = false, forward = false, back = false;

@@ -20,7 +20,7 @@ struct AttentionFit {
 };
 
 /// min sum_i robust(log(t_i / (work_i / (share(s_i) peak))))
-/// share  hardware::share_of_peak. What no call tells apart stays where it began: a head size that
+/// share  hardware::share_of_peak. What no call determines stays where it began: a head size that
 ///        was not measured has the other's share, without calls that are not causal there is no
 ///        penalty, without backward its ratio is 1.
 /// Errors  no point: ContractError

@@ -1,6 +1,6 @@
 #pragma once
-// Products of experts: how their rows are parted for a measurement, and what measured times say of
-// the rule that prices them (models/pricing/grouped.hpp).
+// Grouped GEMMs of experts: how their rows are parted for a measurement, and what measured times
+// say of the rule that prices them (models/pricing/grouped.hpp).
 
 #include <map>
 #include <vector>
@@ -32,7 +32,8 @@ struct GroupedFit {
   double even = 0, skewed = 0;
 };
 
-/// gpu  with the curves of plain products that were measured beside; a format that it lacks is left
+/// gpu  with the curves of plain products that were measured next to them; a format that it lacks
+/// is left
 ///      out
 std::map<models::DType, GroupedFit> fit_grouped(const std::vector<GroupedPoint>& points,
                                                 const hardware::Gpu& gpu);

@@ -65,7 +65,7 @@ Time Measurement::median(std::size_t part) const {
 /// Runs between two looks at the reference work.
 struct Harness::Batch {
   std::vector<std::vector<Time>> runs;       // by run, by part
-  std::vector<std::vector<Time>> preempted;  // ... that somebody took the processor from
+  std::vector<std::vector<Time>> preempted;  // ... that lost the processor meanwhile
   Time worst_reference{};
 
   const std::vector<std::vector<Time>>& best_runs() const {

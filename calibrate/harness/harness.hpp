@@ -1,7 +1,7 @@
 #pragma once
 // How anything is timed here: the result is checked first, then a warm-up, then runs until their
 // spread settles or the point's share of the budget is spent, in a random order of points so that
-// drift falls on all of them alike. A fixed piece of work before and after each batch of runs tells
+// drift falls on all of them alike. A fixed piece of work before and after each batch of runs shows
 // whether the machine was disturbed (a throttled clock, a neighbour): such a batch is discarded and
 // counted. Every kept run is kept. Leaves out what is timed: see calibrate/bench/.
 
@@ -32,7 +32,7 @@ class Clock {
 /// The machine's monotonic clock.
 std::unique_ptr<Clock> machine_clock();
 
-/// One thing to time. Its parts are timed in one go, each in the company of the others.
+/// One thing to time. Its parts are timed in one go, one after another.
 class Subject {
  public:
   virtual ~Subject() = default;
@@ -40,8 +40,8 @@ class Subject {
   virtual std::size_t parts() const = 0;
   /// Takes memory, computes once and compares. Errors  a wrong result: RunFailure
   virtual void prepare() = 0;
-  /// Once: one time for each part. Whether nobody else took the processor meanwhile, as far as
-  /// the subject can tell: other runs are discarded.
+  /// Once: one time for each part. Whether the processor was its own meanwhile, as far as the
+  /// subject knows: other runs are discarded.
   virtual bool run(std::vector<Time>& times) = 0;
   /// Gives memory back.
   virtual void finish() = 0;
@@ -79,7 +79,7 @@ double relative_spread(const std::vector<Time>& values);
 
 /// Says how far it is; false: stop with what is there.
 using Watcher = std::function<bool(std::size_t done, std::size_t all)>;
-/// Gets each measurement as soon as it is made.
+/// Gets each measurement when it is made.
 using Taker = std::function<void(const Measurement&)>;
 
 class Harness {

@@ -81,9 +81,9 @@ Imported read_babelstream(const std::vector<LogLine>& lines, const std::string& 
       }
       imported.samples.push_back(
           stream_sample(cells.front(), *rate_of(*rate, unit), place_of(file, line)));
-    } else if (const auto version = behind(line.text, "Version: ")) {
+    } else if (const auto version = after(line.text, "Version: ")) {
       software = "BabelStream " + std::string{*version};
-    } else if (const auto kind = behind(line.text, "Implementation: ")) {
+    } else if (const auto kind = after(line.text, "Implementation: ")) {
       implementation = *kind;
     } else if (!table && (contains(line.text, ": ") || starts_with(line.text, "Running") ||
                           line.text == "BabelStream")) {

@@ -190,7 +190,7 @@ class KinetoReader {
   }
 
   /// One sample a kernel and launch shape, the median of its instances that nothing covers; and
-  /// where three or more ran wholly under a collective and three or more beside none, their ratio.
+  /// where three or more ran wholly under a collective and three or more under none, their ratio.
   void add_kernels() {
     std::map<std::int64_t, std::vector<std::pair<double, double>>> spans;
     for (const KernelEvent& kernel : kernels_) {

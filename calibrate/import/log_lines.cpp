@@ -98,7 +98,7 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-std::optional<std::string_view> behind(std::string_view text, std::string_view mark) {
+std::optional<std::string_view> after(std::string_view text, std::string_view mark) {
   const std::size_t at = text.find(mark);
   if (at == std::string_view::npos) return std::nullopt;
   return text.substr(at + mark.size());

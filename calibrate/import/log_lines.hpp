@@ -22,8 +22,8 @@ std::vector<LogLine> log_lines(std::string_view text);
 std::vector<std::string_view> words(std::string_view line);
 bool starts_with(std::string_view text, std::string_view head);
 bool contains(std::string_view text, std::string_view part);
-/// The rest behind `mark`, nothing without it.
-std::optional<std::string_view> behind(std::string_view text, std::string_view mark);
+/// The rest after `mark`, nothing without it.
+std::optional<std::string_view> after(std::string_view text, std::string_view mark);
 
 std::optional<double> to_number(std::string_view word);
 std::optional<std::int64_t> to_integer(std::string_view word);

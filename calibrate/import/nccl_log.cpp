@@ -21,8 +21,8 @@ std::optional<std::int64_t> number_before(std::string_view text, std::string_vie
   return before.empty() ? std::nullopt : to_integer(before.back());
 }
 
-std::optional<std::int64_t> number_behind(std::string_view text, std::string_view mark) {
-  const auto rest = behind(text, mark);
+std::optional<std::int64_t> number_after(std::string_view text, std::string_view mark) {
+  const auto rest = after(text, mark);
   const auto found = rest ? words(*rest) : std::vector<std::string_view>{};
   return found.empty() ? std::nullopt : to_integer(found.front());
 }
@@ -33,10 +33,10 @@ class NcclLogReader {
 
   Imported read(const std::vector<LogLine>& lines) {
     for (const LogLine& line : lines) {
-      if (const auto version = behind(line.text, "NCCL version ")) version_ = *version;
-      const auto told = behind(line.text, "NCCL INFO ");
-      if (told) take(line, *told);
-      if (!told && !words(line.text).empty() && !contains(line.text, "NCCL version")) {
+      if (const auto version = after(line.text, "NCCL version ")) version_ = *version;
+      const auto said = after(line.text, "NCCL INFO ");
+      if (said) take(line, *said);
+      if (!said && !words(line.text).empty() && !contains(line.text, "NCCL version")) {
         imported_.unknown.push_back({line.number, std::string{line.text}});
       }
     }
@@ -44,27 +44,27 @@ class NcclLogReader {
   }
 
  private:
-  void take(const LogLine& line, std::string_view told) {
-    if (const auto channels = number_before(told, " coll channels")) {
+  void take(const LogLine& line, std::string_view said) {
+    if (const auto channels = number_before(said, " coll channels")) {
       channels_ = *channels;
       channels_place_ = place_of(file_, line);
     }
-    if (const auto count = number_behind(told, " nranks ")) ranks_ = *count;
-    if (const auto count = number_behind(told, " nNodes ")) nodes_ = *count;
-    if (starts_with(told, "Channel ")) channel(told);
-    if (starts_with(told, "Trees "))
-      trees_ = std::max(trees_, std::count(told.begin(), told.end(), '['));
-    if (const auto choice = behind(told, " -> Algo ")) chosen(line, told, *choice);
+    if (const auto count = number_after(said, " nranks ")) ranks_ = *count;
+    if (const auto count = number_after(said, " nNodes ")) nodes_ = *count;
+    if (starts_with(said, "Channel ")) channel(said);
+    if (starts_with(said, "Trees "))
+      trees_ = std::max(trees_, std::count(said.begin(), said.end(), '['));
+    if (const auto choice = after(said, " -> Algo ")) chosen(line, said, *choice);
   }
 
   /// `Channel 00/12 :    0   1   2   3`, or `Channel 00 : 2[88000] -> 3[8a000] via P2P/IPC`
-  void channel(std::string_view told) {
-    if (const auto way = behind(told, " via ")) {
+  void channel(std::string_view said) {
+    if (const auto way = after(said, " via ")) {
       ++transports_[std::string{words(*way).front()}];
       return;
     }
-    const auto order = behind(told, ":");
-    if (!order || !contains(told.substr(0, told.find(':')), "/")) return;
+    const auto order = after(said, ":");
+    if (!order || !contains(said.substr(0, said.find(':')), "/")) return;
     Json ring = Json::array();
     for (const std::string_view word : words(*order)) {
       if (const auto rank = to_integer(word)) ring.push_back(*rank);
@@ -73,8 +73,8 @@ class NcclLogReader {
   }
 
   /// `AllReduce: 8388608 Bytes -> Algo RING proto SIMPLE time 93.5`, numbers in older releases
-  void chosen(const LogLine& line, std::string_view told, std::string_view choice) {
-    const auto head = words(told);
+  void chosen(const LogLine& line, std::string_view said, std::string_view choice) {
+    const auto head = words(said);
     const auto tail = words(choice);
     const auto bytes = head.size() > 1 ? to_integer(head[1]) : std::nullopt;
     if (!bytes || tail.size() < 3) return;

@@ -11,10 +11,10 @@ namespace orrery::calibrate {
 
 namespace {
 
-struct Program {
+struct NcclProgram {
   std::string_view prefix, operation;
 };
-constexpr Program programs[] = {
+constexpr NcclProgram programs[] = {
     {"all_reduce", "all_reduce"},
     {"all_gather", "all_gather"},
     {"allgather", "all_gather"},
@@ -45,7 +45,7 @@ std::optional<std::string> nccl_operation(std::string_view program) {
   const std::string_view head = end == std::string_view::npos ? program : program.substr(0, end);
   const std::size_t slash = head.find_last_of("/ ");
   const std::string_view own = slash == std::string_view::npos ? head : head.substr(slash + 1);
-  for (const Program& known : programs) {
+  for (const NcclProgram& known : programs) {
     if (own == known.prefix) return std::string{known.operation};
   }
   return std::nullopt;

@@ -70,8 +70,8 @@ class NcclTestsReader {
   void comment(const LogLine& line) {
     const std::string_view text = line.text;
     if (contains(text, "algbw")) columns_ = columns_of(text);
-    if (const auto version = behind(text, "nccl-tests version ")) tests_version(*version);
-    if (const auto program = behind(text, "Collective test starting: ")) {
+    if (const auto version = after(text, "nccl-tests version ")) tests_version(*version);
+    if (const auto program = after(text, "Collective test starting: ")) {
       run_.operation = nccl_operation(*program).value_or("");
     }
     if (contains(text, " Rank ") && contains(text, " on ")) rank(line);
@@ -80,20 +80,20 @@ class NcclTestsReader {
   /// `2.18.2 nccl-headers=23007 nccl-library=23007`
   void tests_version(std::string_view text) {
     run_.version = fmt::format("nccl-tests {}", words(text).front());
-    const auto library = behind(text, "nccl-library=");
+    const auto library = after(text, "nccl-library=");
     const auto code = library ? to_integer(words(*library).front()) : std::nullopt;
     if (code) run_.version += ", " + nccl_version(*code);
   }
 
   /// `#  Rank  0 Group  0 Pid 4242 on node-a device  0 [0000:1b:00] NVIDIA H100 80GB HBM3`
   void rank(const LogLine& line) {
-    const auto number = to_integer(words(*behind(line.text, "Rank ")).front());
+    const auto number = to_integer(words(*after(line.text, "Rank ")).front());
     if (!number) return imported_.unknown.push_back({line.number, std::string{line.text}});
     ++run_.rank_lines;
     run_.highest_rank = std::max(run_.highest_rank, *number);
     if (run_place_.empty()) run_place_ = place_of(file_, line);
-    run_.hosts.emplace(words(*behind(line.text, " on ")).front());
-    const auto device = behind(line.text, "] ");
+    run_.hosts.emplace(words(*after(line.text, " on ")).front());
+    const auto device = after(line.text, "] ");
     if (device) run_.devices.emplace(device->substr(0, device->find_last_not_of(' ') + 1));
   }
 
@@ -146,7 +146,7 @@ class NcclTestsReader {
   bool note_program(std::string_view text) {
     if (!contains(text, "_perf")) return false;
     for (const std::string_view word : words(text)) {
-      const std::string_view program = behind(word, "=").value_or(word);
+      const std::string_view program = after(word, "=").value_or(word);
       const auto operation = contains(word, "_perf") ? nccl_operation(program) : std::nullopt;
       if (operation && run_.operation.empty()) run_.operation = *operation;
     }
@@ -155,12 +155,12 @@ class NcclTestsReader {
 
   /// What launchers and libraries print between the rows.
   bool noise(std::string_view text) {
-    if (const auto version = behind(text, "NCCL version ")) {
+    if (const auto version = after(text, "NCCL version ")) {
       if (!run_.version.empty()) run_.version += ", ";
       run_.version += fmt::format("NCCL {}", *version);
       return true;
     }
-    if (const auto version = behind(text, "rccl-tests: Version ")) {
+    if (const auto version = after(text, "rccl-tests: Version ")) {
       run_.version = fmt::format("rccl-tests {}", *version);
       return true;
     }
@@ -168,7 +168,7 @@ class NcclTestsReader {
            contains(text, "NCCL WARN");
   }
 
-  /// By the title, the command line, the columns' arithmetic or, where gathers and exchanges look
+  /// By the title, the command line, the columns' arithmetic or, where gathers and all-to-alls look
   /// alike, the file's name.
   void settle_operation() {
     if (!run_.operation.empty()) return;
@@ -182,8 +182,8 @@ class NcclTestsReader {
     name.erase(
         std::remove_if(name.begin(), name.end(), [](char c) { return c == '_' || c == '-'; }),
         name.end());
-    const bool exchange = contains(name, "alltoall");
-    run_.operation = exchange ? "all_to_all" : "all_gather";
+    const bool all_to_all = contains(name, "alltoall");
+    run_.operation = all_to_all ? "all_to_all" : "all_gather";
     imported_.notes.push_back(
         fmt::format("the log does not name its collective: taken for {}", run_.operation));
   }

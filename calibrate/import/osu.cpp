@@ -36,7 +36,7 @@ std::string quantity_of(std::string_view title, const std::string& place) {
 
 /// "MB/s" of `# Size      Bandwidth (MB/s)`, "us" of `# Size  Avg Latency(us)`.
 std::string_view unit_of(std::string_view header) {
-  const auto open = behind(header, "(");
+  const auto open = after(header, "(");
   return open ? open->substr(0, open->find(')')) : std::string_view{};
 }
 

@@ -13,15 +13,15 @@ namespace orrery::calibrate {
 namespace {
 
 /// `BW average[Gb/sec]` is one column of two words: where each begins and its unit.
-struct Column {
+struct PerftestColumn {
   std::string_view name, unit;
 };
 
-std::vector<Column> header_columns(std::string_view header) {
+std::vector<PerftestColumn> header_columns(std::string_view header) {
   constexpr std::string_view names[] = {"#bytes",  "#iterations", "BW peak", "BW average",
                                         "MsgRate", "t_min",       "t_max",   "t_typical",
                                         "t_avg",   "t_stdev"};
-  std::vector<std::pair<std::size_t, Column>> found;
+  std::vector<std::pair<std::size_t, PerftestColumn>> found;
   for (const std::string_view name : names) {
     const std::size_t at = header.find(name);
     if (at == std::string_view::npos) continue;
@@ -30,7 +30,7 @@ std::vector<Column> header_columns(std::string_view header) {
     found.push_back({at, {name, bracket ? rest.substr(1, rest.find(']') - 1) : ""}});
   }
   std::sort(found.begin(), found.end(), [](auto& a, auto& b) { return a.first < b.first; });
-  std::vector<Column> columns;
+  std::vector<PerftestColumn> columns;
   for (auto& each : found) columns.push_back(each.second);
   return columns;
 }
@@ -45,13 +45,13 @@ std::string quantity_of_title(std::string_view title) {
 
 /// "mlx5_5" of `Device         : mlx5_5`.
 std::string value_behind(std::string_view text, std::string_view key) {
-  const auto rest = behind(text, key);
-  const auto value = rest ? behind(*rest, ":") : std::nullopt;
+  const auto rest = after(text, key);
+  const auto value = rest ? after(*rest, ":") : std::nullopt;
   const auto found = value ? words(*value) : std::vector<std::string_view>{};
   return found.empty() ? std::string{} : std::string{found.front()};
 }
 
-Value value_in(double number, const Column& column, const std::string& place) {
+Value value_in(double number, const PerftestColumn& column, const std::string& place) {
   if (column.unit == "usec") return microseconds(number);
   if (const auto rate = rate_of(number, column.unit)) return *rate;
   throw InputError{place, fmt::format("expected a column in MiB/sec, Gb/sec or usec, found \"{}\"",
@@ -89,9 +89,10 @@ class PerftestReader {
 
   void row(const LogLine& line, const std::vector<std::string_view>& cells) {
     const std::string place = place_of(file_, line);
-    const auto average = std::find_if(columns_.begin(), columns_.end(), [](const Column& each) {
-      return each.name == "BW average" || each.name == "t_typical";
-    });
+    const auto average =
+        std::find_if(columns_.begin(), columns_.end(), [](const PerftestColumn& each) {
+          return each.name == "BW average" || each.name == "t_typical";
+        });
     const auto at = static_cast<std::size_t>(average - columns_.begin());
     const auto number = at < cells.size() ? to_number(cells[at]) : std::nullopt;
     if (average == columns_.end() || !number || *number <= 0) {
@@ -111,7 +112,7 @@ class PerftestReader {
 
   const std::string& file_;
   Imported imported_;
-  std::vector<Column> columns_;
+  std::vector<PerftestColumn> columns_;
   std::string quantity_ = "rdma", device_;
 };
 

@@ -14,7 +14,8 @@ namespace {
 
 using Rows = std::vector<const MeasuredCollective*>;
 
-/// Runs of one family follow the law with the same misses: repeats differ as much as members.
+/// Runs of one family follow the cost model with the same misses: repeats differ as much as
+/// members.
 std::string gpu_family(const MeasuredCollective& row) {
   if (row.gpu.rfind("a100-sxm", 0) == 0) return "a100-sxm";
   if (row.gpu.rfind("h100-sxm", 0) == 0 || row.gpu.rfind("h200-sxm", 0) == 0) return "hopper";
@@ -134,7 +135,7 @@ CollectiveSystem CollectiveCurves::network_of_others(const MeasuredCollective& r
 double CollectiveCurves::residual_of(const Rows& run, const MeasuredCollective& row,
                                      const std::string& without) {
   const auto miss = [&](const MeasuredCollective& at) {
-    return std::log(*at.seconds / law({&at, machine(at)}, system(at, without)));
+    return std::log(*at.seconds / modelled({&at, machine(at)}, system(at, without)));
   };
   const auto after =
       std::find_if(run.begin(), run.end(), [&](const auto* at) { return at->size >= row.size; });
@@ -172,7 +173,7 @@ CollectiveAnswer CollectiveCurves::answer(const MeasuredCollective& row,
     return {std::nullopt, Constants::catalogue, fmt::format("no machine for '{}'", row.gpu)};
   }
   const CollectiveSystem& constants = system(row, without);
-  const double time = law({&row, cluster}, constants) * std::exp(residual(row, without));
+  const double time = modelled({&row, cluster}, constants) * std::exp(residual(row, without));
   if (constants.borrowed) return {time, Constants::others, "by other networks' constants"};
   const bool fitted = row.one_domain() ? constants.base.has_value() : constants.network.has_value();
   if (fitted) return {time, Constants::own, {}};

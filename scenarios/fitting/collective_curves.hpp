@@ -1,5 +1,5 @@
 #pragma once
-// Measured collectives by the law, and by what the law missed on the nearest measured run.
+// Measured collectives by the cost model, and by what it missed on the nearest measured run.
 
 #include <map>
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace orrery::scenarios {
 
-/// Whose constants the law took.
+/// Whose constants the cost model took.
 enum class Constants : std::uint8_t {
   own,       // fitted to this very machine
   others,    // of a network: the geometric mean of all other networks' fits
@@ -24,7 +24,8 @@ struct CollectiveAnswer {
 };
 
 /// All systems of a set of measured rows, fitted when they are first asked.
-///   t = law * exp(r),  r the mean of log(measured / law) of related runs, on a line in log size
+///   t = modelled * exp(r),  r the mean of log(measured / modelled) of related runs, on a line in
+///   log size
 /// Related, nearest first: runs of the same collective on the same machine and GPUs (same library
 /// version and placement before others); inside a domain the same collective and number of GPUs in
 /// the GPU's family; across domains the same machine and collective at the nearest number of

@@ -37,7 +37,7 @@ std::optional<models::Algorithm> algorithm_named(const std::string& word) {
   return std::nullopt;
 }
 
-double law_seconds(const MeasuredCollective& row, const hardware::Cluster& cluster) {
+double modelled_seconds(const MeasuredCollective& row, const hardware::Cluster& cluster) {
   const auto times = models::candidates(*row.collective, row.size, shape_of(row), cluster);
   const auto named = algorithm_named(row.algorithm);
   std::optional<Time> fastest;
@@ -66,7 +66,7 @@ class Trial {
         cluster = with_constants(*sample.machine, system);
         last = sample.machine;
       }
-      errors.push_back(std::log(law_seconds(*sample.row, cluster) / *sample.row->seconds));
+      errors.push_back(std::log(modelled_seconds(*sample.row, cluster) / *sample.row->seconds));
     }
     return errors;
   }
@@ -75,7 +75,8 @@ class Trial {
   const std::vector<CollectiveSample>& samples_;
 };
 
-/// PCIe: a ring's rate and that of LL for each number of GPUs seen, as log GB/s behind a and h.
+/// PCIe: a ring's rate and that of LL for each number of GPUs seen, as log GB/s after base and
+/// step.
 std::vector<int> pcie_sizes(const std::vector<CollectiveSample>& samples) {
   std::set<int> sizes;
   for (const CollectiveSample& sample : samples) {
@@ -96,33 +97,34 @@ CollectiveSystem domain_from(const std::vector<double>& p, const std::vector<int
   return system;
 }
 
-/// Which constants of a network its rows can tell: exchanges know no ramp.
-struct Told {
+/// Which constants of a network its rows determine: an all-to-all has no ramp.
+struct Determined {
   bool ramp = false;
   bool gathers = false;
 };
 
-Told told_by(const std::vector<CollectiveSample>& samples) {
+Determined determined_by(const std::vector<CollectiveSample>& samples) {
   using models::Collective;
-  Told told;
+  Determined found;
   for (const CollectiveSample& sample : samples) {
     const Collective collective = *sample.row->collective;
     const bool gathers =
         collective == Collective::all_gather || collective == Collective::reduce_scatter;
-    told.gathers = told.gathers || gathers;
-    told.ramp = told.ramp || gathers || collective == Collective::all_reduce;
+    found.gathers = found.gathers || gathers;
+    found.ramp = found.ramp || gathers || collective == Collective::all_reduce;
   }
-  return told;
+  return found;
 }
 
-CollectiveSystem fabric_from(const std::vector<double>& p, CollectiveSystem system, Told told) {
+CollectiveSystem fabric_from(const std::vector<double>& p, CollectiveSystem system,
+                             Determined by_rows) {
   system.network = std::exp(p[0]);
   system.efficiency = p[1];
-  if (told.ramp) {
+  if (by_rows.ramp) {
     system.half_size = std::exp(p[2]);
     system.growth = std::exp(p[3]);
   }
-  if (told.gathers) system.gather_efficiency = p[4];
+  if (by_rows.gathers) system.gather_efficiency = p[4];
   return system;
 }
 
@@ -146,8 +148,8 @@ std::vector<std::pair<std::string, double>> CollectiveSystem::parameters() const
   return named;
 }
 
-double law(const CollectiveSample& sample, const CollectiveSystem& system) {
-  return law_seconds(*sample.row, with_constants(*sample.machine, system));
+double modelled(const CollectiveSample& sample, const CollectiveSystem& system) {
+  return modelled_seconds(*sample.row, with_constants(*sample.machine, system));
 }
 
 CollectiveSystem fit_domain(const std::vector<CollectiveSample>& samples) {
@@ -168,21 +170,21 @@ CollectiveSystem fit_domain(const std::vector<CollectiveSample>& samples) {
 
 CollectiveSystem fit_fabric(const std::vector<CollectiveSample>& samples, CollectiveSystem domain) {
   if (samples.size() < fewest_collectives) return domain;
-  const Told told = told_by(samples);
-  // An exchange's rate is 0.8 of the efficiency's: at 1.25 it is the line's.
-  const double fastest = told.ramp ? 1 : 1.25;
+  const Determined by_rows = determined_by(samples);
+  // An all-to-all's rate is 0.8 of the efficiency's: at 1.25 it is the line's.
+  const double fastest = by_rows.ramp ? 1 : 1.25;
   std::vector<hardware::Unknown> unknown{{std::log(20e-6), std::log(1e-6), std::log(5e-3)},
                                          {0.9, 0.05, fastest}};
-  if (told.ramp) {
+  if (by_rows.ramp) {
     unknown.push_back({std::log(100e-6), std::log(1e-6), std::log(20e-3)});
     unknown.push_back({std::log(0.08), std::log(0.005), 0});
   }
-  if (told.gathers) unknown.push_back({0.8, 0.05, 1});
+  if (by_rows.gathers) unknown.push_back({0.8, 0.05, 1});
   const Trial trial{samples};
   const hardware::Residuals residuals = [&](const std::vector<double>& p) {
-    return trial.log_errors(fabric_from(p, domain, told));
+    return trial.log_errors(fabric_from(p, domain, by_rows));
   };
-  return fabric_from(hardware::least_squares(unknown, residuals, log_scale), domain, told);
+  return fabric_from(hardware::least_squares(unknown, residuals, log_scale), domain, by_rows);
 }
 
 }  // namespace orrery::scenarios

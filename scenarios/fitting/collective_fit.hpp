@@ -1,7 +1,7 @@
 #pragma once
-// The few constants of the collective law that differ from machine to machine, fitted to measured
-// runs: base and step of a domain (and its PCIe rates), and a fabric's latency, ramp and shares.
-// The constants that machines share stay those of models/network/collectives/.
+// The few constants of the collective cost model that differ from machine to machine, fitted to
+// measured runs: base and step of a domain (and its PCIe rates), and a fabric's latency, ramp and
+// shares. The constants that machines share stay those of models/network/collectives/.
 
 #include <optional>
 #include <string>
@@ -30,9 +30,9 @@ struct CollectiveSystem {
   std::vector<std::pair<std::string, double>> parameters() const;
 };
 
-/// Seconds of a call by the law with these constants. The algorithm and the protocol are the
+/// Seconds of a call by the cost model with these constants. The algorithm and the protocol are the
 /// fastest, or those that the row names.
-double law(const CollectiveSample& sample, const CollectiveSystem& system);
+double modelled(const CollectiveSample& sample, const CollectiveSystem& system);
 
 /// Base and step from rows inside one domain. Fewer than 8 rows: the catalogue's.
 CollectiveSystem fit_domain(const std::vector<CollectiveSample>& samples);

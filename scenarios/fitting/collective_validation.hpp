@@ -18,7 +18,7 @@ struct CollectiveQuestion {
 
 /// One result for each row, in their order. Classes: a domain's NVLink or PCIe; across nodes on a
 /// network whose other runs were fitted; on a network known only by others, small sizes apart,
-/// whose spread is the uncertainty of a latency nobody measured.
+/// whose spread is the uncertainty of a latency that was not measured.
 CurveReport validate_collectives(const std::vector<MeasuredCollective>& rows,
                                  const CollectiveQuestion& question);
 

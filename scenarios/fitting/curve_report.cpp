@@ -78,15 +78,15 @@ Json curve_totals_json(const CurveReport& report) {
 }  // namespace
 
 void CurveRow::answer(std::optional<double> measured_s, std::optional<double> predicted_s,
-                      const std::string& told) {
+                      const std::string& reported) {
   measured = measured_s;
   predicted = predicted_s;
-  note = told;
+  note = reported;
   if (!not_scored_because.empty()) return;
   if (!measured) {
     not_scored_because = "no time measured";
   } else if (!predicted) {
-    not_scored_because = told;
+    not_scored_because = reported;
   }
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Predicted against measured for rows of kernels or collectives, and for the curves behind them.
+// Predicted against measured for rows of kernels or collectives, and for their curves.
 
 #include <map>
 #include <optional>
@@ -24,14 +24,14 @@ struct CurveRow {
   std::string score_class;         // rows that are scored together
   std::string curve;               // the fit that should answer
   std::string not_scored_because;  // empty: scored
-  std::string note;                // who answered instead, why nobody could
+  std::string note;                // which curve answered instead, why none could
   std::optional<double> measured, predicted, in_sample;
 
   std::optional<double> error_pct() const;
   std::optional<double> in_sample_error_pct() const;
-  /// Measured, predicted and told, and why a row that lacks one of the first two is not scored.
+  /// Measured, predicted and reported, and why a row that lacks one of the first two is not scored.
   void answer(std::optional<double> measured_s, std::optional<double> predicted_s,
-              const std::string& told);
+              const std::string& reported);
   bool scored() const { return not_scored_because.empty() && predicted && measured; }
 };
 

@@ -126,11 +126,11 @@ KernelAnswer KernelCurves::answer(const MeasuredKernel& row, const std::string& 
       return {own->seconds(sample), {}};
     }
   }
-  return borrowed(sample, *form, left_out);
+  return of_other_gpus(sample, *form, left_out);
 }
 
-KernelAnswer KernelCurves::borrowed(const KernelSample& sample, KernelForm form,
-                                    const std::string& left_out) {
+KernelAnswer KernelCurves::of_other_gpus(const KernelSample& sample, KernelForm form,
+                                         const std::string& left_out) {
   const MeasuredKernel& row = *sample.row;
   if (form == KernelForm::gemm) {
     const auto time = catalogue_gemm(sample);
@@ -140,15 +140,15 @@ KernelAnswer KernelCurves::borrowed(const KernelSample& sample, KernelForm form,
     const auto time = catalogue_attention(sample);
     return {time, time ? "by the catalogue's is_attention curve" : "no curve of this kernel"};
   }
-  const Curve* lender = nullptr;
+  const Curve* largest = nullptr;
   for (const auto& [table, curve] : curves_) {  // most rows first
     const MeasuredKernel& other = *curve.samples.front().row;
     if (other.kernel != row.kernel || other.gpu != row.gpu || table == table_of(row)) continue;
-    if (!lender || curve.samples.size() > lender->samples.size()) lender = &curve;
+    if (!largest || curve.samples.size() > largest->samples.size()) largest = &curve;
   }
-  const KernelFit* fit = lender ? fit_without(*lender, left_out) : nullptr;
+  const KernelFit* fit = largest ? fit_without(*largest, left_out) : nullptr;
   if (!fit) return {std::nullopt, "no curve of this kernel on this GPU"};
-  return {fit->seconds(sample), fmt::format("by the curve of {}", lender->table)};
+  return {fit->seconds(sample), fmt::format("by the curve of {}", largest->table)};
 }
 
 KernelAnswer KernelCurves::seen(const MeasuredKernel& row) {

@@ -20,7 +20,7 @@ struct KernelAnswer {
 /// All curves of a set of measured rows, fitted when they are first asked.
 class KernelCurves {
  public:
-  /// One formula and the rows behind it.
+  /// One formula and its rows.
   struct Curve {
     std::string table;  // kernel|implementation|gpu|dtype
     KernelForm form = KernelForm::stream;
@@ -41,7 +41,7 @@ class KernelCurves {
   KernelAnswer other_gpus(const MeasuredKernel& row);
 
   const std::map<std::string, Curve>& curves() const { return curves_; }
-  /// The fit behind `seen`; null where a table has too few rows.
+  /// The fit of `seen`; null where a table has too few rows.
   const KernelFit* fit(const std::string& table);
 
  private:
@@ -50,7 +50,8 @@ class KernelCurves {
   const hardware::Gpu* gpu_named(const std::string& name);
   const KernelFit* fit_without(const Curve& curve, const std::string& left_out);
   KernelAnswer answer(const MeasuredKernel& row, const std::string& left_out);
-  KernelAnswer borrowed(const KernelSample& sample, KernelForm form, const std::string& left_out);
+  KernelAnswer of_other_gpus(const KernelSample& sample, KernelForm form,
+                             const std::string& left_out);
 
   std::vector<MeasuredKernel> rows_;
   Residual residual_;

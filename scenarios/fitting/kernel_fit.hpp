@@ -1,6 +1,6 @@
 #pragma once
 // Formulas fitted to one table of measured kernels, one file per formula. A fit answers for any
-// row of its table's kind; what its parameters mean is written beside the formula.
+// row of its table's kind; what its parameters mean is written next to the formula.
 
 #include <map>
 #include <memory>
@@ -17,7 +17,7 @@
 
 namespace orrery::scenarios {
 
-/// A row beside the GPU that it ran on (peaks and bandwidths of the datasheet). Both outlive it.
+/// A row and the GPU that it ran on (peaks and bandwidths of the datasheet). Both outlive it.
 struct KernelSample {
   const MeasuredKernel* row = nullptr;
   const hardware::Gpu* gpu = nullptr;

@@ -40,7 +40,7 @@ std::string identity_of(const MeasuredCollective& row);
 std::string curve_of(const MeasuredCollective& row);
 /// One run over sizes.
 std::string run_of(const MeasuredCollective& row);
-/// Machines that share constants: the GPU inside a domain; GPU and network across, of exchanges
+/// Machines that share constants: the GPU inside a domain; GPU and network across, of all-to-alls
 /// each site with its settings, which alone change their rates twice.
 std::string system_of(const MeasuredCollective& row);
 

@@ -1,4 +1,4 @@
-// Attention of a serving prefill: the kernel, and the pass that writes the KV cache beside it.
+// Attention of a serving prefill: the kernel, and the pass that writes the KV cache next to it.
 
 #include <algorithm>
 #include <array>

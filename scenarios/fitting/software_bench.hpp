@@ -38,7 +38,7 @@ class SoftwareBench {
   int borrowed(std::size_t index) const { return borrowed_[index]; }
 
   /// ln(predicted / measured) of every row with these numbers; remembered. Nothing once
-  /// told to stop.
+  /// stopped.
   std::optional<std::vector<double>> errors(const std::vector<double>& numbers);
   models::Software with(const std::vector<double>& numbers) const;
 

@@ -21,7 +21,7 @@ models::Software generic() {
   return models::read_software(document.root());
 }
 
-/// Each row by numbers fitted without its fold; nothing if told to stop.
+/// Each row by numbers fitted without its fold; nothing once stopped.
 std::vector<double> left_out_errors(SoftwareBench& bench, SoftwareFitter& fitter,
                                     const LeaveOutGroups& groups, bool& complete) {
   std::vector<double> errors(bench.size());

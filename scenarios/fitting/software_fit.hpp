@@ -59,7 +59,7 @@ SoftwareFits fit_software(const orrery::Table& table, const SoftwareFitOptions& 
 /// 100 (e^log - 1): the errors as `validate` states them.
 std::vector<double> percents(const std::vector<double>& logs);
 
-/// Errors of a whole list by the generic profile: what a stack that nobody has fitted gets.
+/// Errors of a whole list by the generic profile: what a stack without a fit gets.
 /// ln(predicted / measured) by row of `rows`.
 std::vector<double> errors_of_generic(const std::vector<MeasuredRun>& runs,
                                       const std::vector<std::size_t>& rows);

@@ -1,7 +1,7 @@
 #pragma once
-// The few numbers of a software profile that step times can tell: what a launch costs, how far
-// kernels in a long step fall behind the same kernels alone, how much of the network gradients get.
-// Everything else in a profile is a choice that the stack's source or its publication states.
+// The few numbers of a software profile that step times determine: what a launch costs, how far
+// kernels in a long step are slower than the same kernels alone, how much of the network gradients
+// get. Everything else in a profile is a choice that the stack's source or its publication states.
 
 #include <string>
 #include <vector>

@@ -22,7 +22,7 @@ TEST_CASE("A profile of a known GPU is the catalogue's with measured curves and 
   const models::ExpertsShape experts{.rows = {2100, 1996}, .k = 4096, .n = 4096};
   found.grouped.push_back(
       {experts_block(experts, models::ExpertsProduct::forward).operations.front(), 1_ms});
-  found.overlap_with_communication = Overlap{
+  found.overlap_with_communication = OverlapTimes{
       .kernel = 100_us, .other = 50_us, .kernel_overlapped = 107_us, .other_overlapped = 49_us};
   found.launch.forward = 3_us;
   found.launch.graph = 2_us;

@@ -200,8 +200,8 @@ TEST_CASE("The order of points is random and repeatable") {
 }
 
 TEST_CASE("Quantiles lie on a line between the values around them") {
-  CHECK(quantile({4_us, 1_us, 3_us, 2_us}, 0.5) == Time{2'500'000});
-  CHECK(quantile({1_us, 2_us, 3_us, 4_us, 5_us}, 0.25) == 2_us);
+  CHECK(quantile(std::vector{4_us, 1_us, 3_us, 2_us}, 0.5) == Time{2'500'000});
+  CHECK(quantile(std::vector{1_us, 2_us, 3_us, 4_us, 5_us}, 0.25) == 2_us);
   // (4 - 2) / 3
   CHECK(relative_spread({1_us, 2_us, 3_us, 4_us, 5_us}) == Approx(2.0 / 3));
   CHECK(relative_spread({7_us}) == 0);

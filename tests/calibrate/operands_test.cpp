@@ -75,11 +75,12 @@ TEST_CASE("A product in fp8 is compared with what its bytes mean, whichever form
 TEST_CASE("Operands repeat one known sequence, whatever their length") {
   executor::CpuDevice device;
   Block block;
-  block.operands.push_back({"x", Role::temporary, models::DType::bf16, {1, 3, Pattern::period}});
+  block.operands.push_back(
+      {"x", Role::temporary, models::DType::bf16, {1, 3, NumberPattern::period}});
   const Operands operands{device, block, 2, 1};
-  const Pattern pattern{models::DType::bf16, Numbers::both_signs, 1};
-  for (const std::int64_t at :
-       {std::int64_t{0}, Pattern::period - 1, Pattern::period, 3 * Pattern::period - 1}) {
+  const NumberPattern pattern{models::DType::bf16, Numbers::both_signs, 1};
+  for (const std::int64_t at : {std::int64_t{0}, NumberPattern::period - 1, NumberPattern::period,
+                                3 * NumberPattern::period - 1}) {
     CHECK(element_of(device, operands.view(1, 0), at) == pattern.at(at));
     CHECK(std::abs(pattern.at(at)) <= 0.1001);
   }
@@ -90,7 +91,7 @@ TEST_CASE("Operands repeat one known sequence, whatever their length") {
 TEST_CASE("What is multiplied has both signs and a mean of zero; moments and sums are positive") {
   Block block;
   const auto operand = [&](Role role, models::DType dtype) {
-    block.operands.push_back({"x", role, dtype, {1, 1, Pattern::period}});
+    block.operands.push_back({"x", role, dtype, {1, 1, NumberPattern::period}});
   };
   operand(Role::input, models::DType::bf16);
   operand(Role::parameter, models::DType::bf16);
@@ -107,13 +108,13 @@ TEST_CASE("What is multiplied has both signs and a mean of zero; moments and sum
   for (models::OperandId id = 0; id < 6; ++id) {
     INFO(id);
     double sum = 0, least = 1;
-    for (std::int64_t i = 0; i < Pattern::period; ++i) {
+    for (std::int64_t i = 0; i < NumberPattern::period; ++i) {
       const double number = element_of(device, operands.view(0, id), i);
       sum += number;
       least = std::min(least, number);
     }
     if (id < 4) {
-      CHECK(std::abs(sum / Pattern::period) < 0.001);
+      CHECK(std::abs(sum / NumberPattern::period) < 0.001);
     } else {
       CHECK(least >= 0.0099);
     }

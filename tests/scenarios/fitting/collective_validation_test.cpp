@@ -33,12 +33,12 @@ std::string run_of_node(const std::string& collective, int gpus, const std::stri
 }
 
 /// The same rows with the times of the law at these constants.
-std::vector<MeasuredCollective> by_law(std::vector<MeasuredCollective> rows,
-                                       const CollectiveSystem& planted) {
+std::vector<MeasuredCollective> by_model(std::vector<MeasuredCollective> rows,
+                                         const CollectiveSystem& planted) {
   for (MeasuredCollective& row : rows) {
     const auto machine = machine_of(row);
     REQUIRE(machine);
-    row.seconds = law({&row, &*machine}, planted);
+    row.seconds = modelled({&row, &*machine}, planted);
   }
   return rows;
 }
@@ -54,8 +54,8 @@ CollectiveSystem planted_domain() {
 
 TEST_CASE("A domain's fit finds the base and the step that were planted") {
   const auto rows =
-      by_law(rows_of(run_of_node("reduce_scatter", 8, "") + run_of_node("all_gather", 2, "")),
-             planted_domain());
+      by_model(rows_of(run_of_node("reduce_scatter", 8, "") + run_of_node("all_gather", 2, "")),
+               planted_domain());
   const auto machine = machine_of(rows.front());
   std::vector<CollectiveSample> samples;
   for (const MeasuredCollective& row : rows) samples.push_back({&row, &*machine});
@@ -78,7 +78,7 @@ TEST_CASE("A network's fit finds its latency and its share of the NICs") {
   planted.half_size = 150e-6;
   planted.growth = 0.1;
   planted.efficiency = 0.7;
-  const auto rows = by_law(rows_of(lines), planted);
+  const auto rows = by_model(rows_of(lines), planted);
   std::vector<hardware::Cluster> machines;
   machines.reserve(rows.size());
   std::vector<CollectiveSample> samples;
@@ -104,7 +104,7 @@ TEST_CASE("A run's twins are left out with it: another version's times do not mo
   const std::string lines = run_of_node("all_reduce", 8, "2.1") +
                             run_of_node("all_reduce", 8, "2.2") +
                             run_of_node("all_gather", 8, "2.1");
-  auto rows = by_law(rows_of(lines), planted_domain());
+  auto rows = by_model(rows_of(lines), planted_domain());
   const CurveReport before = validate_collectives(rows, {.reference = rows});
   for (MeasuredCollective& row : rows) {
     if (row.version == "2.2") *row.seconds *= 3;
@@ -120,7 +120,7 @@ TEST_CASE("A run's twins are left out with it: another version's times do not mo
 
 TEST_CASE("A point inside a measured run follows the run, not only the law") {
   // The run is twice the law at all sizes but knows none at 4 KiB: twice the law there too.
-  auto rows = by_law(rows_of(run_of_node("all_reduce", 8, "")), planted_domain());
+  auto rows = by_model(rows_of(run_of_node("all_reduce", 8, "")), planted_domain());
   for (MeasuredCollective& row : rows) *row.seconds *= 2;
   std::vector<MeasuredCollective> known;
   std::vector<MeasuredCollective> asked;
