@@ -14,7 +14,7 @@ namespace {
 using hardware::AttentionCurve;
 using hardware::Pass;
 
-constexpr double noise = 0.1;  // beyond 10 % a point counts linearly
+constexpr double noise_of_attention = 0.1;  // beyond 10 % a point counts linearly
 
 /// Which parameters the points determine.
 struct Contrasts {
@@ -70,7 +70,7 @@ AttentionCurve fitted_attention(const std::vector<AttentionPoint>& points, FlopR
     const auto cost = [&](const std::vector<double>& v) {
       double sum = 0;
       for (const AttentionPoint& each : points) {
-        sum += hardware::soft_l1(miss(curve_of(v), peak, each), noise);
+        sum += hardware::soft_l1(miss(curve_of(v), peak, each), noise_of_attention);
       }
       return sum;
     };
