@@ -40,6 +40,56 @@ bool makes_programs(const std::string& included) {
   return included.rfind("models/plan/", 0) == 0 || included.rfind("models/lowering/", 0) == 0;
 }
 
+/// Rooms of two of the folders, and which others of the same folder each may include. What lies in
+/// no room (models/embedded.hpp, executor/errors.hpp) includes no room and is open to all.
+const std::map<std::string, std::set<std::string>>& rooms() {
+  static const std::map<std::string, std::set<std::string>> table = {
+      {"models/model", {}},
+      {"models/plan", {"model", "schedules", "program"}},
+      {"models/program", {}},
+      {"models/schedules", {"program"}},
+      {"models/software", {"model", "plan"}},
+      {"models/operations", {"model", "plan", "program", "software"}},
+      {"models/lowering", {"model", "plan", "program", "schedules", "software", "operations"}},
+      {"models/network", {"program"}},
+      {"models/evaluation", {"program"}},
+      {"models/pricing", {"program", "software", "network", "evaluation"}},
+      {"models/prediction",
+       {"model", "plan", "program", "software", "operations", "lowering", "network", "evaluation",
+        "pricing"}},
+      {"executor/device", {}},
+      {"executor/launch", {}},
+      {"executor/layout", {"device"}},
+      {"executor/fabric", {"device", "launch"}},
+      {"executor/run", {"device", "fabric", "layout"}},
+      {"executor/checkpoint", {"device", "layout", "run"}},
+      {"executor/module", {"device", "fabric", "launch"}},
+      {"executor/session", {"device", "fabric", "launch", "layout", "run", "checkpoint", "module"}},
+  };
+  return table;
+}
+
+/// "models/plan" of "models/plan/plan.hpp"; empty for what lies in no room.
+std::string room_of(const std::string& path) {
+  const std::size_t first = path.find('/');
+  const std::size_t second = path.find('/', first + 1);
+  if (first == std::string::npos || second == std::string::npos) return {};
+  const std::string room = path.substr(0, second);
+  const bool divided = room.rfind("models/", 0) == 0 || room.rfind("executor/", 0) == 0;
+  return divided ? room : std::string{};
+}
+
+/// What is wrong with an include from one room into another of the same folder.
+std::string room_problem(const std::string& path, const std::string& included) {
+  const std::string from = room_of(path), to = room_of(included);
+  const std::string folder = included.substr(0, included.find('/'));
+  if (to.empty() || from == to || path.rfind(folder + "/", 0) != 0) return {};
+  const auto known = rooms().find(from);
+  const std::string name = to.substr(folder.size() + 1);
+  if (known != rooms().end() && known->second.count(name) > 0) return {};
+  return (from.empty() ? "what lies in no room" : from + "/") + " may not include " + to + "/";
+}
+
 /// What a file may do by where it lies.
 struct Rights {
   std::set<std::string> folders;
@@ -61,7 +111,7 @@ Rights rights_of(const fs::path& path) {
 }
 
 /// What is wrong with a line of a file with these rights; empty if nothing is.
-std::string problem(const std::string& line, const Rights& rights) {
+std::string problem(const std::string& path, const std::string& line, const Rights& rights) {
   static const std::regex quoted{R"(^\s*#\s*include\s*"([^"]*)\")"};
   static const std::regex cuda{R"(^\s*#\s*include\s*[<"](cuda|cublas|cudnn|nccl|nvml|cupti|nvtx))"};
   static const std::regex prints{
@@ -77,6 +127,8 @@ std::string problem(const std::string& line, const Rights& rights) {
     if (!rights.plans && makes_programs(included)) {
       return "reads finished Programs, and may not include \"" + included + "\"";
     }
+    const std::string wrong_room = room_problem(path, included);
+    if (!wrong_room.empty()) return wrong_room;
   }
   if (!rights.print && std::regex_search(line, match, prints)) {
     return "a library neither prints nor exits: " + match.str();
@@ -89,13 +141,32 @@ void check_file(const fs::path& root, const fs::path& path, std::vector<std::str
   std::ifstream file{root / path};
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
-    const std::string wrong = problem(line.substr(0, line.find("//")), rights);
+    const std::string wrong =
+        problem(path.generic_string(), line.substr(0, line.find("//")), rights);
     if (wrong.empty()) continue;
     broken.push_back(path.generic_string() + ":" + std::to_string(number) + ": " + wrong);
   }
 }
 
+/// Does `from` reach `to` by one include or several?
+bool reaches(const std::string& from, const std::string& to, std::set<std::string>& seen) {
+  const std::string folder = from.substr(0, from.find('/') + 1);
+  for (const std::string& next : rooms().at(from)) {
+    if (folder + next == to) return true;
+    if (seen.insert(next).second && reaches(folder + next, to, seen)) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+std::string room_cycle() {
+  for (const auto& [room, others] : rooms()) {
+    std::set<std::string> seen;
+    if (reaches(room, room, seen)) return room;
+  }
+  return {};
+}
 
 std::vector<std::string> broken_rules(const fs::path& root) {
   static const std::set<std::string> sources = {".cpp", ".hpp", ".cu", ".cuh"};

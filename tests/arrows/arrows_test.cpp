@@ -5,6 +5,8 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
+#include "tests/arrows/type_names.hpp"
+
 namespace orrery {
 namespace {
 
@@ -78,6 +80,37 @@ TEST_CASE("What reads a finished Program asks neither the plan nor the lowering"
             "\"models/plan/plan.hpp\"",
             "models/evaluation/b.hpp:1: reads finished Programs, and may not include "
             "\"models/lowering/lower.hpp\""});
+}
+
+TEST_CASE("A room includes only what its row names, and rooms' rows have no cycle") {
+  const Tree tree;
+  tree.add("models/schedules/a.hpp", "#include \"models/plan/plan.hpp\"\n");
+  tree.add("models/plan/b.cpp", "#include \"models/program/program.hpp\"\n");
+  tree.add("executor/launch/c.cpp", "#include \"executor/errors.hpp\"\n");
+  tree.add("executor/launch/d.cpp", "#include \"executor/run/runner.hpp\"\n");
+  tree.add("executor/e.hpp", "#include \"executor/launch/store.hpp\"\n");
+  tree.add("executor/new/f.hpp", "#include \"executor/launch/store.hpp\"\n");
+  CHECK(broken_rules(tree.root()) ==
+        std::vector<std::string>{
+            "executor/e.hpp:1: what lies in no room may not include executor/launch/",
+            "executor/launch/d.cpp:1: executor/launch/ may not include executor/run/",
+            "executor/new/f.hpp:1: executor/new/ may not include executor/launch/",
+            "models/schedules/a.hpp:1: models/schedules/ may not include models/plan/"});
+  CHECK(room_cycle().empty());
+}
+
+TEST_CASE("A type's name stands in one room of the project only") {
+  CHECK(shared_type_names(ORRERY_SOURCE) == std::vector<std::string>{});
+}
+
+TEST_CASE("Types of two rooms that share a name are found, uses and declarations ahead are not") {
+  const Tree tree;
+  tree.add("sim/a.hpp", "class Wire {\n};\nstruct Ahead;\nenum class Kind : int {\n");
+  tree.add("models/plan/b.hpp", "struct Wire final : Base {\n};\nstruct Ahead;\nWire wire{\n");
+  tree.add("models/plan/c.cpp", "  struct Own {\n};\n");
+  tree.add("models/plan/d.cpp", "template <class T>\nstruct Own {\n};\n");
+  CHECK(shared_type_names(tree.root()) ==
+        std::vector<std::string>{"Wire: models/plan/b.hpp, sim/a.hpp"});
 }
 
 TEST_CASE("CUDA headers stay in calibrate and executor") {
