@@ -17,7 +17,7 @@ double tera(const Gpu& gpu, DType type) {
   return gpu.peak(type).value().count() / 1e12;
 }
 
-std::string error_of(std::string_view name) {
+std::string catalogue_error(std::string_view name) {
   try {
     named_cluster(name);
   } catch (const InputError& error) {
@@ -149,15 +149,15 @@ TEST_CASE("NODE x COUNT is that many nodes over the node's usual fabric") {
 TEST_CASE("A name that is not in the catalogue is answered with those that are") {
   CHECK_THROWS_WITH(Catalogue::gpu("h101"),
                     Catch::Matchers::StartsWith("unknown GPU 'h101'; known: a100-pcie-40gb "));
-  CHECK(error_of("dgx-h101 x 4").rfind("unknown node 'dgx-h101'; known: a100-", 0) == 0);
-  CHECK(error_of("selena") ==
+  CHECK(catalogue_error("dgx-h101 x 4").rfind("unknown node 'dgx-h101'; known: a100-", 0) == 0);
+  CHECK(catalogue_error("selena") ==
         "unknown cluster 'selena'; known: jean-zay mt-nlg selene; or NODE x COUNT (dgx-h100 x 64)");
 }
 
 TEST_CASE("A count of nodes that no cluster has is refused") {
-  CHECK(error_of("dgx-h100 x 0") ==
+  CHECK(catalogue_error("dgx-h100 x 0") ==
         "dgx-h100 x 0:/nodes: expected an integer from 1 to 1048576, found 0");
-  CHECK(error_of("dgx-h100 x 131073") ==
+  CHECK(catalogue_error("dgx-h100 x 131073") ==
         "dgx-h100 x 131073:/nodes: 131073 nodes of 8 GPUs are more than 2^20 GPUs");
 }
 

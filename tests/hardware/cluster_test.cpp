@@ -18,7 +18,7 @@ Cluster read(const std::string& text) {
   return read_cluster(expanded.root());
 }
 
-std::string error_of(const std::string& text) {
+std::string cluster_error(const std::string& text) {
   try {
     read(text);
   } catch (const InputError& error) {
@@ -177,32 +177,32 @@ TEST_CASE("Unconfirmed numbers are counted, the user's own are not") {
 
 TEST_CASE("Mistakes in a cluster file are told with their place") {
   CHECK(
-      error_of(R"({"node": "dgx-h100", "nodes": 2, "fabrik": 1})") ==
+      cluster_error(R"({"node": "dgx-h100", "nodes": 2, "fabrik": 1})") ==
       "mine.json:/fabrik: unknown key; did you mean 'fabric'? accepted: name, node, nodes, fabric, "
       "price_per_gpu_hour, measured_collectives, storage, software, assumptions, notes, sources");
-  CHECK(error_of(R"({"node": {"like": "dgx-h100", "gpu": "h101"}})")
+  CHECK(cluster_error(R"({"node": {"like": "dgx-h100", "gpu": "h101"}})")
             .rfind("mine.json:/node/gpu: unknown GPU 'h101'; known: ", 0) == 0);
-  CHECK(error_of(R"({"node": "dgx-h101"})")
+  CHECK(cluster_error(R"({"node": "dgx-h101"})")
             .rfind("mine.json:/node: unknown node 'dgx-h101'; known: ", 0) == 0);
-  CHECK(error_of(own_gpu(R"({"node": {"gpu": {"memory": "64"}}})")) ==
+  CHECK(cluster_error(own_gpu(R"({"node": {"gpu": {"memory": "64"}}})")) ==
         "mine.json:/node/gpu/memory: expected a size such as \"80 GiB\", found \"64\"");
-  CHECK(error_of(own_gpu(R"({"node": {"gpu": {"memory": "0 GiB"}}})")) ==
+  CHECK(cluster_error(own_gpu(R"({"node": {"gpu": {"memory": "0 GiB"}}})")) ==
         "mine.json:/node/gpu/memory: expected a size such as \"80 GiB\" above zero, found "
         "\"0 GiB\"");
-  CHECK(error_of(own_gpu(R"({"node": {"gpu": {"dense_peak": {"bf17": "1 TFLOP/s"}}}})")) ==
+  CHECK(cluster_error(own_gpu(R"({"node": {"gpu": {"dense_peak": {"bf17": "1 TFLOP/s"}}}})")) ==
         "mine.json:/node/gpu/dense_peak/bf17: unknown number format; known: fp64 fp32 tf32 fp16 "
         "bf16 fp8 fp4");
-  CHECK(error_of(own_gpu(R"({"node": {"gpus": 577}})")) ==
+  CHECK(cluster_error(own_gpu(R"({"node": {"gpus": 577}})")) ==
         "mine.json:/node/gpus: expected an integer from 1 to 576, found 577");
-  CHECK(error_of(own_gpu(R"({"fabric": {"efficiency": 1.2}})")) ==
+  CHECK(cluster_error(own_gpu(R"({"fabric": {"efficiency": 1.2}})")) ==
         "mine.json:/fabric/efficiency: expected a share above 0, at most 1, found 1.2");
-  CHECK(error_of(own_gpu(R"({"node": {"nics": 0}})")) ==
+  CHECK(cluster_error(own_gpu(R"({"node": {"nics": 0}})")) ==
         "mine.json:/nodes: several nodes need NICs and a fabric");
-  CHECK(error_of(own_gpu(R"({"node": {"scale_up": {"kind": "none"}}})")) ==
+  CHECK(cluster_error(own_gpu(R"({"node": {"scale_up": {"kind": "none"}}})")) ==
         "mine.json:/node/scale_up/kind: GPUs of one node must reach each other");
-  CHECK(error_of(own_gpu(R"({"node": {"gpu": {"scale_up": null}}})")) ==
+  CHECK(cluster_error(own_gpu(R"({"node": {"gpu": {"scale_up": null}}})")) ==
         "mine.json:/node/scale_up: bandwidth is missing, and my-gpu has no such link");
-  CHECK(error_of("7") == "mine.json: expected a name or an object, found 7");
+  CHECK(cluster_error("7") == "mine.json: expected a name or an object, found 7");
 }
 
 TEST_CASE("A leaf's ports that face down hold one node each on rails, else one for each NIC") {

@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const Address any_port{.host = "127.0.0.1", .port = 0};
+const Address free_port{.host = "127.0.0.1", .port = 0};
 
 Store join(const StoreServer& server, int rank, int ranks, const LastWill& will = {}) {
   return Store{
@@ -23,7 +23,7 @@ Store join(const StoreServer& server, int rank, int ranks, const LastWill& will 
 }  // namespace
 
 TEST_CASE("What one rank sets the others find") {
-  const StoreServer server{any_port, {.job = "test", .ranks = 2}};
+  const StoreServer server{free_port, {.job = "test", .ranks = 2}};
   Store zero = join(server, 0, 2), one = join(server, 1, 2);
   CHECK_FALSE(one.find("key").has_value());
   zero.set("key", "value");
@@ -38,7 +38,7 @@ TEST_CASE("What one rank sets the others find") {
 }
 
 TEST_CASE("A value of 8 MiB with every byte in it survives the wire") {
-  const StoreServer server{any_port, {.job = "test", .ranks = 1}};
+  const StoreServer server{free_port, {.job = "test", .ranks = 1}};
   Store store = join(server, 0, 1);
   std::string large(8 << 20, '\0');
   for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>(i * 31);
@@ -47,7 +47,7 @@ TEST_CASE("A value of 8 MiB with every byte in it survives the wire") {
 }
 
 TEST_CASE("A get waits for the set; a barrier for the last rank, time after time") {
-  const StoreServer server{any_port, {.job = "test", .ranks = 3}};
+  const StoreServer server{free_port, {.job = "test", .ranks = 3}};
   std::atomic<int> arrived{0};
   std::atomic<bool> early{false};
   std::vector<std::thread> ranks;
@@ -73,7 +73,7 @@ TEST_CASE("A get waits for the set; a barrier for the last rank, time after time
 }
 
 TEST_CASE("Who is missing when time is up is said by name") {
-  const StoreServer server{any_port, {.job = "test", .ranks = 4}};
+  const StoreServer server{free_port, {.job = "test", .ranks = 4}};
   Store zero = join(server, 0, 4), one = join(server, 1, 4);
   CHECK(failure([&] { zero.get("tcp/3", 1s); }) ==
         "no rank set 'tcp/3' within 1 s; missing: ranks 2 3");
@@ -84,7 +84,7 @@ TEST_CASE("Who is missing when time is up is said by name") {
 }
 
 TEST_CASE("A rank that dies without goodbye leaves its will, one that leaves does not") {
-  const StoreServer server{any_port, {.job = "test", .ranks = 3}};
+  const StoreServer server{free_port, {.job = "test", .ranks = 3}};
   Store zero = join(server, 0, 3);
   {
     Store one = join(server, 1, 3, {"abort", "rank 1 vanished"});
@@ -96,7 +96,7 @@ TEST_CASE("A rank that dies without goodbye leaves its will, one that leaves doe
 }
 
 TEST_CASE("A store that vanishes ends a wait at once") {
-  auto server = std::make_unique<StoreServer>(any_port, StoreIdentity{.job = "test", .ranks = 2});
+  auto server = std::make_unique<StoreServer>(free_port, StoreIdentity{.job = "test", .ranks = 2});
   const std::string name = "rank 0's store at " + text_of(server->address());
   Store one = join(*server, 1, 2);
   std::thread end{[&] {
@@ -121,7 +121,7 @@ TEST_CASE("One listener serves IPv6 and IPv4") {
 }
 
 TEST_CASE("A port that is taken is said, not shared") {
-  const StoreServer server{any_port, {.job = "test", .ranks = 1}};
+  const StoreServer server{free_port, {.job = "test", .ranks = 1}};
   CHECK(failure([&] { StoreServer(server.address(), {.job = "other", .ranks = 1}); }) ==
         "cannot listen on " + text_of(server.address()) + ": Address already in use");
 }
@@ -129,7 +129,7 @@ TEST_CASE("A port that is taken is said, not shared") {
 TEST_CASE("Nobody at an address is said with the reason") {
   Address closed;
   {
-    const Socket listener = listen_on(any_port);
+    const Socket listener = listen_on(free_port);
     closed = local_address(listener);
   }
   CHECK(failure([&] { connect_to(closed, Clock::now() + 100ms); }) ==
@@ -137,7 +137,7 @@ TEST_CASE("Nobody at an address is said with the reason") {
 }
 
 TEST_CASE("Clocks of one machine are found to be equal") {
-  const StoreServer server{any_port, {.job = "test", .ranks = 1}};
+  const StoreServer server{free_port, {.job = "test", .ranks = 1}};
   Store store = join(server, 0, 1);
   // Half the quickest round trip is the error; a loaded machine still answers once in 5 ms.
   CHECK(std::chrono::abs(store.clock_offset()) < 5ms);

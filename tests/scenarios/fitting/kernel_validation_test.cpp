@@ -12,11 +12,11 @@ using namespace orrery::scenarios;
 
 namespace {
 
-constexpr const char* header =
+constexpr const char* kernel_header =
     "id,source,kernel,implementation,gpu,dtype,m,n,k_or_seq,time_us,includes,set_aside\n";
 
-std::vector<MeasuredKernel> rows_of(const std::string& lines) {
-  return read_kernels(orrery::Table::parse(header + lines, "rows.csv"));
+std::vector<MeasuredKernel> kernel_rows_of(const std::string& lines) {
+  return read_kernels(orrery::Table::parse(kernel_header + lines, "rows.csv"));
 }
 
 /// 3 x 4 GEMMs on an H100 that run at 500 TFLOP/s, with so many per cent more at n = 4096.
@@ -39,8 +39,8 @@ std::string gemms(double more) {
 TEST_CASE("A row's prediction does not change when the times of its own curve do") {
   // The curve n = 4096, k = 4096 doubles its times: its own predictions must not move, while the
   // fit that has seen it does.
-  const auto before = rows_of(gemms(0));
-  const auto after = rows_of(gemms(100));
+  const auto before = kernel_rows_of(gemms(0));
+  const auto after = kernel_rows_of(gemms(100));
   const CurveReport first = validate_kernels(before, {.reference = before});
   const CurveReport second = validate_kernels(after, {.reference = after});
   for (std::size_t i = 0; i < before.size(); ++i) {
@@ -52,9 +52,9 @@ TEST_CASE("A row's prediction does not change when the times of its own curve do
 }
 
 TEST_CASE("A call that no fit has seen is predicted by all rows") {
-  const auto reference = rows_of(gemms(0));
+  const auto reference = kernel_rows_of(gemms(0));
   const auto other =
-      rows_of("new,s,gemm,trtllm-linear,h100-sxm-80gb,bf16,3072,4096,4096,206.158,,\n");
+      kernel_rows_of("new,s,gemm,trtllm-linear,h100-sxm-80gb,bf16,3072,4096,4096,206.158,,\n");
   const CurveReport report = validate_kernels(other, {.reference = reference});
   CHECK(*report.rows[0].predicted == *report.rows[0].in_sample);
   // 2 * 3072 * 4096 * 4096 FLOPs at 500 TFLOP/s are 206.158 us.
@@ -62,10 +62,11 @@ TEST_CASE("A call that no fit has seen is predicted by all rows") {
 }
 
 TEST_CASE("A row that is set aside or of an unknown GPU is listed and not scored") {
-  const auto rows = rows_of(gemms(0) +
-                            "odd,s,gemm,x,h100-sxm-80gb,bf16,1024,1024,1024,10,,isolated spike\n"
-                            "who,s,gemm,x,h999,bf16,1024,1024,1024,10,,\n"
-                            "no,s,rope_forward,x,h100-sxm-80gb,bf16,,,,10,,\n");
+  const auto rows =
+      kernel_rows_of(gemms(0) +
+                     "odd,s,gemm,x,h100-sxm-80gb,bf16,1024,1024,1024,10,,isolated spike\n"
+                     "who,s,gemm,x,h999,bf16,1024,1024,1024,10,,\n"
+                     "no,s,rope_forward,x,h100-sxm-80gb,bf16,,,,10,,\n");
   const CurveReport report = validate_kernels(rows, {.reference = rows});
   const CurveRow& odd = report.rows[12];
   CHECK(odd.not_scored_because == "isolated spike");
@@ -80,7 +81,7 @@ TEST_CASE("A row that is set aside or of an unknown GPU is listed and not scored
 }
 
 TEST_CASE("A curve says its range, its source, its errors and what its rows include") {
-  const auto rows = rows_of(gemms(0));
+  const auto rows = kernel_rows_of(gemms(0));
   const CurveReport report = validate_kernels(rows, {.reference = rows, .describe_curves = true});
   REQUIRE(report.cards.size() == 1);
   const Json file = curve_file(report.cards[0]);
@@ -95,7 +96,7 @@ TEST_CASE("A curve says its range, its source, its errors and what its rows incl
 }
 
 TEST_CASE("Rows count as training by their length: m from 1,024 and 20 us") {
-  const auto rows = rows_of(
+  const auto rows = kernel_rows_of(
       "a,s,gemm,trtllm-linear,h100-sxm-80gb,bf16,1024,4096,4096,70,,\n"
       "b,s,gemm,trtllm-linear,h100-sxm-80gb,bf16,1024,1024,1024,10,,\n"
       "c,s,gemm,trtllm-linear,h100-sxm-80gb,bf16,512,65536,4096,700,,\n");
@@ -111,10 +112,10 @@ TEST_CASE("A whole GPU can be left out, and its GEMMs follow from another's shar
   for (std::size_t at = 0; (at = h200.find("h100-sxm-80gb", at)) != std::string::npos;) {
     h200.replace(at, 13, "h200-sxm-141gb");
   }
-  const auto rows = rows_of(gemms(0) + h200);
+  const auto rows = kernel_rows_of(gemms(0) + h200);
   const CurveReport both = validate_kernels(rows, {.reference = rows, .leave_out = LeaveOut::gpu});
   CHECK(*both.rows[12].predicted == Approx(*both.rows[12].measured).epsilon(0.05));
-  const auto alone = rows_of(gemms(0));
+  const auto alone = kernel_rows_of(gemms(0));
   const CurveReport one = validate_kernels(alone, {.reference = alone, .leave_out = LeaveOut::gpu});
   CHECK(!one.rows[0].predicted);
   CHECK(one.rows[0].not_scored_because == "no other GPU has this table");

@@ -4,13 +4,13 @@ namespace orrery::scenarios {
 
 namespace {
 
-constexpr const char* small =
+constexpr const char* small_purchase =
     "buy --model gpt2 --tokens 10B --global-batch 64 --nodes dgx-h100,dgx-a100-80gb ";
 
 }  // namespace
 
 TEST_CASE("orrery buy prints one JSON document with clusters, days and dollars") {
-  const Ran ran = orrery(std::string{small} + "--json");
+  const Ran ran = orrery(std::string{small_purchase} + "--json");
   CHECK(ran.exit_code == 0);
   CHECK(ran.error.empty());
   const Json json = parsed(ran.out);
@@ -53,7 +53,7 @@ TEST_CASE("orrery buy prints one JSON document with clusters, days and dollars")
 }
 
 TEST_CASE("orrery buy says no with exit code 1 and names the closest offers") {
-  const Ran ran = orrery(std::string{small} + "--deadline 1min --budget '$1' --json");
+  const Ran ran = orrery(std::string{small_purchase} + "--deadline 1min --budget '$1' --json");
   CHECK(ran.exit_code == 1);
   const Json json = parsed(ran.out);
   CHECK(json["meets"] == false);
@@ -65,13 +65,13 @@ TEST_CASE("orrery buy says no with exit code 1 and names the closest offers") {
     INFO(part);
     CHECK(reason.find(part) != std::string::npos);
   }
-  const Ran text = orrery(std::string{small} + "--deadline 1min --budget '$1'");
+  const Ran text = orrery(std::string{small_purchase} + "--deadline 1min --budget '$1'");
   CHECK(text.exit_code == 1);
   CHECK(text.out.find("None meets the limits; these come closest") != std::string::npos);
 }
 
 TEST_CASE("The text of orrery buy shows ranking, front, prices and what is left out") {
-  const Ran ran = orrery(std::string{small} + "--budget '$1000'");
+  const Ran ran = orrery(std::string{small_purchase} + "--budget '$1000'");
   CHECK(ran.exit_code == 0);
   for (const char* part :
        {"Clusters to train gpt2 on 10 B tokens", "meet the limits, fastest first",

@@ -8,14 +8,14 @@
 namespace orrery::models {
 namespace {
 
-Model read(const std::string& text) {
+Model read_config(const std::string& text) {
   const auto document = Document::parse(text, "config.json");
   return read_model(document.root());
 }
 
-std::string refusal(const std::string& text) {
+std::string config_refusal(const std::string& text) {
   try {
-    read(text);
+    read_config(text);
   } catch (const InputError& error) {
     return error.what();
   }
@@ -77,10 +77,10 @@ TEST_CASE("Rows of tokens narrower than the layers are counted with the matrices
   //   a layer: attention 4 * 64 + 4 * 8, MLP 2 * 8 * 16 + 16 + 8, two norms of 16   = 600
   // Untied: a head of its own, 10 * 4. Without biases a layer lacks 4 * 8 + 16 + 8 = 56.
   const auto opt = [](const std::string& more) {
-    return read(R"({"model_type": "opt", "num_hidden_layers": 2, "hidden_size": 8,
+    return read_config(R"({"model_type": "opt", "num_hidden_layers": 2, "hidden_size": 8,
       "num_attention_heads": 2, "ffn_dim": 16, "vocab_size": 10, "max_position_embeddings": 6,
       "do_layer_norm_before": false, "word_embed_proj_dim": 4)" +
-                more + "}");
+                       more + "}");
   };
   CHECK(opt("").parameters == 168 + 2 * 600);
   CHECK(opt(R"(, "tie_word_embeddings": false)").parameters == 168 + 2 * 600 + 40);
@@ -93,7 +93,9 @@ TEST_CASE("Rows of tokens narrower than the layers are counted with the matrices
 }
 
 TEST_CASE("What is counted but not simulated says why") {
-  const auto reason = [](const std::string& text) { return read(text).not_simulated.value(); };
+  const auto reason = [](const std::string& text) {
+    return read_config(text).not_simulated.value();
+  };
   CHECK(reason(R"({"model_type": "mixtral", "num_hidden_layers": 2, "hidden_size": 64,
     "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 100,
     "num_local_experts": 4, "num_experts_per_tok": 2})") ==
@@ -104,7 +106,8 @@ TEST_CASE("What is counted but not simulated says why") {
 }
 
 TEST_CASE("A config of a LLaMA becomes its sizes") {
-  const Model model = read(R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64,
+  const Model model =
+      read_config(R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64,
     "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 128,
     "vocab_size": 100, "max_position_embeddings": 512, "tie_word_embeddings": true,
     "dtype": "bfloat16", "rope_parameters": {"rope_theta": 10000.0, "rope_type": "default"}})");
@@ -126,7 +129,8 @@ TEST_CASE("A config of a LLaMA becomes its sizes") {
 }
 
 TEST_CASE("BERT is an encoder with its pre-training heads") {
-  const Model model = read(R"({"model_type": "bert", "num_hidden_layers": 24, "hidden_size": 1024,
+  const Model model =
+      read_config(R"({"model_type": "bert", "num_hidden_layers": 24, "hidden_size": 1024,
     "num_attention_heads": 16, "intermediate_size": 4096, "vocab_size": 30522,
     "max_position_embeddings": 512, "type_vocab_size": 2})");
   // (30522 + 512 + 2) 1024 + 2048; 24 (12 * 1024^2 + 13 * 1024); transform 1024^2 + 1024 + 2048;
@@ -138,7 +142,7 @@ TEST_CASE("BERT is an encoder with its pre-training heads") {
 }
 
 TEST_CASE("A decoder nested in a multimodal file is read where it is") {
-  const Model model = read(R"({"model_type": "llava", "tie_word_embeddings": true,
+  const Model model = read_config(R"({"model_type": "llava", "tie_word_embeddings": true,
     "vision_config": {"hidden_size": 1024}, "text_config": {"model_type": "llama",
     "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
     "intermediate_size": 128, "vocab_size": 100}})");
@@ -148,36 +152,36 @@ TEST_CASE("A decoder nested in a multimodal file is read where it is") {
 }
 
 TEST_CASE("Keys that nobody reads are reported unless they are known not to matter") {
-  const Model model = read(llama_with("padded_vocab_size", 128));
+  const Model model = read_config(llama_with("padded_vocab_size", 128));
   CHECK(model.ignored_keys == std::vector<std::string>{"padded_vocab_size"});
-  CHECK(read(llama_with("initializer_range", 0.02)).ignored_keys.empty());
+  CHECK(read_config(llama_with("initializer_range", 0.02)).ignored_keys.empty());
 }
 
 TEST_CASE("An unknown model type is answered with the known ones") {
-  CHECK(refusal(R"({"model_type": "mamba"})") ==
+  CHECK(config_refusal(R"({"model_type": "mamba"})") ==
         "config.json:/model_type: unknown model type 'mamba'; known: bert bloom deepseek_v2 "
         "deepseek_v3 deepseek_v32 falcon gemma2 glm_moe_dsa gpt2 gpt_neox gpt_oss gptj kimi_k2 "
         "llama llama4 mimo minimax_m2 mistral mixtral mpt nemotron_h opt phi phi3 qwen2 qwen3 "
         "qwen3_5_moe qwen3_moe qwen3_next vit");
-  CHECK(refusal("{}") == "config.json:/model_type: missing");
+  CHECK(config_refusal("{}") == "config.json:/model_type: missing");
 }
 
 TEST_CASE("A mistake in a config is told on one line with its place") {
-  CHECK(refusal(llama_without("hidden_size")) == "config.json:/hidden_size: missing");
-  CHECK(refusal(llama_with("hidden_size", "wide")) ==
+  CHECK(config_refusal(llama_without("hidden_size")) == "config.json:/hidden_size: missing");
+  CHECK(config_refusal(llama_with("hidden_size", "wide")) ==
         "config.json:/hidden_size: expected an integer from 1 to 262144, found \"wide\"");
-  CHECK(refusal(llama_with("num_hidden_layers", 0)) ==
+  CHECK(config_refusal(llama_with("num_hidden_layers", 0)) ==
         "config.json:/num_hidden_layers: expected an integer from 1 to 4096, found 0");
   CHECK(
-      refusal(llama_with("vocab_size", 1e18))
+      config_refusal(llama_with("vocab_size", 1e18))
           .starts_with("config.json:/vocab_size: expected an integer from 1 to 16777216, found 1"));
-  CHECK(refusal(llama_with("num_attention_heads", 5)) ==
+  CHECK(config_refusal(llama_with("num_attention_heads", 5)) ==
         "config.json:/hidden_size: 64 is not a multiple of the 5 attention heads");
-  CHECK(refusal(llama_with("num_key_value_heads", 3)) ==
+  CHECK(config_refusal(llama_with("num_key_value_heads", 3)) ==
         "config.json:/num_key_value_heads: 3 key-value heads do not divide the 4 attention heads");
-  CHECK(refusal(llama_with("hidden_act", "tanh")) ==
+  CHECK(config_refusal(llama_with("hidden_act", "tanh")) ==
         "config.json:/hidden_act: expected one of \"gelu\", \"silu\", \"relu\", found \"tanh\"");
-  CHECK(refusal("[]") == "config.json: expected an object, found []");
+  CHECK(config_refusal("[]") == "config.json: expected an object, found []");
 }
 
 TEST_CASE("A layer pattern has one known letter per layer") {
@@ -190,20 +194,20 @@ TEST_CASE("A layer pattern has one known letter per layer") {
   };
   // Tables 2 * 100 * 64 and a norm of 64; per layer a norm of 64; Mamba with d = 64, gs = 8:
   // 64 (128 + 16 + 4) + (64 + 16) 5 + 12 + 64 + 64 * 64; attention 4 * 64^2; MLP 2 * 64 * 128.
-  const Model model = read(with_pattern("M*-"));
+  const Model model = read_config(with_pattern("M*-"));
   CHECK(model.parameters == 12'864 + 3 * 64 + 14'044 + 16'384 + 16'384);
   CHECK(model.attention_layers == 1);
   // Only that one layer attends: 4 * 64 FLOPs for each of s / 2 tokens.
   CHECK(forward_flops_per_token(model, 200) - forward_flops_per_token(model, 100) == 50.0 * 256.0);
-  CHECK(refusal(with_pattern("M*")) ==
+  CHECK(config_refusal(with_pattern("M*")) ==
         "config.json:/hybrid_override_pattern: has 2 letters for 3 layers");
-  CHECK(refusal(with_pattern("M*x")) ==
+  CHECK(config_refusal(with_pattern("M*x")) ==
         "config.json:/hybrid_override_pattern: expected a text of the letters M, *, - and E, "
         "found \"M*x\"");
 }
 
 TEST_CASE("More experts per token than experts are refused") {
-  CHECK(refusal(R"({"model_type": "mixtral", "num_hidden_layers": 2, "hidden_size": 64,
+  CHECK(config_refusal(R"({"model_type": "mixtral", "num_hidden_layers": 2, "hidden_size": 64,
     "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 100,
     "num_local_experts": 4, "num_experts_per_tok": 5})") ==
         "config.json:/num_experts_per_tok: 5 is more than the 4 experts");
