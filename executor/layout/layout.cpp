@@ -131,7 +131,7 @@ void Layout::place_kind(const LayerKind& kind, std::int64_t layer) {
     here.tensor = tensor_named(layer, each);
     here.offset = elements_;
     elements_ += here.elements();
-    offsets_[key_of(layer, each.tensor)] = here.offset;
+    by_name_[key_of(layer, each.tensor)] = placed_.size();
     placed_.push_back(std::move(here));
   }
 }
@@ -157,7 +157,7 @@ void Layout::place_chunk(std::uint32_t chunk) {
 }
 
 std::int64_t Layout::offset(std::int64_t layer, const std::string& tensor) const {
-  return offsets_.at(key_of(layer, tensor));
+  return placed_[by_name_.at(key_of(layer, tensor))].offset;
 }
 
 }  // namespace orrery::executor

@@ -94,7 +94,13 @@ class Layout {
   void place_columns(const models::Operand& operand, models::Dimension dimension,
                      PlacedTensor& here) const;
   bool tied_here() const;
+  struct Reductions {
+    std::vector<std::int64_t> elements;  // of each
+    std::vector<std::pair<std::uint32_t, std::size_t>> of_collective;
+  };
+  Reductions reductions_of(std::uint32_t chunk) const;
   void cut_buckets(std::uint32_t chunk, std::size_t first_placed);
+  std::int64_t add_bucket(std::uint32_t chunk, std::int64_t first, std::int64_t count);
   void list_runs();
   void list_partial_sums();
 
@@ -103,8 +109,8 @@ class Layout {
   std::vector<StateTensor> tensors_;
   std::map<std::string, std::uint32_t> numbers_;
   std::vector<PlacedTensor> placed_;
-  std::map<std::string, std::int64_t> offsets_;  // by the name of the tensor, with its layer
-  std::optional<std::uint32_t> tied_;            // in tensors_: a table with two names
+  std::map<std::string, std::size_t> by_name_;  // in placed_, by tensor with its layer
+  std::optional<std::uint32_t> tied_;           // in tensors_: a table with two names
   std::vector<Bucket> buckets_;
   std::map<std::uint32_t, std::pair<std::size_t, std::size_t>> reduced_;
   std::vector<StateRun> runs_;

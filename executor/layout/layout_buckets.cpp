@@ -16,69 +16,68 @@ const PlacedTensor* Layout::tied_table() const {
   return nullptr;
 }
 
-/// Each reduction of the chunk takes the next of its gradients, as many as its bytes say. Padding
-/// moves what lies after it.
-void Layout::cut_buckets(std::uint32_t chunk, std::size_t first_placed) {
-  // Where gradients are sharded, every micro-batch reduces the same buckets in the same order.
-  std::vector<std::int64_t> cuts;
-  std::map<std::uint32_t, std::size_t> reductions;  // of a micro-batch, so far
-  std::vector<std::pair<std::uint32_t, std::size_t>> cut_of;
-  const models::RankClass& ranks = program_.classes[static_cast<std::size_t>(stage_)];
-  for (const models::Instruction& each : ranks.instructions) {
+/// What a chunk's reductions hold, in their order. Where gradients are sharded, every micro-batch
+/// reduces the same buckets in the same order.
+Layout::Reductions Layout::reductions_of(std::uint32_t chunk) const {
+  Reductions found;
+  std::map<std::uint32_t, std::size_t> so_far;  // of a micro-batch
+  for (const models::Instruction& each :
+       program_.classes[static_cast<std::size_t>(stage_)].instructions) {
     if (each.op != models::Opcode::reduce_gradient || each.chunk != chunk) continue;
     const models::JointCollective& joint = program_.collectives[each.target];
-    std::size_t& k = reductions[each.micro_batch];
+    std::size_t& k = so_far[each.micro_batch];
     const bool goes_along = joint.part > 0;  // another part of the same compressed bucket
-    if (!goes_along && k == cuts.size()) cuts.push_back(joint.elements);
+    if (!goes_along && k == found.elements.size()) found.elements.push_back(joint.elements);
     if (!goes_along) ++k;
-    cut_of.emplace_back(each.target, k - 1);
+    found.of_collective.emplace_back(each.target, k - 1);
   }
-  const std::int64_t begin =
-      first_placed < placed_.size() ? placed_[first_placed].offset : elements_;
-  if (cuts.empty()) cuts.push_back(elements_ - begin);
-  std::vector<std::pair<std::size_t, std::size_t>> ranges;
+  return found;
+}
 
+/// Each reduction of the chunk takes the next of its gradients, as many as it holds; a tied table
+/// is a bucket of its own. Padding moves what lies after it.
+void Layout::cut_buckets(std::uint32_t chunk, std::size_t first_placed) {
+  Reductions reductions = reductions_of(chunk);
+  const std::vector<PlacedTensor> unpadded(
+      placed_.begin() + static_cast<std::ptrdiff_t>(first_placed), placed_.end());
+  std::int64_t from = unpadded.empty() ? elements_ : unpadded.front().offset, to = from;
+  if (reductions.elements.empty()) reductions.elements.push_back(elements_ - from);
   const PlacedTensor* table = sharded() ? tied_table() : nullptr;
-  const std::int64_t table_offset = table == nullptr ? -1 : table->offset;
+  const std::int64_t table_begin = table == nullptr ? -1 : table->offset;
   const std::int64_t table_end = table == nullptr ? -1 : table->offset + table->elements();
-  std::vector<PlacedTensor> moved(placed_.begin() + static_cast<std::ptrdiff_t>(first_placed),
-                                  placed_.end());
-  std::int64_t from = begin, to = begin;  // before padding, and with it
-  for (const std::int64_t count : cuts) {
+  std::vector<std::pair<std::size_t, std::size_t>> ranges;
+  for (const std::int64_t count : reductions.elements) {
     const std::int64_t end = from + count;
     ensure(end <= elements_, "a bucket holds more than the chunk's gradients");
     const std::size_t first_bucket = buckets_.size();
     while (from < end) {
       std::int64_t next = end;
-      for (const std::int64_t edge : {table_offset, table_end}) {
+      for (const std::int64_t edge : {table_begin, table_end}) {
         if (edge > from && edge < next) next = edge;
       }
-      Bucket bucket{.chunk = chunk, .first = to, .count = next - from};
-      bucket.piece = (bucket.count + shards_ - 1) / shards_;
-      bucket.padded = bucket.piece * shards_;
-      bucket.owned = owned_;
-      owned_ += bucket.piece;
-      for (std::size_t i = 0; i < moved.size(); ++i) {
-        PlacedTensor& old = moved[i];
-        if (old.offset < from || old.offset >= next) continue;
-        placed_[first_placed + i].offset = old.offset - from + to;
+      for (std::size_t i = 0; i < unpadded.size(); ++i) {
+        const std::int64_t offset = unpadded[i].offset;
+        if (from <= offset && offset < next) placed_[first_placed + i].offset = offset - from + to;
       }
-      to += bucket.padded;
+      to += add_bucket(chunk, to, next - from);
       from = next;
-      buckets_.push_back(bucket);
     }
     ranges.emplace_back(first_bucket, buckets_.size());
   }
   ensure(from == elements_, "a gradient belongs to no bucket");
-  for (const auto& [collective, k] : cut_of) reduced_[collective] = ranges.at(k);
-  for (auto& [name, offset] : offsets_) {
-    for (std::size_t i = 0; i < moved.size(); ++i) {
-      if (moved[i].offset != offset || offset < begin) continue;
-      offset = placed_[first_placed + i].offset;
-      break;
-    }
-  }
+  for (const auto& [collective, k] : reductions.of_collective) reduced_[collective] = ranges.at(k);
   elements_ = to;
+}
+
+/// Its elements with padding.
+std::int64_t Layout::add_bucket(std::uint32_t chunk, std::int64_t first, std::int64_t count) {
+  Bucket bucket{.chunk = chunk, .first = first, .count = count};
+  bucket.piece = (count + shards_ - 1) / shards_;
+  bucket.padded = bucket.piece * shards_;
+  bucket.owned = owned_;
+  owned_ += bucket.piece;
+  buckets_.push_back(bucket);
+  return bucket.padded;
 }
 
 std::pair<std::size_t, std::size_t> Layout::reduced(std::uint32_t collective) const {
