@@ -21,7 +21,7 @@ bool is_attention(OpKind kind) {
 /// One operation's median time, under its kind.
 void take(Findings& found, const Operation& op, Time time) {
   time = std::max(time, Time{1});
-  const hardware::GemmShape shape{op.gemm.m, op.gemm.n, op.gemm.k};
+  const hardware::GemmSize shape{op.gemm.m, op.gemm.n, op.gemm.k};
   if (op.kind == OpKind::gemm) {
     found.products[op.dtype].push_back({shape, op.flops, op.bytes, time});
   } else if (op.kind == OpKind::batched_gemm) {

@@ -38,7 +38,7 @@ Json curve_json(const hardware::GemmCurve& curve) {
           {"corner", curve.corner}};
 }
 
-Json ratios_json(const std::vector<hardware::ShapeResidual::Sample>& samples) {
+Json ratios_json(const std::vector<hardware::ShapeResidual::ResidualSample>& samples) {
   Json rows = Json::array();
   for (const auto& [shape, log_ratio] : samples) {
     const double kept = std::clamp(std::exp(log_ratio), 1e-3, 1e3);

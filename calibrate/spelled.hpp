@@ -19,7 +19,7 @@ double digits(double value);
 /// `[["256 B", "12 ns"], ...]`.
 Json points_of(const hardware::SizeTable& table);
 Json curve_json(const hardware::GemmCurve& curve);
-Json ratios_json(const std::vector<hardware::ShapeResidual::Sample>& samples);
+Json ratios_json(const std::vector<hardware::ShapeResidual::ResidualSample>& samples);
 Json kernel_json(const hardware::KernelCurve& curve);
 
 /// What an operation is, without its times.

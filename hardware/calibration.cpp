@@ -19,7 +19,7 @@ DType read_format(const std::string& format, const Node& place) {
 
 /// `[[m, n, k, ratio], ...]`: measured time over the curve's.
 ShapeResidual read_shapes(const Node& shapes) {
-  std::vector<ShapeResidual::Sample> samples;
+  std::vector<ShapeResidual::ResidualSample> samples;
   for (const Node& each : shapes.elements()) {
     if (each.elements().size() != 4) each.fail_expected("[m, n, k, measured over curve]");
     samples.push_back({.shape = {.m = each.at(0).integer(1, longest_side),

@@ -40,7 +40,7 @@ struct Switch {
 };
 
 /// The network between nodes and the class of latency that it has.
-struct Fabric {
+struct ClusterFabric {
   std::string name;
   FabricKind kind = FabricKind::none;
   int levels = 0;                  // switches' levels of a fat tree
@@ -91,7 +91,7 @@ struct Cluster {
   std::string name;
   NodeType node;
   int nodes = 1;
-  Fabric fabric;
+  ClusterFabric fabric;
   CollectiveConstants collectives;
   std::vector<CollectiveTable> measured_collectives;  // preferred to the laws
   Storage storage;

@@ -18,7 +18,7 @@ double smooth_maximum(double x, double y, double q) {
 
 }  // namespace
 
-bool GemmRange::covers(const GemmShape& shape) const {
+bool GemmRange::covers(const GemmSize& shape) const {
   return lowest.m <= shape.m && shape.m <= highest.m && lowest.n <= shape.n &&
          shape.n <= highest.n && lowest.k <= shape.k && shape.k <= highest.k;
 }

@@ -21,11 +21,11 @@ struct CurveOrigin {
 /// Shapes that a GEMM curve was fitted to, and its errors on those left out of a fit in turn.
 struct GemmRange {
   int rows = 0;
-  GemmShape lowest, highest;
+  GemmSize lowest, highest;
   double median_error_pct = 0, p90_error_pct = 0;
   std::string includes;  // what the rows hold beside the product; the curve does not
 
-  bool covers(const GemmShape& shape) const;
+  bool covers(const GemmSize& shape) const;
 };
 
 /// Sequence lengths that an attention curve was fitted to, and its errors on rows left out in turn.

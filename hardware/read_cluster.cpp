@@ -91,7 +91,7 @@ Switch read_switch(const Node& node) {
 }
 
 /// Of p ports, p * r / (r + 1) face down when the fabric is oversubscribed r : 1.
-int nodes_under_leaf(const Fabric& fabric, int nics) {
+int nodes_under_leaf(const ClusterFabric& fabric, int nics) {
   const double down = fabric.leaf.ports * fabric.oversubscription / (1 + fabric.oversubscription);
   const double split =
       std::max(1.0, std::floor(ratio(fabric.leaf.bandwidth, fabric.bandwidth) + 1e-9));
@@ -100,11 +100,11 @@ int nodes_under_leaf(const Fabric& fabric, int nics) {
   return std::max(1, static_cast<int>(std::min(down * split, most)) / cables);
 }
 
-Fabric read_fabric(const Node& node, int nics, CollectiveConstants& constants) {
+ClusterFabric read_fabric(const Node& node, int nics, CollectiveConstants& constants) {
   node.only({"name", "kind", "levels", "oversubscription", "switch", "nodes_per_leaf", "bandwidth",
              "latency_class", "latency", "efficiency", "gather_efficiency", "network", "half_size",
              "half_size_growth", "growth", "notes", "sources"});
-  Fabric fabric;
+  ClusterFabric fabric;
   fabric.name = node.value_or<std::string>("name", "fabric");
   fabric.kind = static_cast<FabricKind>(
       node["kind"].one_of({"none", "fat_tree", "rail_optimised", "dragonfly", "torus"}));

@@ -32,40 +32,40 @@ double nearest_mean(std::vector<double> distances, const std::vector<double>& lo
   return weights > 0 ? sum / weights : 0;
 }
 
-ShapeResidual::Place ShapeResidual::place_of(const GemmShape& shape) {
+ShapeResidual::GridPlace ShapeResidual::place_of(const GemmSize& shape) {
   ensure(shape.m >= 1 && shape.n >= 1 && shape.k >= 1, "a GEMM has three dimensions of at least 1");
   return {std::log2(static_cast<double>(shape.m)), std::log2(static_cast<double>(shape.n)),
           std::log2(static_cast<double>(shape.k))};
 }
 
-ShapeResidual::ShapeResidual(std::vector<Sample> samples) : samples_{std::move(samples)} {
+ShapeResidual::ShapeResidual(std::vector<ResidualSample> samples) : samples_{std::move(samples)} {
   places_.reserve(samples_.size());
-  for (const Sample& sample : samples_) places_.push_back(place_of(sample.shape));
+  for (const ResidualSample& sample : samples_) places_.push_back(place_of(sample.shape));
 }
 
-double ShapeResidual::log_ratio(const GemmShape& shape) const {
-  const Place here = place_of(shape);
+double ShapeResidual::log_ratio(const GemmSize& shape) const {
+  const GridPlace here = place_of(shape);
   std::vector<double> distances;
   std::vector<double> ratios;
   distances.reserve(samples_.size());
   ratios.reserve(samples_.size());
   for (std::size_t i = 0; i < samples_.size(); ++i) {
-    const Place& there = places_[i];
+    const GridPlace& there = places_[i];
     distances.push_back(std::hypot(there.m - here.m, there.n - here.n, there.k - here.k));
     ratios.push_back(samples_[i].log_ratio);
   }
   return nearest_mean(std::move(distances), ratios);
 }
 
-bool ShapeResidual::covers(const GemmShape& shape) const {
+bool ShapeResidual::covers(const GemmSize& shape) const {
   if (samples_.empty()) return false;
-  const auto inside = [&](std::int64_t GemmShape::*side) {
+  const auto inside = [&](std::int64_t GemmSize::*side) {
     const auto [low, high] = std::minmax_element(
         samples_.begin(), samples_.end(),
         [&](const auto& a, const auto& b) { return a.shape.*side < b.shape.*side; });
     return low->shape.*side <= shape.*side && shape.*side <= high->shape.*side;
   };
-  return inside(&GemmShape::m) && inside(&GemmShape::n) && inside(&GemmShape::k);
+  return inside(&GemmSize::m) && inside(&GemmSize::n) && inside(&GemmSize::k);
 }
 
 }  // namespace orrery::hardware

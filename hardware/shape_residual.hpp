@@ -8,7 +8,7 @@
 namespace orrery::hardware {
 
 /// [m, k] x [k, n].
-struct GemmShape {
+struct GemmSize {
   std::int64_t m = 0, n = 0, k = 0;
 };
 
@@ -20,28 +20,28 @@ struct GemmShape {
 /// edge: never extrapolated. Without samples it is 1.
 class ShapeResidual {
  public:
-  struct Sample {
-    GemmShape shape;
+  struct ResidualSample {
+    GemmSize shape;
     double log_ratio = 0;
   };
 
   ShapeResidual() = default;
   /// Errors  a dimension below 1: ContractError
-  explicit ShapeResidual(std::vector<Sample> samples);
+  explicit ShapeResidual(std::vector<ResidualSample> samples);
 
-  double log_ratio(const GemmShape& shape) const;
+  double log_ratio(const GemmSize& shape) const;
   /// Whether m, n and k lie between the smallest and the largest measured.
-  bool covers(const GemmShape& shape) const;
-  const std::vector<Sample>& samples() const { return samples_; }
+  bool covers(const GemmSize& shape) const;
+  const std::vector<ResidualSample>& samples() const { return samples_; }
 
  private:
-  struct Place {
+  struct GridPlace {
     double m, n, k;
   };
-  static Place place_of(const GemmShape& shape);
+  static GridPlace place_of(const GemmSize& shape);
 
-  std::vector<Sample> samples_;
-  std::vector<Place> places_;
+  std::vector<ResidualSample> samples_;
+  std::vector<GridPlace> places_;
 };
 
 /// The same mean for samples in any space: `distances[i]` is sample i's, `log_ratios[i]` its r_i.

@@ -36,7 +36,7 @@ std::string folder_of(const std::string& file) {
   return is_path(file) ? std::filesystem::path{file}.parent_path().string() : std::string{};
 }
 
-const std::optional<std::string>& flag_of_section(Section section, const Parts& parts) {
+const std::optional<std::string>& flag_of_section(Section section, const ScenarioParts& parts) {
   switch (section) {
     case Section::model:
       return parts.model;
@@ -113,7 +113,8 @@ Scenario Scenario::load(const std::string& path_or_name) {
   return load(path_or_name, {});
 }
 
-Scenario Scenario::load(const std::optional<std::string>& path_or_name, const Parts& parts) {
+Scenario Scenario::load(const std::optional<std::string>& path_or_name,
+                        const ScenarioParts& parts) {
   return expand(path_or_name ? read_written(*path_or_name)
                              : Document::from(Json::object(), std::string{no_file}),
                 parts);
@@ -123,7 +124,7 @@ Scenario Scenario::parse(const Json& json, const std::string& name) {
   return expand(Document::from(json, name), {});
 }
 
-Scenario Scenario::expand(const Document& written, const Parts& parts) {
+Scenario Scenario::expand(const Document& written, const ScenarioParts& parts) {
   const Node root = written.root();
   root.only({"name", "model", "cluster", "plan", "software", "tokens", "published", "notes",
              "assumptions"});

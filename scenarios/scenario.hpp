@@ -27,7 +27,7 @@ struct Published {
 
 /// What the flags --model, --cluster, --plan and --software say: names or paths, and of the plan
 /// also `tensor=8,pipeline=16`.
-struct Parts {
+struct ScenarioParts {
   std::optional<std::string> model, cluster, plan, software;
 };
 
@@ -38,7 +38,7 @@ class Scenario {
   /// scenario 'x'; known:`.
   static Scenario load(const std::string& path_or_name);
   /// A scenario, if one is given, with the parts given laid over it before names are expanded.
-  static Scenario load(const std::optional<std::string>& path_or_name, const Parts& parts);
+  static Scenario load(const std::optional<std::string>& path_or_name, const ScenarioParts& parts);
   /// Of a JSON document `{name?, model, cluster, plan, software?, tokens?, published?, notes?}`
   /// whose model, cluster, plan and software may be names, paths relative to the file, or objects.
   /// name  the file, as errors say it
@@ -64,7 +64,7 @@ class Scenario {
 
  private:
   Scenario(Json json, std::string file, Origins origins);
-  static Scenario expand(const Document& written, const Parts& parts);
+  static Scenario expand(const Document& written, const ScenarioParts& parts);
 
   Json json_;
   std::string file_;

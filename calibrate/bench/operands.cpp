@@ -57,17 +57,18 @@ class Patterns {
     for (const auto& each : made_) {
       if (each.dtype == dtype && each.numbers == numbers) return each.pattern;
     }
-    return made_.emplace_back(Made{dtype, numbers, NumberPattern{dtype, numbers, tokens_}}).pattern;
+    return made_.emplace_back(MadeOperand{dtype, numbers, NumberPattern{dtype, numbers, tokens_}})
+        .pattern;
   }
 
  private:
-  struct Made {
+  struct MadeOperand {
     DType dtype;
     Numbers numbers;
     NumberPattern pattern;
   };
   std::int64_t tokens_;
-  std::vector<Made> made_;
+  std::vector<MadeOperand> made_;
 };
 
 }  // namespace

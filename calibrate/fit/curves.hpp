@@ -13,7 +13,7 @@ namespace orrery::calibrate {
 
 /// One product, measured. Work and traffic are of one product; `time` too.
 struct ProductPoint {
-  hardware::GemmShape shape;
+  hardware::GemmSize shape;
   Flops work{};
   Bytes traffic{};
   Time time{};
@@ -31,7 +31,7 @@ struct Roof {
 /// the other four fifths, residuals included.
 struct ProductFit {
   hardware::GemmCurve curve;
-  std::vector<hardware::ShapeResidual::Sample> residuals;
+  std::vector<hardware::ShapeResidual::ResidualSample> residuals;
   std::optional<double> leave_out_error_pct;
   double plain_error_pct = 0;  // without residuals, of the fit itself
 };

@@ -28,7 +28,7 @@ struct GroupedPoint {
 /// of as many FLOPs and bytes on the same GPU; 0 where none was measured. Skewed: an expert has
 /// more than twice the mean.
 struct GroupedFit {
-  std::vector<hardware::ShapeResidual::Sample> residuals;  // measured over the rule
+  std::vector<hardware::ShapeResidual::ResidualSample> residuals;  // measured over the rule
   double even = 0, skewed = 0;
 };
 

@@ -9,11 +9,11 @@ namespace orrery::calibrate {
 
 namespace {
 
-struct Title {
+struct OsuTitle {
   std::string_view words, quantity;
 };
 /// The longer title first where one begins like another.
-constexpr Title titles[] = {
+constexpr OsuTitle titles[] = {
     {"Bi-Directional Bandwidth", "send_receive_both_ways"},
     {"Multiple Bandwidth", "send_receive_pairs"},
     {"Bandwidth", "send_receive"},
@@ -28,7 +28,7 @@ constexpr Title titles[] = {
 };
 
 std::string quantity_of(std::string_view title, const std::string& place) {
-  for (const Title& known : titles) {
+  for (const OsuTitle& known : titles) {
     if (contains(title, known.words)) return std::string{known.quantity};
   }
   throw InputError{place, "unknown OSU benchmark: " + std::string{title}};

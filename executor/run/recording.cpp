@@ -23,7 +23,7 @@ Recording::Recording(const Program& program, std::int64_t rank, TraceDetail deta
 
 std::size_t Recording::add(std::size_t instruction, Mark start, std::uint32_t block,
                            std::int64_t layer, std::size_t operation) {
-  Entry entry;
+  RecordedEntry entry;
   entry.instruction = static_cast<std::uint32_t>(instruction);
   entry.block = block;
   entry.layer = static_cast<std::int32_t>(layer);
@@ -35,13 +35,13 @@ std::size_t Recording::add(std::size_t instruction, Mark start, std::uint32_t bl
 
 void Recording::resolve(Device& device, Mark begin) {
   const Time zero = device.time_of(begin);
-  for (Entry& each : entries_) {
+  for (RecordedEntry& each : entries_) {
     each.start = device.time_of(each.start_mark) - zero;
     each.end = device.time_of(each.end_mark) - zero;
   }
 }
 
-TraceRecord Recording::operation_record(const Entry& entry) const {
+TraceRecord Recording::operation_record(const RecordedEntry& entry) const {
   const models::Block& block = program_.blocks[entry.block];
   const models::Operation& op = block.operations[entry.operation];
   TraceRecord record;
@@ -53,7 +53,7 @@ TraceRecord Recording::operation_record(const Entry& entry) const {
   return record;
 }
 
-TraceRecord Recording::instruction_record(const Entry& entry) const {
+TraceRecord Recording::instruction_record(const RecordedEntry& entry) const {
   const Instruction& instruction = ranks_.instructions[entry.instruction];
   TraceRecord record;
   record.name = models::trace_title(program_, instruction);
@@ -70,7 +70,7 @@ Trace Recording::trace() const {
   for (const std::string_view track : models::trace_tracks) {
     tracks[track] = trace.add_track(process, std::string{track});
   }
-  for (const Entry& each : entries_) {
+  for (const RecordedEntry& each : entries_) {
     const bool whole = each.block == models::no_binding;
     TraceRecord record = whole ? instruction_record(each) : operation_record(each);
     const Instruction& instruction = ranks_.instructions[each.instruction];

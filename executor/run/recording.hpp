@@ -32,20 +32,20 @@ class Recording {
   Trace trace() const;
 
  private:
-  struct Entry {
+  struct RecordedEntry {
     std::uint32_t instruction = 0, block = models::no_binding, operation = 0;
     std::int32_t layer = -1;
     Mark start_mark, end_mark;
     Time start{}, end{};
   };
-  TraceRecord operation_record(const Entry& entry) const;
-  TraceRecord instruction_record(const Entry& entry) const;
+  TraceRecord operation_record(const RecordedEntry& entry) const;
+  TraceRecord instruction_record(const RecordedEntry& entry) const;
 
   const models::Program& program_;
   const models::RankClass& ranks_;
   std::int64_t rank_;
   TraceDetail detail_;
-  std::vector<Entry> entries_;
+  std::vector<RecordedEntry> entries_;
 };
 
 }  // namespace orrery::executor

@@ -40,7 +40,7 @@ class Rehearsal {
   }
 
  private:
-  struct Rank {
+  struct SendRank {
     std::size_t at = 0, reuse = 0;
     std::map<std::uint32_t, std::size_t> numbers;   // of sends in their channel
     std::map<std::uint32_t, std::size_t> expected;  // receives posted so far, by channel
@@ -53,7 +53,7 @@ class Rehearsal {
   }
 
   bool step(std::size_t c) {
-    Rank& rank = ranks_[c];
+    SendRank& rank = ranks_[c];
     const std::vector<Instruction>& list = program_.classes[c].instructions;
     if (rank.at == list.size()) return false;
     const std::vector<MemoryPlan::Reuse>& reuses = plans_[c].reuses();
@@ -61,15 +61,15 @@ class Rehearsal {
       if (!taken(c, reuses[rank.reuse].send)) return false;
     }
     const auto at = static_cast<models::Token>(rank.at);
-    if (!visit(at, list[at], Turn{*this, rank})) return false;
+    if (!visit(at, list[at], SendTurn{*this, rank})) return false;
     ++rank.at;
     return true;
   }
 
   /// What a visit returns: can the rank go on?
-  struct Turn {
+  struct SendTurn {
     Rehearsal& all;
-    Rank& rank;
+    SendRank& rank;
 
     bool send(models::Token i, const Instruction& each) const {
       rank.numbers[i] = all.sent_[each.target]++;
@@ -90,7 +90,7 @@ class Rehearsal {
 
   const models::Program& program_;
   std::vector<MemoryPlan> plans_;
-  std::vector<Rank> ranks_;
+  std::vector<SendRank> ranks_;
   std::vector<std::size_t> posted_, sent_;  // by channel
 };
 

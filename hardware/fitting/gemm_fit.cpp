@@ -69,9 +69,9 @@ double cost_of(const GemmFormula& formula, const std::vector<GemmPoint>& points,
   return sum;
 }
 
-std::vector<ShapeResidual::Sample> residuals_of(const GemmFormula& formula,
-                                                const std::vector<GemmPoint>& points) {
-  std::vector<ShapeResidual::Sample> samples;
+std::vector<ShapeResidual::ResidualSample> residuals_of(const GemmFormula& formula,
+                                                        const std::vector<GemmPoint>& points) {
+  std::vector<ShapeResidual::ResidualSample> samples;
   for (const GemmPoint& each : points) samples.push_back({each.shape, miss(formula, each)});
   return samples;
 }

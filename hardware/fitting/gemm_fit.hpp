@@ -48,7 +48,7 @@ GemmFormula fit_gemm(const std::vector<GemmPoint>& points, const GemmSearch& sea
 /// Sum of soft_l1 of the log errors.
 double cost_of(const GemmFormula& formula, const std::vector<GemmPoint>& points, double scale);
 /// What the formula misses at each point.
-std::vector<ShapeResidual::Sample> residuals_of(const GemmFormula& formula,
-                                                const std::vector<GemmPoint>& points);
+std::vector<ShapeResidual::ResidualSample> residuals_of(const GemmFormula& formula,
+                                                        const std::vector<GemmPoint>& points);
 
 }  // namespace orrery::hardware

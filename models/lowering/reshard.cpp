@@ -16,7 +16,7 @@ namespace orrery::models {
 namespace {
 
 /// One collective on the way from a layout to another.
-struct Step {
+struct ReshardStep {
   Collective collective = Collective::all_reduce;
   MeshAxis axis = MeshAxis::tensor;
   Sharding after;
@@ -38,8 +38,8 @@ std::optional<Collective> conversion(const Sharding& from, const Sharding& to, M
 
 /// Sums first, as they shrink what the others move. Of one dimension's cuts the innermost axis, the
 /// first, is gathered first and scattered last, so that what a rank holds stays in one piece.
-std::vector<Step> steps_between(Sharding at, const Sharding& to) {
-  std::vector<Step> steps;
+std::vector<ReshardStep> steps_between(Sharding at, const Sharding& to) {
+  std::vector<ReshardStep> steps;
   const auto add = [&](MeshAxis axis, std::initializer_list<Collective> kinds) {
     const auto kind = conversion(at, to, axis);
     if (!kind || std::find(kinds.begin(), kinds.end(), *kind) == kinds.end()) return;
@@ -100,7 +100,7 @@ class Resharder {
     throw ContractError{fmt::format("the axis {} has no communicator", row_of(axis).key)};
   }
 
-  void push(std::string name, const Step& step, OperandId from, OperandId to, Pass pass) {
+  void push(std::string name, const ReshardStep& step, OperandId from, OperandId to, Pass pass) {
     Operation op;
     op.kind = OpKind::collective;
     op.communicator = communicator_of(step.axis);
@@ -155,7 +155,7 @@ class Resharder {
       if (each.operand == need.operand && each.sharding == need.sharding) return each.copy;
     }
     OperandId at = need.operand;
-    for (const Step& step : steps_between(block_.operands[at].sharding, need.sharding)) {
+    for (const ReshardStep& step : steps_between(block_.operands[at].sharding, need.sharding)) {
       const bool gather = step.collective == Collective::all_gather;
       const std::string name = block_.operands[at].name + std::string{suffix_of(step.collective)} +
                                (pass == Pass::recompute ? ".again" : "");
@@ -215,10 +215,10 @@ class Resharder {
   }
 
   void convert(const OperandUse& made, OperandId at, const std::string& writer, Pass pass) {
-    const std::vector<Step> steps =
+    const std::vector<ReshardStep> steps =
         steps_between(made.sharding, block_.operands[made.operand].sharding);
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      const Step& step = steps[i];
+      const ReshardStep& step = steps[i];
       const bool sums = step.collective == Collective::all_reduce ||
                         step.collective == Collective::reduce_scatter;
       const std::string suffix{suffix_of(step.collective)};

@@ -25,7 +25,7 @@ namespace orrery::models {
 namespace {
 
 /// A part of a run: its phase, and what of the model it runs.
-struct Part {
+struct ShardPart {
   std::uint32_t phase = 0;
   Segment segment;  // its phase moved out
 };
@@ -48,7 +48,7 @@ class Sharder {
   }
 
   void run() {
-    for_each_backward([&](const Part& each) { ranks_.owned += piece(bucket_of(each)); });
+    for_each_backward([&](const ShardPart& each) { ranks_.owned += piece(bucket_of(each)); });
     add_buckets();
     if (gathers_) add_weights();
     const std::vector<Instruction> slots = std::move(ranks_.instructions);
@@ -62,12 +62,12 @@ class Sharder {
   /// One part of one slot, or an instruction that runs no part of the model.
   struct Run {
     Instruction instruction;
-    const Part* part = nullptr;
+    const ShardPart* part = nullptr;
   };
 
-  std::vector<Part> parts_of(std::uint32_t phase, std::int64_t full) {
+  std::vector<ShardPart> parts_of(std::uint32_t phase, std::int64_t full) {
     const Phase whole = program_.phases[phase];
-    std::vector<Part> parts;
+    std::vector<ShardPart> parts;
     for (Segment& segment : segments_of(program_, whole, full)) {
       const auto id = static_cast<std::uint32_t>(program_.phases.size());
       program_.phases.push_back(segment.phase);
@@ -78,8 +78,8 @@ class Sharder {
 
   template <class Visit>
   void for_each_backward(Visit visit) const {
-    for (const std::vector<Part>& chunk : backward_) {
-      for (const Part& each : chunk) visit(each);
+    for (const std::vector<ShardPart>& chunk : backward_) {
+      for (const ShardPart& each : chunk) visit(each);
     }
   }
 
@@ -87,24 +87,26 @@ class Sharder {
     return (elements + program_.shards() - 1) / program_.shards();
   }
   Bytes in(DType type, std::int64_t elements) const { return Bytes{elements * bits(type) / 8}; }
-  const Unit& unit_of(const Part& part) const { return program_.units[part.segment.first_unit]; }
+  const Unit& unit_of(const ShardPart& part) const {
+    return program_.units[part.segment.first_unit];
+  }
 
   /// Elements of what is reduced together after a part: nothing after the first part that adds to
   /// a unit of two.
-  std::int64_t bucket_of(const Part& part) const {
+  std::int64_t bucket_of(const ShardPart& part) const {
     if (!gathers_) return part.segment.parameters;
     const bool completes = unit_of(part).kinds.size() == 1 || part.segment.embeds;
     return completes ? unit_of(part).elements : 0;
   }
 
   /// Does backward fill the bucket that a shared table has to itself?
-  bool fills_own(const Part& part) const { return shares_table_ && part.segment.embeds; }
+  bool fills_own(const ShardPart& part) const { return shares_table_ && part.segment.embeds; }
 
   /// Buckets that backward fills: one or two in turn, and that of a shared table.
   void add_buckets() {
     const DType gradient = program_.formats.gradient;
     std::int64_t largest = 0, own = 0, several = 0;
-    for_each_backward([&](const Part& each) {
+    for_each_backward([&](const ShardPart& each) {
       const std::int64_t elements = bucket_of(each);
       if (fills_own(each)) own = elements;
       if (fills_own(each) || elements == 0) return;
@@ -127,8 +129,8 @@ class Sharder {
 
   /// Units of one kind have one size, and take turns in one type of buffer.
   void add_weights() {
-    for (const std::vector<Part>& chunk : forward_) {
-      for (const Part& each : chunk) {
+    for (const std::vector<ShardPart>& chunk : forward_) {
+      for (const ShardPart& each : chunk) {
         const Unit& unit = unit_of(each);
         const auto type = static_cast<std::uint16_t>(ranks_.types.size());
         if (!types_.try_emplace(unit.kinds, type).second) continue;
@@ -160,14 +162,14 @@ class Sharder {
   /// Gathers what a run needs, unless it is there.
   void gather_for(std::size_t at) {
     if (at >= runs_.size() || runs_[at].instruction.awaits != no_binding) return;
-    const Part& part = *runs_[at].part;
+    const ShardPart& part = *runs_[at].part;
     std::uint32_t& gather = runs_[at].instruction.awaits;
     gather = found(at);
     if (gather == no_binding) gather = unshard(part, runs_[at].instruction.micro_batch);
     if (unit_of(part).kinds.size() > 1) root_gather_ = gather;
   }
 
-  std::uint32_t unshard(const Part& part, std::uint32_t micro_batch) {
+  std::uint32_t unshard(const ShardPart& part, std::uint32_t micro_batch) {
     const DType storage = program_.formats.storage;
     const Unit& unit = unit_of(part);
     JointCollective joint{.name = unit.name,
@@ -210,12 +212,12 @@ class Sharder {
 
   void expand(const Instruction& slot) {
     const std::uint32_t place = program_.chunks[slot.chunk].place;
-    const std::vector<Part> none;
-    const std::vector<Part>& parts = slot.op == Opcode::backward  ? backward_[place]
-                                     : slot.op == Opcode::forward ? forward_[place]
-                                                                  : none;
+    const std::vector<ShardPart> none;
+    const std::vector<ShardPart>& parts = slot.op == Opcode::backward  ? backward_[place]
+                                          : slot.op == Opcode::forward ? forward_[place]
+                                                                       : none;
     if (parts.empty()) runs_.push_back({slot, nullptr});
-    for (const Part& part : parts) {
+    for (const ShardPart& part : parts) {
       Instruction each = slot;
       each.target = part.phase;
       runs_.push_back({each, &part});
@@ -237,13 +239,13 @@ class Sharder {
   }
 
   /// The bucket that a part fills, in the order in which they are held.
-  std::size_t bucket_index(const Part& part) const {
+  std::size_t bucket_index(const ShardPart& part) const {
     return fills_own(part) ? turns_ : filled_ % std::max<std::size_t>(turns_, 1);
   }
 
   /// The reduction that emptied the bucket which a part fills; a head adds to a shared table's,
   /// too.
-  std::uint32_t emptied(const Part& part) const {
+  std::uint32_t emptied(const ShardPart& part) const {
     std::uint32_t last = reduced_[bucket_index(part)];
     const bool both = shares_table_ && part.segment.predicts;
     const std::uint32_t own = reduced_[turns_];
@@ -275,7 +277,7 @@ class Sharder {
   std::uint32_t class_;
   RankClass& ranks_;
   bool ahead_, gathers_, shares_table_;
-  std::vector<std::vector<Part>> forward_, backward_;          // by chunk of the stage
+  std::vector<std::vector<ShardPart>> forward_, backward_;     // by chunk of the stage
   std::map<std::vector<std::uint32_t>, std::uint16_t> types_;  // of gathered weights, by kinds
   std::vector<Run> runs_;
   std::size_t at_ = 0;

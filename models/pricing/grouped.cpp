@@ -41,7 +41,7 @@ Time grouped_time(const Operation& op, const hardware::Gpu& gpu) {
   return gpu.gemm_time(op.dtype, Flops{row_flops(op.gemm) * rows}, op.bytes);
 }
 
-hardware::GemmShape mean_product(const Operation& op) {
+hardware::GemmSize mean_product(const Operation& op) {
   const auto experts = static_cast<std::int64_t>(op.group_rows.size());
   const auto mean = [&](std::int64_t rows) {
     return std::max<std::int64_t>(1, (rows + experts / 2) / std::max<std::int64_t>(1, experts));

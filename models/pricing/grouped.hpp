@@ -17,6 +17,6 @@ namespace orrery::models {
 Time grouped_time(const Operation& op, const hardware::Gpu& gpu);
 
 /// The mean expert's product, by which measured ratios are looked up.
-hardware::GemmShape mean_product(const Operation& op);
+hardware::GemmSize mean_product(const Operation& op);
 
 }  // namespace orrery::models

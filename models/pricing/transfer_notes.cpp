@@ -17,15 +17,15 @@ namespace orrery::models {
 namespace {
 
 /// One kind of message, as it is priced.
-struct Message {
+struct NotedMessage {
   Collective kind;
   Bytes bytes;
   GroupShape group;
 };
 
 /// Those of groups of several ranks.
-std::vector<Message> messages_of(const Program& program, int gpus_per_node) {
-  std::vector<Message> transfers;
+std::vector<NotedMessage> messages_of(const Program& program, int gpus_per_node) {
+  std::vector<NotedMessage> transfers;
   const auto add = [&](Collective kind, Bytes bytes, std::uint16_t communicator) {
     const GroupShape group =
         shape_of(program.mesh, program.communicators[communicator], gpus_per_node);
@@ -52,9 +52,9 @@ void add_once(const std::string& text, std::vector<std::string>& assumptions) {
 }
 
 /// "all_reduce in a node, reduce_scatter across nodes".
-std::string message_kinds(const std::vector<Message>& transfers) {
+std::string message_kinds(const std::vector<NotedMessage>& transfers) {
   std::set<std::string> kinds;
-  for (const Message& each : transfers) {
+  for (const NotedMessage& each : transfers) {
     kinds.insert(fmt::format("{} {}", name(each.kind),
                              each.group.nodes > 1 ? "across nodes" : "inside a node"));
   }
@@ -63,10 +63,10 @@ std::string message_kinds(const std::vector<Message>& transfers) {
 
 /// The most that a table prices here: nothing where it prices no message.
 std::optional<Bytes> most_priced_by(const hardware::CollectiveTable& table,
-                                    const std::vector<Message>& transfers,
+                                    const std::vector<NotedMessage>& transfers,
                                     const hardware::Cluster& cluster) {
   std::optional<Bytes> most;
-  for (const Message& each : transfers) {
+  for (const NotedMessage& each : transfers) {
     const bool priced = table_of(each.kind, each.group, cluster) == &table;
     if (priced && (!most || *most < each.bytes)) most = each.bytes;
   }
@@ -74,9 +74,9 @@ std::optional<Bytes> most_priced_by(const hardware::CollectiveTable& table,
 }
 
 /// The largest message of groups inside a node, or of those across nodes.
-Bytes largest_of(const std::vector<Message>& messages, bool across) {
+Bytes largest_of(const std::vector<NotedMessage>& messages, bool across) {
   Bytes largest{};
-  for (const Message& each : messages) {
+  for (const NotedMessage& each : messages) {
     if ((each.group.nodes > 1) == across) largest = std::max(largest, each.bytes);
   }
   return largest;
@@ -89,7 +89,7 @@ bool matters(Bytes most, Bytes largest) {
   return most >= bare_latency && most * 10 >= largest;
 }
 
-void note_idle_tables(const std::vector<Message>& transfers, const hardware::Cluster& cluster,
+void note_idle_tables(const std::vector<NotedMessage>& transfers, const hardware::Cluster& cluster,
                       std::vector<std::string>& assumptions) {
   std::string idle;
   for (const hardware::CollectiveTable& table : cluster.measured_collectives) {
@@ -107,11 +107,11 @@ void note_idle_tables(const std::vector<Message>& transfers, const hardware::Clu
 }
 
 /// Why it changes no time that a leaf has fewer links up than down.
-std::string unfelt_because(const std::vector<Message>& transfers,
+std::string unfelt_because(const std::vector<NotedMessage>& transfers,
                            const hardware::Cluster& cluster) {
-  const hardware::Fabric& fabric = cluster.fabric;
+  const hardware::ClusterFabric& fabric = cluster.fabric;
   const bool crosses = std::any_of(transfers.begin(), transfers.end(),
-                                   [](const Message& each) { return each.group.nodes > 1; });
+                                   [](const NotedMessage& each) { return each.group.nodes > 1; });
   if (!crosses) return "no transfer leaves its node";
   if (cluster.nodes <= fabric.nodes_per_leaf) {
     return fmt::format("all {} nodes are under one leaf switch, which has room for {}",
@@ -128,8 +128,8 @@ std::string unfelt_because(const std::vector<Message>& transfers,
 void note_tables(const Program& program, const hardware::Cluster& cluster,
                  std::vector<std::string>& assumptions) {
   if (cluster.measured_collectives.empty()) return;
-  const std::vector<Message> transfers = messages_of(program, cluster.node.gpus);
-  for (const Message& each : transfers) {
+  const std::vector<NotedMessage> transfers = messages_of(program, cluster.node.gpus);
+  for (const NotedMessage& each : transfers) {
     if (const auto text = table_note(each.kind, each.bytes, each.group, cluster)) {
       add_once(*text, assumptions);
     }
@@ -142,8 +142,8 @@ void note_oversubscription(const Program& program, const hardware::Cluster& clus
   if (cluster.fabric.oversubscription <= 1) return;
   hardware::Cluster full = cluster;
   full.fabric.oversubscription = 1;
-  const std::vector<Message> transfers = messages_of(program, cluster.node.gpus);
-  const bool felt = std::any_of(transfers.begin(), transfers.end(), [&](const Message& each) {
+  const std::vector<NotedMessage> transfers = messages_of(program, cluster.node.gpus);
+  const bool felt = std::any_of(transfers.begin(), transfers.end(), [&](const NotedMessage& each) {
     return price(each.kind, each.bytes, each.group, cluster).time !=
            price(each.kind, each.bytes, each.group, full).time;
   });

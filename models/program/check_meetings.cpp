@@ -25,7 +25,7 @@ class MeetingCheck {
       const std::uint32_t c = runnable_.back();
       runnable_.pop_back();
       const std::vector<Instruction>& list = program_.classes[c].instructions;
-      while (at_[c] < list.size() && visit(at_[c], list[at_[c]], Turn{*this, c})) ++at_[c];
+      while (at_[c] < list.size() && visit(at_[c], list[at_[c]], MeetingTurn{*this, c})) ++at_[c];
     }
     for (std::uint32_t c = 0; c < at_.size(); ++c) {
       if (stuck(c)) missing(c);
@@ -45,7 +45,7 @@ class MeetingCheck {
   };
 
   /// What a visit returns: can the class go on?
-  struct Turn {
+  struct MeetingTurn {
     MeetingCheck& all;
     std::uint32_t rank_class;
 

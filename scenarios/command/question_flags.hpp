@@ -12,7 +12,7 @@ namespace orrery::scenarios {
 
 struct QuestionFlags {
   std::optional<std::string> scenario;
-  Parts parts;
+  ScenarioParts parts;
   std::vector<std::string> changes;  // --set
 
   /// SCENARIO --model --cluster --plan --software --set.

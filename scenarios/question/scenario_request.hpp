@@ -12,7 +12,7 @@ namespace orrery::scenarios {
 
 struct ScenarioRequest {
   std::optional<std::string> scenario{};  // a path or a name
-  Parts parts{};
+  ScenarioParts parts{};
   std::vector<std::pair<std::string, Json>> changes{};  // by JSON pointer, as Scenario::replace
 
   /// Errors: InputError

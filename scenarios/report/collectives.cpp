@@ -18,17 +18,17 @@ using models::Collective;
 using models::GroupShape;
 
 /// One kind of call: what is sent, among whom.
-struct Call {
+struct ReportedCall {
   std::string communicator;
   Collective kind{};
   Bytes bytes{};
-  friend bool operator<(const Call& a, const Call& b) {
+  friend bool operator<(const ReportedCall& a, const ReportedCall& b) {
     return std::tie(a.communicator, a.kind, a.bytes) < std::tie(b.communicator, b.kind, b.bytes);
   }
 };
 
 /// Calls of the slowest rank's step, and in which group.
-struct Tally {
+struct CollectiveTally {
   std::int64_t count = 0;
   GroupShape shape;
   Time queue{};  // busy with them, at the speed that the stack reaches
@@ -40,7 +40,7 @@ class Counter {
   Counter(const models::Prediction& prediction, int gpus_per_node)
       : prediction_{prediction}, program_{*prediction.program}, gpus_per_node_{gpus_per_node} {}
 
-  std::map<Call, Tally> run() {
+  std::map<ReportedCall, CollectiveTally> run() {
     models::walk(program_, prediction_.slowest, *this);
     return calls_;
   }
@@ -79,7 +79,7 @@ class Counter {
 
   void add(const Sent& sent, const models::PricedOperation& each, std::int64_t count) {
     const models::Communicator& group = program_.communicators.at(sent.communicator);
-    Tally& tally = calls_[{group.name, sent.kind, sent.bytes}];
+    CollectiveTally& tally = calls_[{group.name, sent.kind, sent.bytes}];
     tally.count += count;
     tally.queue += each.occupied() * count;
     tally.shown += each.duration * count;
@@ -89,7 +89,7 @@ class Counter {
   const models::Prediction& prediction_;
   const models::Program& program_;
   int gpus_per_node_;
-  std::map<Call, Tally> calls_;
+  std::map<ReportedCall, CollectiveTally> calls_;
 };
 
 }  // namespace

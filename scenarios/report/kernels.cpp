@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t longest_list = 16;
 
 /// All calls of one operation of one block on one rank.
-struct Calls {
+struct KernelCalls {
   std::string name;
   models::TimeClass part{};
   std::int64_t count = 0;
@@ -36,10 +36,10 @@ std::vector<std::int64_t> block_runs(const models::Program& program, std::uint32
   return runs;
 }
 
-std::vector<Calls> calls_of(const models::Prediction& prediction) {
+std::vector<KernelCalls> calls_of(const models::Prediction& prediction) {
   const models::Program& program = *prediction.program;
   const std::vector<std::int64_t> runs = block_runs(program, prediction.slowest);
-  std::vector<Calls> all;
+  std::vector<KernelCalls> all;
   for (std::size_t b = 0; b < runs.size(); ++b) {
     const models::Block& block = program.blocks[b];
     for (std::size_t i = 0; i < block.operations.size() && runs[b] > 0; ++i) {
@@ -52,11 +52,11 @@ std::vector<Calls> calls_of(const models::Prediction& prediction) {
     }
   }
   std::stable_sort(all.begin(), all.end(),
-                   [](const Calls& a, const Calls& b) { return a.total > b.total; });
+                   [](const KernelCalls& a, const KernelCalls& b) { return a.total > b.total; });
   return all;
 }
 
-std::string rate_of(const Calls& calls) {
+std::string rate_of(const KernelCalls& calls) {
   if (calls.flops.count() == 0 || calls.total.count() == 0) return "";
   const double rate = static_cast<double>(calls.flops.count()) / seconds(calls.total);
   return fmt::format("{:.0f} TFLOP/s", rate / 1e12);
@@ -74,10 +74,10 @@ std::string kernels_section(const ReportInputs& in) {
                    {"total"},
                    {"of step"},
                    {"rate"}}};
-  const std::vector<Calls> all = calls_of(p);
+  const std::vector<KernelCalls> all = calls_of(p);
   Time rest{};
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const Calls& each = all[i];
+    const KernelCalls& each = all[i];
     if (i >= longest_list) {
       rest += each.total;
       continue;

@@ -27,7 +27,7 @@ struct Site {
 
 /// What is found there: a choice, or else the reason why there is none.
 struct Finding {
-  std::optional<Choice> choice;
+  std::optional<PurchaseChoice> choice;
   std::string reason;
   bool hopeless = false;  // by the GPUs' peak; not searched
   std::int64_t plans = 0;
@@ -120,12 +120,14 @@ class Survey {
       if (found.reason.empty()) found.reason = reason_of(asked, answer);
       return;
     }
-    Choice made = choice(site, paid, std::move(answer.fitting.front()));
-    const auto rank = [](const Choice& each) { return std::tuple{each.tight(), each.days}; };
+    PurchaseChoice made = choice(site, paid, std::move(answer.fitting.front()));
+    const auto rank = [](const PurchaseChoice& each) {
+      return std::tuple{each.tight(), each.days};
+    };
     if (!found.choice || rank(made) < rank(*found.choice)) found.choice = std::move(made);
   }
 
-  Choice choice(const Site& site, int gpus, Candidate plan) const {
+  PurchaseChoice choice(const Site& site, int gpus, Candidate plan) const {
     const double days = query_.tokens / plan.estimate.tokens_per_second / seconds_per_day;
     const Money cost = price_of(*site.rental, gpus, days);
     return {.rental = *site.rental,
@@ -144,22 +146,23 @@ class Survey {
 
 /// None may be faster and cheaper at once: walks from the fastest on and keeps what is cheaper
 /// than all before.
-void mark_front(std::vector<Choice>& choices) {
-  std::vector<Choice*> order;
-  for (Choice& each : choices) order.push_back(&each);
-  std::stable_sort(order.begin(), order.end(), [](const Choice* a, const Choice* b) {
-    return std::tie(a->days, a->cost) < std::tie(b->days, b->cost);
-  });
-  const Choice* cheapest = nullptr;
-  for (Choice* each : order) {
+void mark_front(std::vector<PurchaseChoice>& choices) {
+  std::vector<PurchaseChoice*> order;
+  for (PurchaseChoice& each : choices) order.push_back(&each);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const PurchaseChoice* a, const PurchaseChoice* b) {
+                     return std::tie(a->days, a->cost) < std::tie(b->days, b->cost);
+                   });
+  const PurchaseChoice* cheapest = nullptr;
+  for (PurchaseChoice* each : order) {
     each->pareto = cheapest == nullptr || each->cost < cheapest->cost;
     if (each->pareto) cheapest = each;
   }
 }
 
-void put_in_order(const PurchaseQuery& query, std::vector<Choice>& choices) {
+void put_in_order(const PurchaseQuery& query, std::vector<PurchaseChoice>& choices) {
   const bool fastest_first = query.budget && !query.deadline;
-  const auto rank = [&](const Choice& each) {
+  const auto rank = [&](const PurchaseChoice& each) {
     const double days = each.days, cost = each.cost.count();
     if (!each.meets) {
       return std::tuple{1, each.tight(), excess_of(query, days, each.cost), 0.0};
@@ -167,17 +170,19 @@ void put_in_order(const PurchaseQuery& query, std::vector<Choice>& choices) {
     return fastest_first ? std::tuple{0, each.tight(), days, cost}
                          : std::tuple{0, each.tight(), cost, days};
   };
-  std::stable_sort(choices.begin(), choices.end(),
-                   [&](const Choice& a, const Choice& b) { return rank(a) < rank(b); });
+  std::stable_sort(
+      choices.begin(), choices.end(),
+      [&](const PurchaseChoice& a, const PurchaseChoice& b) { return rank(a) < rank(b); });
 }
 
 /// Node types that differ in nothing that counts here become one choice.
-void merge_equals(std::vector<Choice>& choices) {
-  std::vector<Choice> different;
-  for (Choice& each : choices) {
-    const auto same = std::find_if(different.begin(), different.end(), [&](const Choice& other) {
-      return other.nodes == each.nodes && other.days == each.days && other.cost == each.cost;
-    });
+void merge_equals(std::vector<PurchaseChoice>& choices) {
+  std::vector<PurchaseChoice> different;
+  for (PurchaseChoice& each : choices) {
+    const auto same =
+        std::find_if(different.begin(), different.end(), [&](const PurchaseChoice& other) {
+          return other.nodes == each.nodes && other.days == each.days && other.cost == each.cost;
+        });
     if (same != different.end()) {
       same->also.push_back(each.rental.node);
     } else {
@@ -191,7 +196,7 @@ void merge_equals(std::vector<Choice>& choices) {
 
 std::int64_t PurchaseAnswer::meeting() const {
   return std::count_if(choices.begin(), choices.end(),
-                       [](const Choice& each) { return each.meets; });
+                       [](const PurchaseChoice& each) { return each.meets; });
 }
 
 std::vector<int> sizes_of(const hardware::Cluster& one_node) {

@@ -28,7 +28,7 @@ struct PurchaseQuery {
 };
 
 /// A cluster on which the model trains.
-struct Choice {
+struct PurchaseChoice {
   Rental rental;
   std::vector<std::string> also;  // other node types with the same days and dollars
   int nodes = 1;
@@ -57,7 +57,7 @@ struct PurchaseAnswer {
   /// Those that meet deadline and budget first, and of those as of the others the ones that fit
   /// tightly last. Then the cheapest first, or where there is a budget and no deadline the fastest;
   /// among those that miss a limit the ones that miss by the smallest factor.
-  std::vector<Choice> choices;
+  std::vector<PurchaseChoice> choices;
   /// In the order of rentals and sizes, those that nobody rents last.
   std::vector<Impossible> impossible;
   bool stopped = false;    // before every cluster was looked at

@@ -8,7 +8,7 @@ namespace orrery::scenarios {
 
 namespace {
 
-Json choice_json(const Choice& choice) {
+Json choice_json(const PurchaseChoice& choice) {
   const models::Estimate& estimate = choice.plan.estimate;
   Json json;
   json["cluster"] = fmt::format("{} x {}", choice.rental.node, choice.nodes);
@@ -51,7 +51,8 @@ Json to_json(const PurchaseReport& report) {
   const std::string reason = reason_of(report.answer);
   json["reason"] = reason.empty() ? Json(nullptr) : Json(reason);
   json["choices"] = Json::array();
-  for (const Choice& each : report.answer.choices) json["choices"].push_back(choice_json(each));
+  for (const PurchaseChoice& each : report.answer.choices)
+    json["choices"].push_back(choice_json(each));
   json["impossible"] = Json::array();
   for (const Impossible& each : report.answer.impossible) {
     json["impossible"].push_back({{"cluster", fmt::format("{} x {}", each.node, each.nodes)},

@@ -24,13 +24,13 @@ std::string days_of(double days) {
 }
 
 /// "dgx-b200, hgx-b200 x 16".
-std::string name_of(const Choice& choice) {
+std::string name_of(const PurchaseChoice& choice) {
   std::string names = choice.rental.node;
   for (const std::string& each : choice.also) names += ", " + each;
   return fmt::format("{} x {}", names, choice.nodes);
 }
 
-std::string words_of(const Choice& choice) {
+std::string words_of(const PurchaseChoice& choice) {
   return fmt::format("{}: {} days, {}", name_of(choice), days_of(choice.days), format(choice.cost));
 }
 
@@ -100,7 +100,7 @@ TextTable empty_table() {
                     {"", Align::left}}};
 }
 
-void add_row(TextTable& table, const Choice& each, const std::string& number) {
+void add_row(TextTable& table, const PurchaseChoice& each, const std::string& number) {
   const std::string gpus = each.idle() > 0 ? fmt::format("{} ({} idle)", each.gpus, each.idle())
                                            : fmt::format("{}", each.gpus);
   table.add({number, name_of(each), gpus, days_of(each.days), format(each.cost),
@@ -116,7 +116,7 @@ std::size_t rows_of(const PurchaseReport& report) {
 }
 
 std::string ranking(const PurchaseReport& report, const ReportOptions& options) {
-  const std::vector<Choice>& choices = report.answer.choices;
+  const std::vector<PurchaseChoice>& choices = report.answer.choices;
   const std::int64_t meeting = report.answer.meeting();
   const bool limited = report.query.deadline || report.query.budget;
   std::string text =
@@ -135,19 +135,19 @@ std::string ranking(const PurchaseReport& report, const ReportOptions& options) 
 
 /// All of the front, the fastest first.
 std::string front(const PurchaseReport& report, const ReportOptions& options) {
-  std::vector<const Choice*> order;
-  for (const Choice& each : report.answer.choices) {
+  std::vector<const PurchaseChoice*> order;
+  for (const PurchaseChoice& each : report.answer.choices) {
     if (each.pareto) order.push_back(&each);
   }
   std::sort(order.begin(), order.end(),
-            [](const Choice* a, const Choice* b) { return a->days < b->days; });
+            [](const PurchaseChoice* a, const PurchaseChoice* b) { return a->days < b->days; });
   TextTable table = empty_table();
-  for (const Choice* each : order) add_row(table, *each, "");
+  for (const PurchaseChoice* each : order) add_row(table, *each, "");
   return heading("◆ None is both faster and cheaper than these", options) +
          table.text(options.colour);
 }
 
-std::string idle_words(const Choice& choice) {
+std::string idle_words(const PurchaseChoice& choice) {
   if (choice.idle() == 0) return {};
   return fmt::format(" · {} of {} GPUs idle, as no plan shares the batch out over all",
                      choice.idle(), choice.gpus);
@@ -155,7 +155,7 @@ std::string idle_words(const Choice& choice) {
 
 /// What is to be said of a first choice that fits tightly, and of plans that nobody has fitted.
 std::string cautions(const PurchaseReport& report, const ReportOptions& options) {
-  const std::vector<Choice>& choices = report.answer.choices;
+  const std::vector<PurchaseChoice>& choices = report.answer.choices;
   std::string text;
   if (choices.front().tight()) {
     text +=
@@ -174,7 +174,7 @@ std::string cautions(const PurchaseReport& report, const ReportOptions& options)
 std::string plans(const PurchaseReport& report, const ReportOptions& options) {
   std::string text = heading("Plans and prices", options);
   for (std::size_t i = 0; i < rows_of(report); ++i) {
-    const Choice& each = report.answer.choices[i];
+    const PurchaseChoice& each = report.answer.choices[i];
     text += fmt::format("  {:>3}  {}{}\n", i + 1, models::title_of(each.plan.placed.plan),
                         idle_words(each));
     text += fmt::format("       {}\n",
@@ -185,7 +185,7 @@ std::string plans(const PurchaseReport& report, const ReportOptions& options) {
 }
 
 /// Of a cluster that is used in part: orrery plan would use all of it.
-std::string simulate_line(const PurchaseReport& report, const Choice& best,
+std::string simulate_line(const PurchaseReport& report, const PurchaseChoice& best,
                           const ReportOptions& options) {
   const hardware::NodeType node = hardware::named_cluster(best.rental.node).node;
   const std::int64_t used = best.plan.placed.plan.gpus() / best.nodes;
@@ -199,7 +199,7 @@ std::string simulate_line(const PurchaseReport& report, const Choice& best,
 }
 
 std::string next(const PurchaseReport& report, const ReportOptions& options) {
-  const Choice& best = report.answer.choices.front();
+  const PurchaseChoice& best = report.answer.choices.front();
   if (best.idle() > 0) return simulate_line(report, best, options);
   return heading("Its best plan of all", options) +
          fmt::format(
@@ -214,7 +214,7 @@ std::string next(const PurchaseReport& report, const ReportOptions& options) {
 std::string impossible(const PurchaseReport& report, const ReportOptions& options) {
   std::map<std::string, const Impossible*> nodes;
   for (const Impossible& each : report.answer.impossible) nodes[each.node] = &each;
-  for (const Choice& each : report.answer.choices) {
+  for (const PurchaseChoice& each : report.answer.choices) {
     nodes.erase(each.rental.node);
     for (const std::string& other : each.also) nodes.erase(other);
   }

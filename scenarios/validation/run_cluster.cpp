@@ -155,14 +155,14 @@ hardware::Cluster RunClusters::of(const MeasuredRun& run, std::vector<std::strin
       fmt::format("{}|{}|{}|{}|{}", run.gpu, domain, run.intra_node, run.network, nodes > 1);
   auto found = known_.find(key);
   if (found == known_.end()) {
-    Known fresh;
+    KnownCluster fresh;
     const Document given =
         Document::from(cluster_json(run, domain, fresh.assumptions), "cluster of " + run.run);
     const Document whole = Document::from(hardware::expand_cluster(given.root()), given.name());
     fresh.cluster = hardware::read_cluster(whole.root());
     found = known_.emplace(key, std::move(fresh)).first;
   }
-  const Known& known = found->second;
+  const KnownCluster& known = found->second;
   assumptions.insert(assumptions.end(), known.assumptions.begin(), known.assumptions.end());
   hardware::Cluster cluster = known.cluster;
   cluster.nodes = nodes;

@@ -21,11 +21,11 @@ class RunClusters {
   hardware::Cluster of(const MeasuredRun& run, std::vector<std::string>& assumptions);
 
  private:
-  struct Known {
+  struct KnownCluster {
     hardware::Cluster cluster;
     std::vector<std::string> assumptions;
   };
-  std::map<std::string, Known> known_;
+  std::map<std::string, KnownCluster> known_;
 };
 
 }  // namespace orrery::scenarios

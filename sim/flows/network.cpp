@@ -29,7 +29,7 @@ Bandwidth bandwidth_of(std::uint64_t capacity) {
 LinkId Network::add_link(Bandwidth bandwidth, Time latency) {
   ensure(latency >= Time{}, "a link's latency is at least 0 ps");
   ensure(links_.size() < none, "too many links");
-  Link link;
+  FlowLink link;
   link.capacity = capacity_of(bandwidth);
   link.latency = latency;
   links_.push_back(std::move(link));
@@ -136,7 +136,7 @@ void Network::join(std::uint32_t flow) {
 
 void Network::leave(std::uint32_t flow) {
   for (const Hop hop : path(flow)) {
-    Link& link = links_[hop.link];
+    FlowLink& link = links_[hop.link];
     const Crossing last = link.flows.back();
     link.flows[hop.place] = last;
     path(last.flow)[last.hop].place = hop.place;

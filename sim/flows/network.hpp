@@ -69,7 +69,7 @@ class Network {
     std::uint32_t flow;
     std::uint32_t hop;
   };
-  struct Link {
+  struct FlowLink {
     std::uint64_t capacity = 0;  // 2^-20 byte/s
     Time latency{};
     Bytes carried{};
@@ -135,7 +135,7 @@ class Network {
 
   Engine& engine_;
   Engine::Kind start_;
-  std::vector<Link> links_;
+  std::vector<FlowLink> links_;
   std::vector<Tank> tanks_;  // by link
   std::vector<Flow> flows_;
   std::vector<Message> messages_;  // by flow

@@ -13,7 +13,7 @@
 namespace orrery {
 namespace {
 
-struct Unit {
+struct UnitWord {
   std::string_view symbol;
   double factor;  // in the base unit of the quantity
 };
@@ -21,20 +21,21 @@ struct Unit {
 /// How one quantity is written: the example of error messages and all accepted units.
 struct Form {
   std::string_view expected;
-  std::span<const Unit> units;
+  std::span<const UnitWord> units;
   double least = 0;  // below it the text is refused
 };
 
-constexpr Unit time_units[] = {
+constexpr UnitWord time_units[] = {
     {"ps", 1},          {"ns", 1e3},     {"us", 1e6},       {"\u00B5s", 1e6},  {"\u03BCs", 1e6},
     {"ms", 1e9},        {"s", 1e12},     {"min", 60e12},    {"h", 3600e12},    {"hour", 3600e12},
     {"hours", 3600e12}, {"d", 86400e12}, {"day", 86400e12}, {"days", 86400e12}};
-constexpr Unit byte_units[] = {{"B", 1},        {"kB", 1e3},     {"KB", 1e3},     {"MB", 1e6},
-                               {"GB", 1e9},     {"TB", 1e12},    {"PB", 1e15},    {"KiB", 0x1p10},
-                               {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"PiB", 0x1p50}};
-constexpr Unit flop_units[] = {{"FLOP", 1},     {"kFLOP", 1e3},  {"MFLOP", 1e6}, {"GFLOP", 1e9},
-                               {"TFLOP", 1e12}, {"PFLOP", 1e15}, {"EFLOP", 1e18}};
-constexpr Unit bandwidth_units[] = {
+constexpr UnitWord byte_units[] = {{"B", 1},        {"kB", 1e3},     {"KB", 1e3},
+                                   {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},
+                                   {"PB", 1e15},    {"KiB", 0x1p10}, {"MiB", 0x1p20},
+                                   {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"PiB", 0x1p50}};
+constexpr UnitWord flop_units[] = {{"FLOP", 1},     {"kFLOP", 1e3},  {"MFLOP", 1e6}, {"GFLOP", 1e9},
+                                   {"TFLOP", 1e12}, {"PFLOP", 1e15}, {"EFLOP", 1e18}};
+constexpr UnitWord bandwidth_units[] = {
     {"B/s", 1},          {"kB/s", 1e3},       {"KB/s", 1e3},       {"MB/s", 1e6},
     {"GB/s", 1e9},       {"TB/s", 1e12},      {"PB/s", 1e15},      {"KiB/s", 0x1p10},
     {"MiB/s", 0x1p20},   {"GiB/s", 0x1p30},   {"TiB/s", 0x1p40},   {"b/s", 1 / 8.0},
@@ -42,15 +43,16 @@ constexpr Unit bandwidth_units[] = {
     {"kbit/s", 1e3 / 8}, {"Mbit/s", 1e6 / 8}, {"Gbit/s", 1e9 / 8}, {"Tbit/s", 1e12 / 8},
     {"Mbps", 1e6 / 8},   {"Gbps", 1e9 / 8},   {"Tbps", 1e12 / 8},  {"MBps", 1e6},
     {"GBps", 1e9},       {"TBps", 1e12}};
-constexpr Unit flop_rate_units[] = {
+constexpr UnitWord flop_rate_units[] = {
     {"FLOP/s", 1},     {"MFLOP/s", 1e6}, {"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15},
     {"EFLOP/s", 1e18}, {"GFLOPS", 1e9},  {"TFLOPS", 1e12}, {"PFLOPS", 1e15},  {"EFLOPS", 1e18}};
-constexpr Unit power_units[] = {{"mW", 1e-3}, {"W", 1}, {"kW", 1e3}, {"MW", 1e6}, {"GW", 1e9}};
-constexpr Unit energy_units[] = {{"J", 1},     {"kJ", 1e3},     {"MJ", 1e6},     {"GJ", 1e9},
-                                 {"Wh", 3600}, {"kWh", 3600e3}, {"MWh", 3600e6}, {"GWh", 3600e9}};
-constexpr Unit money_units[] = {{"", 1}, {"k", 1e3}, {"M", 1e6}, {"B", 1e9}};
-constexpr Unit price_units[] = {{"/h", 1}, {"/hour", 1}};
-constexpr Unit frequency_units[] = {{"Hz", 1}, {"kHz", 1e3}, {"MHz", 1e6}, {"GHz", 1e9}};
+constexpr UnitWord power_units[] = {{"mW", 1e-3}, {"W", 1}, {"kW", 1e3}, {"MW", 1e6}, {"GW", 1e9}};
+constexpr UnitWord energy_units[] = {{"J", 1},        {"kJ", 1e3},    {"MJ", 1e6},
+                                     {"GJ", 1e9},     {"Wh", 3600},   {"kWh", 3600e3},
+                                     {"MWh", 3600e6}, {"GWh", 3600e9}};
+constexpr UnitWord money_units[] = {{"", 1}, {"k", 1e3}, {"M", 1e6}, {"B", 1e9}};
+constexpr UnitWord price_units[] = {{"/h", 1}, {"/hour", 1}};
+constexpr UnitWord frequency_units[] = {{"Hz", 1}, {"kHz", 1e3}, {"MHz", 1e6}, {"GHz", 1e9}};
 
 template <class Q>
 constexpr bool in_dollars = std::is_same_v<Q, Money> || std::is_same_v<Q, Price>;
@@ -103,11 +105,11 @@ std::string digits(double value) {
 }
 
 /// The largest unit in which the value does not start with a zero; units go from small to large.
-std::string in_fitting_unit(double value, std::span<const Unit> units) {
+std::string in_fitting_unit(double value, std::span<const UnitWord> units) {
   if (!std::isfinite(value)) return fmt::format("{} {}", value, units.front().symbol);
   constexpr double rounds_to_one = 0.9995;
-  const Unit* best = &units.front();
-  for (const Unit& unit : units) {
+  const UnitWord* best = &units.front();
+  for (const UnitWord& unit : units) {
     if (std::abs(value) >= rounds_to_one * unit.factor) best = &unit;
   }
   return digits(value / best->factor) + " " + std::string{best->symbol};
@@ -148,7 +150,7 @@ std::optional<Q> parse_quantity(std::string_view text) {
   if (status != std::errc{} || !std::isfinite(number)) return std::nullopt;
   const std::string_view symbol = trimmed({rest, static_cast<std::size_t>(end - rest)});
   const Form known = form<Q>();
-  for (const Unit& unit : known.units) {
+  for (const UnitWord& unit : known.units) {
     if (unit.symbol != symbol) continue;
     const long double value = number * static_cast<long double>(unit.factor);
     if (value < static_cast<long double>(known.least)) return std::nullopt;
@@ -180,14 +182,14 @@ template std::optional<Price> parse_quantity<Price>(std::string_view);
 template std::optional<Frequency> parse_quantity<Frequency>(std::string_view);
 
 std::string format(Time time) {
-  constexpr Unit units[] = {{"ps", 1},   {"ns", 1e3},    {"us", 1e6},    {"ms", 1e9},
-                            {"s", 1e12}, {"min", 60e12}, {"h", 3600e12}, {"d", 86400e12}};
+  constexpr UnitWord units[] = {{"ps", 1},   {"ns", 1e3},    {"us", 1e6},    {"ms", 1e9},
+                                {"s", 1e12}, {"min", 60e12}, {"h", 3600e12}, {"d", 86400e12}};
   return in_fitting_unit(static_cast<double>(time.count()), units);
 }
 
 std::string format(Bytes size) {
-  constexpr Unit units[] = {{"B", 1},        {"KiB", 0x1p10}, {"MiB", 0x1p20},
-                            {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"PiB", 0x1p50}};
+  constexpr UnitWord units[] = {{"B", 1},        {"KiB", 0x1p10}, {"MiB", 0x1p20},
+                                {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"PiB", 0x1p50}};
   return in_fitting_unit(static_cast<double>(size.count()), units);
 }
 
@@ -196,14 +198,14 @@ std::string format(Flops work) {
 }
 
 std::string format(Bandwidth rate) {
-  constexpr Unit units[] = {{"B/s", 1},    {"kB/s", 1e3},  {"MB/s", 1e6},
-                            {"GB/s", 1e9}, {"TB/s", 1e12}, {"PB/s", 1e15}};
+  constexpr UnitWord units[] = {{"B/s", 1},    {"kB/s", 1e3},  {"MB/s", 1e6},
+                                {"GB/s", 1e9}, {"TB/s", 1e12}, {"PB/s", 1e15}};
   return in_fitting_unit(rate.count(), units);
 }
 
 std::string format(FlopRate rate) {
-  constexpr Unit units[] = {{"FLOP/s", 1},     {"MFLOP/s", 1e6},  {"GFLOP/s", 1e9},
-                            {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}, {"EFLOP/s", 1e18}};
+  constexpr UnitWord units[] = {{"FLOP/s", 1},     {"MFLOP/s", 1e6},  {"GFLOP/s", 1e9},
+                                {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}, {"EFLOP/s", 1e18}};
   return in_fitting_unit(rate.count(), units);
 }
 
@@ -212,7 +214,8 @@ std::string format(Power power) {
 }
 
 std::string format(Energy energy) {
-  constexpr Unit units[] = {{"J", 1}, {"kJ", 1e3}, {"MJ", 1e6}, {"MWh", 3600e6}, {"GWh", 3600e9}};
+  constexpr UnitWord units[] = {
+      {"J", 1}, {"kJ", 1e3}, {"MJ", 1e6}, {"MWh", 3600e6}, {"GWh", 3600e9}};
   return in_fitting_unit(energy.count(), units);
 }
 

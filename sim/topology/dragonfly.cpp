@@ -6,7 +6,7 @@ namespace orrery {
 namespace {
 
 /// Where cables lie. A gap of k means: from group g to group g + 1 + k.
-struct Plan {
+struct DragonflyPlan {
   std::size_t groups, routers, devices, global;  // in all, of a group, of a router, of a router
   std::vector<LinkId> out;                       // device to router
   std::vector<LinkId> in;                        // router to device
@@ -22,7 +22,7 @@ struct Plan {
   }
 };
 
-Route minimal(const Plan& plan, std::size_t from, std::size_t to) {
+Route minimal(const DragonflyPlan& plan, std::size_t from, std::size_t to) {
   if (from == to) return {};
   Route route{plan.out[from]};
   std::size_t here = from / plan.devices;
@@ -52,14 +52,14 @@ Interconnect dragonfly(const Dragonfly& shape) {
          "a dragonfly has at least 1 group, router, device and global cable");
   ensure(shape.groups <= shape.routers * shape.global_per_router + 1,
          "a dragonfly has at most a h + 1 groups");
-  Plan plan{static_cast<std::size_t>(shape.groups),
-            static_cast<std::size_t>(shape.routers),
-            static_cast<std::size_t>(shape.devices_per_router),
-            static_cast<std::size_t>(shape.global_per_router),
-            {},
-            {},
-            {},
-            {}};
+  DragonflyPlan plan{static_cast<std::size_t>(shape.groups),
+                     static_cast<std::size_t>(shape.routers),
+                     static_cast<std::size_t>(shape.devices_per_router),
+                     static_cast<std::size_t>(shape.global_per_router),
+                     {},
+                     {},
+                     {},
+                     {}};
   Interconnect built;
   Topology& topology = built.topology;
   std::vector<Vertex> routers;

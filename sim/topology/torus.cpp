@@ -7,13 +7,13 @@
 namespace orrery {
 namespace {
 
-struct Axis {
+struct TorusAxis {
   std::size_t size;
   std::size_t stride;
 };
 
 /// The device one step along an axis; a step back is size - 1 steps on.
-std::size_t stepped(std::size_t device, Axis axis, std::size_t steps) {
+std::size_t stepped(std::size_t device, TorusAxis axis, std::size_t steps) {
   const std::size_t at = device / axis.stride % axis.size;
   return device + ((at + steps) % axis.size) * axis.stride - at * axis.stride;
 }
@@ -22,7 +22,7 @@ std::size_t stepped(std::size_t device, Axis axis, std::size_t steps) {
 
 Interconnect torus(const Torus& shape) {
   ensure(!shape.dimensions.empty(), "a torus has a dimension");
-  std::vector<Axis> axes;
+  std::vector<TorusAxis> axes;
   std::size_t devices = 1;
   for (const int size : shape.dimensions) {
     ensure(size >= 1, "a dimension of a torus has at least 1 device");
@@ -35,7 +35,7 @@ Interconnect torus(const Torus& shape) {
   std::vector<std::vector<LinkId>> up(axes.size());  // by axis and device: to the next one
   std::vector<std::vector<LinkId>> down(axes.size());
   for (std::size_t a = 0; a < axes.size(); ++a) {
-    const Axis axis = axes[a];
+    const TorusAxis axis = axes[a];
     for (std::size_t i = 0; i < devices && axis.size > 1; ++i) {
       const auto link_to = [&](std::size_t other) {
         return built.topology.add_link(built.devices[i], built.devices[other], shape.bandwidth,
@@ -50,7 +50,7 @@ Interconnect torus(const Torus& shape) {
     ensure(from < devices && to < devices, "a route joins two devices of its topology");
     Route route;
     for (std::size_t a = 0; a < axes.size(); ++a) {
-      const Axis axis = axes[a];
+      const TorusAxis axis = axes[a];
       const auto at = [axis](std::size_t device) { return device / axis.stride % axis.size; };
       const std::size_t ahead = (at(to) + axis.size - at(from)) % axis.size;
       const bool upward = 2 * ahead <= axis.size;

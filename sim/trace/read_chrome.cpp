@@ -24,9 +24,9 @@ std::string key_of(const Node& event, std::string_view key) {
   return member ? member->json().dump() : std::string{};
 }
 
-class Reader {
+class ChromeReader {
  public:
-  explicit Reader(const Node& root) : events_{root["traceEvents"].elements()} {}
+  explicit ChromeReader(const Node& root) : events_{root["traceEvents"].elements()} {}
 
   Trace read() {
     for (const Node& event : events_) name(event);
@@ -84,7 +84,7 @@ Trace read_chrome(const std::string& path) {
 }
 
 Trace read_chrome(const Document& document) {
-  Trace trace = Reader{document.root()}.read();
+  Trace trace = ChromeReader{document.root()}.read();
   if (trace.records().empty()) {
     document.root()["traceEvents"].fail("no event carries args.id, so there is nothing to join");
   }

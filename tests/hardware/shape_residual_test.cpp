@@ -30,7 +30,7 @@ TEST_CASE("On the spot of a sample it rules its neighbours") {
 
 TEST_CASE("Only the eight nearest samples count") {
   // Eight samples of 0.1 within 3 octaves, two of 9 at 20: they would pull the mean to above 0.1.
-  std::vector<ShapeResidual::Sample> samples;
+  std::vector<ShapeResidual::ResidualSample> samples;
   for (const std::int64_t m : {1, 2, 4, 8}) {
     samples.push_back({{m, 1, 1}, 0.1});
     samples.push_back({{m, 2, 1}, 0.1});

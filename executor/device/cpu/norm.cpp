@@ -32,7 +32,7 @@ Statistics<T> statistics_of(const T* x, std::int64_t n, Norm kind, double epsilo
 
 /// One row or head.
 template <class T>
-struct Row {
+struct NormRow {
   const T* x = nullptr;
   const T* gradient = nullptr;
   const T* weight = nullptr;
@@ -46,7 +46,7 @@ struct Row {
 /// y = (x - mean) / sqrt(variance + epsilon) weight [+ bias]; RMS norms take 0 for the mean. In the
 /// ring y = x weight [+ bias].
 template <class T>
-void forward_row(const Row<T>& row, const T* bias, Norm kind, double epsilon) {
+void forward_row(const NormRow<T>& row, const T* bias, Norm kind, double epsilon) {
   if constexpr (in_ring<T>) {
     for (std::int64_t j = 0; j < row.n; ++j) row.out[j] = row.x[j] * row.weight[j];
   } else {
@@ -64,7 +64,7 @@ void forward_row(const Row<T>& row, const T* bias, Norm kind, double epsilon) {
 /// RMS norms have no mean(g).
 /// Source  derivative of the above; Ba et al. 2016, arXiv 1607.06450; Zhang & Sennrich 2019
 template <class T>
-void backward_row(const Row<T>& row, Norm kind, double epsilon) {
+void backward_row(const NormRow<T>& row, Norm kind, double epsilon) {
   Statistics<T> of{T{}, T(1)};
   T mean_g{}, mean_gz{};
   if constexpr (!in_ring<T>) {
@@ -102,7 +102,7 @@ void norm(const Call<T>& call) {
   const models::HeadColumns& heads = op.heads;
   const T* bias = call.kernel.reads.size() > 2 ? call.reads[2] : nullptr;
   for (std::int64_t i = 0; i < rows; ++i) {
-    Row<T> row;
+    NormRow<T> row;
     row.x = call.reads[0] + i * n;
     row.weight = call.reads[1];
     row.out = call.writes[0] + i * n;
@@ -129,7 +129,7 @@ void norm_backward(const Call<T>& call) {
   const Norm kind = op.norm;
   const models::HeadColumns& heads = op.heads;
   for (std::int64_t i = 0; i < rows; ++i) {
-    Row<T> row;
+    NormRow<T> row;
     row.gradient = call.reads[0] + i * n;
     row.x = call.reads[1] + i * n;
     row.weight = call.reads[2];

@@ -187,7 +187,7 @@ ThreadWorld::Shared ThreadWorld::join(const CollectiveCall& call, std::uint64_t 
   const int member = index_in(group.members, rank);
   Shared& meeting = group.collectives[number];
   if (!meeting) {
-    meeting = std::make_shared<PendingCall>();
+    meeting = std::make_shared<WaitingCall>();
     meeting->calls.resize(group.members.size());
   }
   meeting->calls[static_cast<std::size_t>(member)] = call;
@@ -208,7 +208,7 @@ ThreadWorld::Shared ThreadWorld::transfer(const TransferCall& call, int rank, bo
   const std::pair<int, int> way = sends ? std::pair{me, call.peer} : std::pair{call.peer, me};
   std::deque<Shared>& theirs = (sends ? group.receives : group.sends)[way];
   if (theirs.empty()) {
-    auto mine = std::make_shared<PendingCall>();
+    auto mine = std::make_shared<WaitingCall>();
     mine->ends = {call.buffer};
     mine->bytes = call.bytes;
     (sends ? group.sends : group.receives)[way].push_back(mine);
@@ -224,18 +224,18 @@ ThreadWorld::Shared ThreadWorld::transfer(const TransferCall& call, int rank, bo
   return met;
 }
 
-void ThreadWorld::finish(PendingCall& meeting) {
+void ThreadWorld::finish(WaitingCall& meeting) {
   meeting.done = true;
   changed_.notify_all();
 }
 
-bool ThreadWorld::test(const PendingCall& meeting) {
+bool ThreadWorld::test(const WaitingCall& meeting) {
   const std::lock_guard guard{lock_};
   refuse_if_aborted();
   return meeting.done;
 }
 
-void ThreadWorld::wait(const PendingCall& meeting) {
+void ThreadWorld::wait(const WaitingCall& meeting) {
   std::unique_lock guard{lock_};
   const bool in_time =
       changed_.wait_for(guard, deadline_, [&] { return aborted_ || meeting.done; });

@@ -34,14 +34,14 @@ class ThreadWorld {
   friend class ThreadFabric;
 
   /// A collective or a transfer, until all participants have called.
-  struct PendingCall {
+  struct WaitingCall {
     std::vector<CollectiveCall> calls;  // by member
     std::vector<std::byte*> ends;       // of a transfer: the sender's buffer, the receiver's
     std::int64_t bytes = 0;             // of a transfer
     std::size_t arrived = 0;
     bool done = false;
   };
-  using Shared = std::shared_ptr<PendingCall>;
+  using Shared = std::shared_ptr<WaitingCall>;
   struct ThreadGroup {
     std::vector<int> members;
     std::map<std::uint64_t, Shared> collectives;  // by the number of calls that a member made
@@ -51,9 +51,9 @@ class ThreadWorld {
   GroupId make_group(std::uint64_t number, std::span<const int> members);
   Shared join(const CollectiveCall& call, std::uint64_t number, int rank);
   Shared transfer(const TransferCall& call, int rank, bool sends);
-  bool test(const PendingCall& call);
-  void wait(const PendingCall& call);
-  void finish(PendingCall& call);
+  bool test(const WaitingCall& call);
+  void wait(const WaitingCall& call);
+  void finish(WaitingCall& call);
   void refuse_if_aborted() const;
 
   const int ranks_;

@@ -58,18 +58,18 @@ void refuse_biases(Config& config, std::initializer_list<std::string_view> keys)
 }
 
 /// How often each letter of the layer pattern occurs: M Mamba, * attention, - MLP, E experts.
-struct Pattern {
+struct LayerPattern {
   std::int64_t mamba = 0;
   std::int64_t attention = 0;
   std::int64_t mlp = 0;
   std::int64_t experts = 0;
 };
 
-Pattern read_pattern(Config& config, std::int64_t layers) {
+LayerPattern read_pattern(Config& config, std::int64_t layers) {
   const auto node = config.find("hybrid_override_pattern");
   if (!node) config.fail("hybrid_override_pattern", "hybrid_override_pattern is missing");
   const auto text = node->as<std::string>();
-  Pattern pattern;
+  LayerPattern pattern;
   for (const char letter : text) {
     switch (letter) {
       case 'M':
@@ -153,7 +153,7 @@ Model read_nemotron_h(Config& config) {
     config.fail("use_conv_bias", "a convolution without bias is not supported; expected true");
   }
   model.ffn_hidden = config.size("intermediate_size", Limits::ffn_hidden);
-  const Pattern pattern = read_pattern(config, model.layers);
+  const LayerPattern pattern = read_pattern(config, model.layers);
   model.attention_layers = pattern.attention;
   const std::int64_t q = model.heads * model.head_dim;
   const std::int64_t k = model.kv_heads * model.head_dim;

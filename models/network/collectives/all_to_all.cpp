@@ -25,7 +25,7 @@ double pairwise_ramp(double bytes, const hardware::Cluster& cluster) {
 ///   t = a + 2.8 us + h (n-1) + net + max(leaving / (0.8 efficiency * share), inside)
 /// inside  V / (1.05 ring); share: network_share_all_pairs of the group on one node
 /// Source  above; hops per peer: 37-38 us at 16 GPUs on B200 and MI355X logs
-CollectiveTime all_to_all(const Call& call) {
+CollectiveTime all_to_all(const CostCall& call) {
   const auto& constants = call.cluster.collectives;
   const int n = call.group.ranks;
   const double v = call.bus_bytes();

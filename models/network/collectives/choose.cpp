@@ -9,7 +9,7 @@
 namespace orrery::models {
 namespace {
 
-using collectives::Call;
+using collectives::CostCall;
 
 void check(Collective collective, Bytes size, const GroupShape& group,
            const hardware::Cluster& cluster) {
@@ -24,7 +24,7 @@ void check(Collective collective, Bytes size, const GroupShape& group,
          "a leaf switch has a node, and no more uplinks than downlinks");
 }
 
-std::vector<CollectiveTime> reductions_and_gathers(const Call& call) {
+std::vector<CollectiveTime> reductions_and_gathers(const CostCall& call) {
   std::vector<CollectiveTime> times;
   if (call.group.nodes > 1) {
     if (call.collective == Collective::all_reduce) {
@@ -46,7 +46,7 @@ std::vector<CollectiveTime> candidates(Collective collective, Bytes size, const 
   if (group.ranks == 1 || size == Bytes{0}) {
     return {collectives::finish({}, Algorithm::direct, std::nullopt)};
   }
-  const Call call{.collective = collective, .size = size, .group = group, .cluster = cluster};
+  const CostCall call{.collective = collective, .size = size, .group = group, .cluster = cluster};
   switch (collective) {
     case Collective::all_to_all:
       return {collectives::all_to_all(call)};

@@ -19,7 +19,7 @@ double steps(Collective collective, int ranks) {
 }
 
 /// The table of as many ranks, else of the nearest by ratio, the smaller of two as near.
-const CollectiveTable* table_for(const Call& call) {
+const CollectiveTable* table_for(const CostCall& call) {
   const CollectiveTable* best = nullptr;
   double best_distance = 0;
   for (const CollectiveTable& table : call.cluster.measured_collectives) {
@@ -37,16 +37,16 @@ const CollectiveTable* table_for(const Call& call) {
 }
 
 /// What siblings on the same NICs leave of the rate that the group has alone.
-double share_left(const Call& call) {
+double share_left(const CostCall& call) {
   if (call.group.nodes == 1 || call.group.groups_per_node == 1) return 1;
-  Call alone = call;
+  CostCall alone = call;
   alone.group.groups_per_node = 1;
   return network_share(call) / network_share(alone);
 }
 
 }  // namespace
 
-std::optional<CollectiveTime> measured_time(const Call& call) {
+std::optional<CollectiveTime> measured_time(const CostCall& call) {
   const CollectiveTable* table = table_for(call);
   if (!table) return std::nullopt;
   const int ranks = call.group.ranks;
@@ -72,7 +72,7 @@ const hardware::CollectiveTable* table_of(Collective collective, const GroupShap
 std::optional<std::string> table_note(Collective collective, Bytes size, const GroupShape& group,
                                       const hardware::Cluster& cluster) {
   if (group.ranks == 1 || size == Bytes{0}) return std::nullopt;
-  const collectives::Call call{collective, size, group, cluster};
+  const collectives::CostCall call{collective, size, group, cluster};
   const hardware::CollectiveTable* table = collectives::table_for(call);
   if (!table) return std::nullopt;
   if (table->ranks != group.ranks || table->nodes != group.nodes) {

@@ -9,7 +9,7 @@
 
 namespace orrery::models::collectives {
 
-struct Call;
+struct CostCall;
 
 /// Of a table for n ranks, at size s:
 ///   t(s)
@@ -21,7 +21,7 @@ struct Call;
 /// latency across nodes grows with the share that siblings leave of the NICs (network_share).
 /// Leaves out siblings inside a node.
 /// What exceeds the latency is the time on the links.
-std::optional<CollectiveTime> measured_time(const Call& call);
+std::optional<CollectiveTime> measured_time(const CostCall& call);
 
 }  // namespace orrery::models::collectives
 

@@ -25,7 +25,7 @@ bool nvls_runs(const hardware::Cluster& cluster, int ranks_inside) {
 /// size    in bytes; switch_rate 274 GB/s on Hopper, 480 on Blackwell
 /// Source  public logs of 5 to 8 H200 and 6 to 8 B200 at 8 GiB (bus bandwidth 414, 436, 460, 473;
 ///         778, 811, 838): one time for all
-std::optional<CollectiveTime> nvls(const Call& call) {
+std::optional<CollectiveTime> nvls(const CostCall& call) {
   if (call.collective != Collective::all_reduce || !nvls_runs(call.cluster, call.group.ranks)) {
     return std::nullopt;
   }

@@ -20,7 +20,7 @@ constexpr double pair_efficiency = 0.92;  // of the ring's rate
 ///         is one of its peers); 0.92: the same B200 log at 16 GiB, 664 GB/s of a ring of 720.
 ///         Across nodes as the all-to-all: on the one site where both were measured, under two
 ///         settings, messages had 19.6 and 35.8 GB/s, all-to-alls 22.6 and 37
-CollectiveTime point_to_point(const Call& call) {
+CollectiveTime point_to_point(const CostCall& call) {
   const auto& constants = call.cluster.collectives;
   Terms terms;
   terms.latency = seconds(constants.base) + pairwise_base;

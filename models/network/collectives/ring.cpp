@@ -31,7 +31,7 @@ bool has_shards(Collective collective) {
 }
 
 /// Never above the ring's own rate: half of what LL sends is flags.
-double ll_bytes_per_second(const Call& call) {
+double ll_bytes_per_second(const CostCall& call) {
   const double ring = ring_rate(call.cluster, call.group.ranks);
   for (const auto& rate : call.cluster.collectives.group_rates) {
     if (rate.ranks >= call.group.ranks && rate.low_latency.count() > 0) {
@@ -53,7 +53,7 @@ double ll_bytes_per_second(const Call& call) {
 ///         0.715 R); ring: ring_rate
 /// Source  form: "size over rate plus steps" of NCCL's tuner (src/graph/tuning.cc); own shard and
 ///         constants: fitted, see above
-std::vector<CollectiveTime> ring_in_node(const Call& call) {
+std::vector<CollectiveTime> ring_in_node(const CostCall& call) {
   const auto& constants = call.cluster.collectives;
   const int ranks = call.group.ranks;
   const double l =
@@ -88,7 +88,7 @@ std::vector<CollectiveTime> ring_in_node(const Call& call) {
 ///         gather_efficiency for all but an all-reduce
 /// Source  latency: NCCL's tuner (n-N hops inside, N-1 between) with the one-node a and h, within
 ///         9 % at <= 4 KiB on H100, B200 and GH200 logs; ramp and B: ramp_across_nodes and above
-CollectiveTime ring_across_nodes(const Call& call) {
+CollectiveTime ring_across_nodes(const CostCall& call) {
   const auto& constants = call.cluster.collectives;
   const auto& group = call.group;
   const double walks = rounds(call.collective);

@@ -8,7 +8,7 @@
 namespace orrery::models::collectives {
 namespace {
 
-double nics_share(const Call& call) {
+double nics_share(const CostCall& call) {
   const auto& cluster = call.cluster;
   const double node = cluster.node_bandwidth().count();
   ensure(node > 0, "a group spans nodes but the cluster has no network");
@@ -19,7 +19,7 @@ double nics_share(const Call& call) {
 
 /// The group's nodes under one leaf switch, or nothing if no group of its axis crosses a leaf's
 /// border: one leaf has all nodes, or whole groups. A message is one pair of a longer chain.
-std::optional<double> nodes_under_leaf(const Call& call) {
+std::optional<double> nodes_under_leaf(const CostCall& call) {
   const auto& group = call.group;
   const int leaf = call.cluster.fabric.nodes_per_leaf;
   const int span = (group.nodes - 1) * group.node_stride + 1;
@@ -75,20 +75,20 @@ double ring_rate(const hardware::Cluster& cluster, int ranks) {
   return reach(cluster, ranks) * (given > 0 ? given : 0.8 * link_rate(cluster));
 }
 
-double network_share(const Call& call) {
+double network_share(const CostCall& call) {
   const auto nodes = nodes_under_leaf(call);
   const double leaf = nodes ? std::min(1.0, *nodes / call.cluster.fabric.oversubscription) : 1.0;
   return nics_share(call) * leaf;
 }
 
-double network_share_all_pairs(const Call& call) {
+double network_share_all_pairs(const CostCall& call) {
   const auto nodes = nodes_under_leaf(call);
   if (!nodes || *nodes >= call.group.nodes) return nics_share(call);
   const double leaving = (call.group.nodes - *nodes) / (call.group.nodes - 1);
   return nics_share(call) * std::min(1.0, 1.0 / (call.cluster.fabric.oversubscription * leaving));
 }
 
-double ramp_across_nodes(const Call& call, double bus_bytes, double rate) {
+double ramp_across_nodes(const CostCall& call, double bus_bytes, double rate) {
   const auto& constants = call.cluster.collectives;
   const double doublings = std::log2(static_cast<double>(call.group.nodes)) - 1;
   const double full =

@@ -19,7 +19,7 @@ struct Terms {
 };
 
 /// One call to price, checked: at least two ranks and one byte.
-struct Call {
+struct CostCall {
   Collective collective;
   Bytes size;
   GroupShape group;
@@ -56,11 +56,11 @@ double ring_rate(const hardware::Cluster& cluster, int ranks);
 /// m       the group's nodes under one leaf, nodes_per_leaf / node_stride, at least 1. The last
 ///         factor falls away where leaves hold whole groups; a chain of messages always crosses
 /// Leaves out which NIC is near which GPU, and flows that collide although the links suffice.
-double network_share(const Call& call);
+double network_share(const CostCall& call);
 
 /// As network_share for traffic between all pairs: of each node's bytes (N - m) / (N - 1) leave
 /// the leaf, and its uplinks carry 1 / oversub of them.
-double network_share_all_pairs(const Call& call);
+double network_share_all_pairs(const CostCall& call);
 
 /// What pipelines and protocols across nodes cost until they are full, in seconds:
 ///   ramp = 1 / (b * rate / V + 1 / (G + g d)),  d = log2(nodes) - 1
@@ -68,7 +68,7 @@ double network_share_all_pairs(const Call& call);
 /// rate    the group's share of the NICs; b, G, g: growth, half_size, half_size_growth
 /// Source  a fit to public nccl-tests logs of 2 to 1,024 nodes of 8 H100 on NDR InfiniBand
 ///         (nccl-tests issue 309 and two published figures); g = 88 us there
-double ramp_across_nodes(const Call& call, double bus_bytes, double rate);
+double ramp_across_nodes(const CostCall& call, double bus_bytes, double rate);
 
 /// Whether the switch reduces for a group with so many ranks in a node.
 bool nvls_runs(const hardware::Cluster& cluster, int ranks_inside);
@@ -84,11 +84,11 @@ double pairwise_ramp(double bytes, const hardware::Cluster& cluster);
 constexpr double pairwise_efficiency = 0.80;
 
 // One file each. A function returns nothing where its algorithm does not run.
-std::vector<CollectiveTime> ring_in_node(const Call& call);  // ring.cpp
-CollectiveTime ring_across_nodes(const Call& call);          // ring.cpp
-CollectiveTime tree_across_nodes(const Call& call);          // tree.cpp
-std::optional<CollectiveTime> nvls(const Call& call);        // nvls.cpp
-CollectiveTime all_to_all(const Call& call);                 // all_to_all.cpp
-CollectiveTime point_to_point(const Call& call);             // point_to_point.cpp
+std::vector<CollectiveTime> ring_in_node(const CostCall& call);  // ring.cpp
+CollectiveTime ring_across_nodes(const CostCall& call);          // ring.cpp
+CollectiveTime tree_across_nodes(const CostCall& call);          // tree.cpp
+std::optional<CollectiveTime> nvls(const CostCall& call);        // nvls.cpp
+CollectiveTime all_to_all(const CostCall& call);                 // all_to_all.cpp
+CollectiveTime point_to_point(const CostCall& call);             // point_to_point.cpp
 
 }  // namespace orrery::models::collectives

@@ -15,7 +15,7 @@ constexpr double feeding_efficiency = 0.9;
 
 /// Bus bandwidth inside a node: the switch's where it reduces and the group has enough ranks,
 /// else the ring's. V / size turns the switch's rate, counted on size, into one on bus bytes.
-double rate_inside(const Call& call) {
+double rate_inside(const CostCall& call) {
   const int inside = call.ranks_inside();
   const double ring = ring_rate(call.cluster, inside);
   if (!nvls_runs(call.cluster, inside)) return ring;
@@ -33,7 +33,7 @@ double rate_inside(const Call& call) {
 /// Source  Sanders, Speck, Traeff 2009, "Two-tree algorithms for full bandwidth broadcast,
 ///         reduction and scan"; latency as NCCL's tuner composes it; public logs of 8 x H100, B200
 ///         on 2 to 1,024 nodes: 0.92 (0.80-0.98) of the NICs from three nodes on
-CollectiveTime tree_across_nodes(const Call& call) {
+CollectiveTime tree_across_nodes(const CostCall& call) {
   const auto& constants = call.cluster.collectives;
   const int nodes = call.group.nodes;
   const int inside = call.ranks_inside();

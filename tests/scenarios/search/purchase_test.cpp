@@ -24,10 +24,10 @@ PurchaseQuery small() {
   return query;
 }
 
-const Choice& choice_of(const PurchaseAnswer& answer, const std::string& node, int nodes) {
+const PurchaseChoice& choice_of(const PurchaseAnswer& answer, const std::string& node, int nodes) {
   const auto found = std::find_if(
       answer.choices.begin(), answer.choices.end(),
-      [&](const Choice& each) { return each.rental.node == node && each.nodes == nodes; });
+      [&](const PurchaseChoice& each) { return each.rental.node == node && each.nodes == nodes; });
   REQUIRE(found != answer.choices.end());
   return *found;
 }
@@ -44,7 +44,7 @@ TEST_CASE("Sizes double from one node as long as the GPUs are no more than are r
 
 TEST_CASE("Days and dollars follow from the rate of the best plan and the price") {
   const PurchaseAnswer answer = search_purchases(small(), {2, {}});
-  const Choice& one = choice_of(answer, "dgx-h100", 2);
+  const PurchaseChoice& one = choice_of(answer, "dgx-h100", 2);
   const PlanQuery asked = plan_query("gpt2", "dgx-h100 x 2", 64, 1024);
   const PlanAnswer best = search_plans(asked, objective_named("time"), {1, {}});
   CHECK(one.plan.estimate.step == best.fitting.front().estimate.step);
@@ -59,9 +59,9 @@ TEST_CASE("Days and dollars follow from the rate of the best plan and the price"
 TEST_CASE("A choice is on the front when no other is at least as fast and as cheap") {
   const PurchaseAnswer answer = search_purchases(small(), {2, {}});
   REQUIRE(answer.choices.size() > 4);
-  for (const Choice& each : answer.choices) {
+  for (const PurchaseChoice& each : answer.choices) {
     const bool beaten =
-        std::any_of(answer.choices.begin(), answer.choices.end(), [&](const Choice& other) {
+        std::any_of(answer.choices.begin(), answer.choices.end(), [&](const PurchaseChoice& other) {
           return other.days <= each.days && other.cost <= each.cost &&
                  (other.days < each.days || other.cost < each.cost);
         });
@@ -108,7 +108,7 @@ TEST_CASE("Where nothing meets the limits, even what the GPUs' peak rules out is
   CHECK(answer.meeting() == 0);
   REQUIRE(!answer.choices.empty());
   // The limit is one of time: the fastest comes closest.
-  for (const Choice& each : answer.choices) CHECK(answer.choices.front().days <= each.days);
+  for (const PurchaseChoice& each : answer.choices) CHECK(answer.choices.front().days <= each.days);
   CHECK(reason_of(answer).find("no cluster meets deadline and budget; closest: ") == 0);
 }
 
@@ -134,7 +134,7 @@ TEST_CASE("Node types that differ in nothing that counts are one choice") {
   PurchaseQuery query = small();
   query.rentals = {{"dgx-h100", Price{4}, "one"}, {"dgx-h100", Price{4}, "another"}};
   const PurchaseAnswer answer = search_purchases(query, {2, {}});
-  for (const Choice& each : answer.choices)
+  for (const PurchaseChoice& each : answer.choices)
     CHECK(each.also == std::vector<std::string>{"dgx-h100"});
 }
 
@@ -168,7 +168,7 @@ TEST_CASE("Nodes that are rented one by one are no cluster, and the reason is na
   CHECK(choice_of(answer, "dgx-a100-80gb", 1).rental.source == "one");
   CHECK(choice_of(answer, "dgx-a100-80gb", 2).rental.source == "many");
   CHECK(choice_of(answer, "dgx-h100", 1).rental.price == Price{4});
-  for (const Choice& each : answer.choices)
+  for (const PurchaseChoice& each : answer.choices)
     CHECK((each.rental.node != "dgx-h100" || each.nodes == 1));
   const auto refused =
       std::find_if(answer.impossible.begin(), answer.impossible.end(),
@@ -186,7 +186,7 @@ TEST_CASE("GPUs that a batch cannot be shared out over are idle, and paid for") 
   PurchaseQuery query = small();
   query.rentals = {{.node = "gb200-nvl72", .price = Price{5}, .source = "a list"}};
   const PurchaseAnswer answer = search_purchases(query, {2, {}});
-  const Choice& one = choice_of(answer, "gb200-nvl72", 1);
+  const PurchaseChoice& one = choice_of(answer, "gb200-nvl72", 1);
   CHECK(one.gpus == 72);
   CHECK(one.plan.placed.plan.gpus() == 64);
   CHECK(one.idle() == 8);
@@ -204,14 +204,15 @@ TEST_CASE("A cluster on which a model fits tightly is not the first choice") {
   const Bytes memory = hardware::named_gpu("a100-sxm-80gb").memory;
   const PurchaseAnswer free = search_purchases(query, {2, {}});
   Bytes least = memory;
-  for (const Choice& each : free.choices) least = std::min(least, each.plan.estimate.memory);
+  for (const PurchaseChoice& each : free.choices)
+    least = std::min(least, each.plan.estimate.memory);
   query.headroom = 1 - ratio(least + 1_MiB, memory);  // the smallest fits well, most others do not
   const PurchaseAnswer answer = search_purchases(query, {2, {}});
-  const auto tight = [](const Choice& each) { return each.tight(); };
+  const auto tight = [](const PurchaseChoice& each) { return each.tight(); };
   REQUIRE(std::any_of(answer.choices.begin(), answer.choices.end(), tight));
   CHECK(!answer.choices.front().tight());
   CHECK(std::is_partitioned(answer.choices.begin(), answer.choices.end(),
-                            [](const Choice& each) { return !each.tight(); }));
+                            [](const PurchaseChoice& each) { return !each.tight(); }));
 }
 
 }  // namespace orrery::scenarios

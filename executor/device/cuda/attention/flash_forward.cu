@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(ForwardTile<Dim>::threads, ForwardTile<Dim>::b
   const Order::Piece piece = order.of(static_cast<int>(blockIdx.x));
   const int sequence = piece.head / sizes.heads, head = piece.head % sizes.heads;
   const int first_query = (order.tiles - 1 - piece.tile) * Tile::queries;
-  const Span queries{first_query, first_query + Tile::queries};
+  const FlashSpan queries{first_query, first_query + Tile::queries};
   const auto of_keys = sizes.keys(qkv, sequence, head / sizes.group());
   const auto of_values = sizes.values(qkv, sequence, head / sizes.group());
   const SharedAddress query_tile = shared_memory();
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(ForwardTile<Dim>::threads, ForwardTile<Dim>::b
   const int warp_row = static_cast<int>(threadIdx.x / warp_lanes) * 16 * Tile::m;
   const SharedAddress mine = query_tile + warp_row * row_bytes<Dim>;
 
-  const Span seen = sizes.sight.keys_of(queries);
+  const FlashSpan seen = sizes.sight.keys_of(queries);
   const int first = seen.first / Tile::keys * Tile::keys;
   int key = (seen.last - 1) / Tile::keys * Tile::keys;
   fetch<Dim, Tile::queries, Tile::threads>(query_tile, sizes.queries(qkv, sequence, head),

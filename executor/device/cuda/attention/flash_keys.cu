@@ -89,14 +89,14 @@ __global__ void __launch_bounds__(KeyTile<Dim>::threads, KeyTile<Dim>::blocks)
   const Order::Piece piece = order.of(static_cast<int>(blockIdx.x));
   const int sequence = piece.head / sizes.kv_heads, kv_head = piece.head % sizes.kv_heads;
   const int first_key = piece.tile * Tile::keys;
-  const Span keys{first_key, first_key + Tile::keys};
+  const FlashSpan keys{first_key, first_key + Tile::keys};
   const SharedAddress key_tile = shared_memory();
   const SharedAddress value_tile = key_tile + Tile::key_bytes;
   const SharedAddress stages = value_tile + Tile::key_bytes;
   const int warp_row = static_cast<int>(threadIdx.x / warp_lanes) * 16 * Tile::m;
   const SharedAddress mine = warp_row * row_bytes<Dim>;
 
-  const Span seen_by = sizes.sight.queries_of(keys);
+  const FlashSpan seen_by = sizes.sight.queries_of(keys);
   const int first = seen_by.first / Tile::queries * Tile::queries;
   const int end = (kv_head + 1) * sizes.group();
   int head = kv_head * sizes.group(), query = first;

@@ -95,7 +95,7 @@ __device__ PlainSoftmax<T> softmax_of_row(const AttentionSizes& sizes, const Pla
   const auto keys = sizes.keys(qkv, mine.sequence, kv_head);
   const auto values = sizes.values(qkv, mine.sequence, kv_head);
   const auto query = read_row(sizes.queries(qkv, mine.sequence, mine.head), mine.row);
-  const Span seen = sizes.sight.keys_of(mine.row);
+  const FlashSpan seen = sizes.sight.keys_of(mine.row);
   PlainSoftmax<T> softmax;
   for (int key = seen.first; key < seen.last; ++key) {
     const T score = product(query, read_row(keys, key)) * static_cast<T>(sizes.scale);
@@ -150,7 +150,7 @@ __global__ void plain_query_gradient(PlainOperands<T> x) {
     x.statistics[mine.place(sizes, mine.head, mine.row)] = of_row;
   }
   const T scale = static_cast<T>(sizes.scale);
-  const Span seen = sizes.sight.keys_of(mine.row);
+  const FlashSpan seen = sizes.sight.keys_of(mine.row);
   SpreadRow<T> sum;
   for (int i = seen.first; i < seen.last; ++i) {
     const auto key = read_row(keys, i);
@@ -169,7 +169,7 @@ __global__ void plain_key_gradient(PlainOperands<T> x) {
   const auto key = read_row(sizes.keys(x.qkv, mine.sequence, mine.head), mine.row);
   const auto value = read_row(sizes.values(x.qkv, mine.sequence, mine.head), mine.row);
   const T scale = static_cast<T>(sizes.scale);
-  const Span seen_by = sizes.sight.queries_of(mine.row);
+  const FlashSpan seen_by = sizes.sight.queries_of(mine.row);
   SpreadRow<T> d_key, d_value;
   for (int head = mine.head * sizes.group(); head < (mine.head + 1) * sizes.group(); ++head) {
     const auto queries = sizes.queries(x.qkv, mine.sequence, head);

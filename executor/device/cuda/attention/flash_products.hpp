@@ -87,14 +87,14 @@ __device__ void multiply_kept(float (&c)[M][Dim / 8][4], const float (&a)[M][N][
 }
 
 /// Scores outside of what their row sees become -infinity. `row` and `column` are positions of the
-/// first; `seen_by(row)` is a Span of columns.
+/// first; `seen_by(row)` is a FlashSpan of columns.
 template <int M, int N, class SeenBy>
 __device__ void hide(float (&scores)[M][N][4], int row, int column, const SeenBy& seen_by) {
 #pragma unroll
   for (int m = 0; m < M; ++m) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const Span seen = seen_by(row + 16 * m + 8 * half + lane_of_warp() / 4);
+      const FlashSpan seen = seen_by(row + 16 * m + 8 * half + lane_of_warp() / 4);
 #pragma unroll
       for (int i = 0; i < 2 * N; ++i) {
         const int at = column + i / 2 * 8 + lane_of_warp() % 4 * 2 + i % 2;

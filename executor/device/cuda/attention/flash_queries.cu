@@ -60,14 +60,14 @@ __global__ void __launch_bounds__(QueryTile<Dim>::threads, QueryTile<Dim>::block
   const Order::Piece piece = order.of(static_cast<int>(blockIdx.x));
   const int sequence = piece.head / sizes.heads, head = piece.head % sizes.heads;
   const int first_query = (order.tiles - 1 - piece.tile) * Tile::queries;
-  const Span queries{first_query, first_query + Tile::queries};
+  const FlashSpan queries{first_query, first_query + Tile::queries};
   const SharedAddress query_tile = shared_memory();
   const SharedAddress d_out_tile = query_tile + Tile::query_bytes;
   const SharedAddress stages = d_out_tile + Tile::query_bytes;
   const int warp_row = static_cast<int>(threadIdx.x / warp_lanes) * 16 * Tile::m;
   const SharedAddress mine = warp_row * row_bytes<Dim>;
 
-  const Span seen = sizes.sight.keys_of(queries);
+  const FlashSpan seen = sizes.sight.keys_of(queries);
   const auto of_keys = sizes.keys(x.qkv, sequence, head / sizes.group());
   const auto of_values = sizes.values(x.qkv, sequence, head / sizes.group());
   const auto begin = [&](SharedAddress stage, int key) {

@@ -15,7 +15,7 @@ namespace orrery::executor::cuda {
 inline constexpr float log2_of_e = 1.4426950408889634F;
 
 /// Positions [first, last) of one sequence.
-struct Span {
+struct FlashSpan {
   int first = 0, last = 0;
 };
 
@@ -25,28 +25,28 @@ struct Sight {
   int window = 0;  // keys that a query sees at most, its own the last; 0: all before it
   bool causal = true;
 
-  __host__ __device__ Span keys_of(int query) const {
+  __host__ __device__ FlashSpan keys_of(int query) const {
     return {window > 0 && query >= window ? query - window + 1 : 0,
             causal && query < seq ? query + 1 : seq};
   }
-  __host__ __device__ Span queries_of(int key) const {
+  __host__ __device__ FlashSpan queries_of(int key) const {
     return {causal ? key : 0, window > 0 && key < seq - window ? key + window : seq};
   }
   /// What some of a tile's queries see, or some of its keys are seen by; tiles begin before `seq`.
-  __host__ __device__ Span keys_of(Span queries) const {
+  __host__ __device__ FlashSpan keys_of(FlashSpan queries) const {
     return {keys_of(queries.first).first, keys_of(last_of(queries)).last};
   }
-  __host__ __device__ Span queries_of(Span keys) const {
+  __host__ __device__ FlashSpan queries_of(FlashSpan keys) const {
     return {queries_of(keys.first).first, queries_of(last_of(keys)).last};
   }
   /// Does each of these queries see each of these keys?
-  __host__ __device__ bool all(Span queries, Span keys) const {
+  __host__ __device__ bool all(FlashSpan queries, FlashSpan keys) const {
     return keys.first >= keys_of(queries.last - 1).first &&
            keys.last <= keys_of(queries.first).last;
   }
 
  private:
-  __host__ __device__ int last_of(Span tile) const {
+  __host__ __device__ int last_of(FlashSpan tile) const {
     return tile.last < seq ? tile.last - 1 : seq - 1;
   }
 };

@@ -122,11 +122,11 @@ template <class T, class E>
 __global__ void __launch_bounds__(most_lanes)
     loss_rows(Shard shard, const T* logits, E* out, E* statistics) {
   using C = Compute<E>;
-  constexpr int width = Row<T>::width;
+  constexpr int width = RowValues<T>::width;
   const std::int64_t row = shard.rows.of_group(blockIdx.x);
   const RowPlace place = shard.place();
   const auto real = [&](int column) { return column >= 0 && column < place.end; };
-  const Row<T> x{logits, place};
+  const RowValues<T> x{logits, place};
   C largest = -infinity<C>;
   x.visit([&](int at, const auto& pack, int) {
 #pragma unroll
@@ -185,11 +185,11 @@ struct LossBackward {
 
 template <class E, class T>
 __global__ void __launch_bounds__(most_lanes) loss_backward_rows(LossBackward<E, T> of) {
-  constexpr int width = Row<E>::width;
+  constexpr int width = RowValues<E>::width;
   const std::int64_t row = of.shard.rows.of_group(blockIdx.x);
   if (row >= of.shard.rows.count) return;
   const RowPlace place = of.shard.place();
-  const Row<E> raised{of.raised, place};
+  const RowValues<E> raised{of.raised, place};
   const E factor = factor_of(of.statistics, of.shard.rows.count, row, of.shards, of.own) * of.scale;
   const int label = of.shard.label(row);
   raised.visit([&](int at, const auto& pack, int) {

@@ -21,9 +21,9 @@ struct Forward {
 template <class T>
 __global__ void __launch_bounds__(most_norm_lanes) norm_rows(Forward<T> of) {
   using C = Compute<T>;
-  constexpr int width = Row<T>::width;
+  constexpr int width = RowValues<T>::width;
   const RowPlace place = of.rows.place(of.rows.of_group(blockIdx.x));
-  const Row<T> x{of.x, place};
+  const RowValues<T> x{of.x, place};
   const Statistics<C> with = statistics_of(x, place, of.rows.n, of.mean, of.epsilon);
   x.visit([&](int at, auto pack, int) {
     const auto weight = load<width>(of.weight, at, place.n, of.rows.aligned);

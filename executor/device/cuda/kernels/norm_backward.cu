@@ -35,7 +35,7 @@ template <class T>
 class ColumnSum {
  public:
   using C = Compute<T>;
-  using Columns = Row<T, held_backward>;
+  using Columns = RowValues<T, held_backward>;
   static constexpr int width = Columns::width;
 
   __device__ ColumnSum(C* sums, const Columns& columns, int n)
@@ -88,7 +88,7 @@ __device__ void expect(const T* matrix, const RowPlace& place) {
 template <class T>
 __global__ void __launch_bounds__(most_norm_lanes) norm_backward_rows(Backward<T> of) {
   using C = Compute<T>;
-  using Columns = Row<T, held_backward>;
+  using Columns = RowValues<T, held_backward>;
   constexpr int width = Columns::width;
   const int n = of.rows.n;
   RowPlace nowhere;

@@ -18,22 +18,22 @@ struct Statistics {
 
 /// mean and 1 / sqrt(variance + epsilon); the mean is 0 where none is taken off.
 template <class T, int held>
-__device__ Statistics<Compute<T>> statistics_of(const Row<T, held>& x, const RowPlace& place, int n,
-                                                Mean kind, Compute<T> epsilon) {
+__device__ Statistics<Compute<T>> statistics_of(const RowValues<T, held>& x, const RowPlace& place,
+                                                int n, Mean kind, Compute<T> epsilon) {
   using C = Compute<T>;
   C mean{};
   if (kind == Mean::taken_off) {
     C sum{};
     x.visit([&](int, const auto& pack, int) {  // zeros outside of the row
 #pragma unroll
-      for (int j = 0; j < Row<T>::width; ++j) sum += widen_to<C>(pack.of[j]);
+      for (int j = 0; j < RowValues<T>::width; ++j) sum += widen_to<C>(pack.of[j]);
     });
     mean = of_group(sum, place.lanes, Sum{}) / static_cast<C>(n);
   }
   C squares{};
   x.visit([&](int at, const auto& pack, int) {
 #pragma unroll
-    for (int j = 0; j < Row<T>::width; ++j) {
+    for (int j = 0; j < RowValues<T>::width; ++j) {
       const C centred = widen_to<C>(pack.of[j]) - mean;
       if (place.has(at + j)) squares += centred * centred;
     }

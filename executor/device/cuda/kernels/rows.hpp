@@ -27,12 +27,12 @@ struct RowPlace {
 
 /// What one thread has of a row, `held` packs of it in registers.
 template <class T, int held = held_packs>
-class Row {
+class RowValues {
  public:
   static constexpr int width = per_access<T>;
   using Numbers = Pack<T, width>;
 
-  __device__ Row(const T* matrix, const RowPlace& place)
+  __device__ RowValues(const T* matrix, const RowPlace& place)
       : row_{matrix + place.first}, place_{place} {
 #pragma unroll
     for (int k = 0; k < held; ++k) held_[k] = packed(read(first(k)));

@@ -12,7 +12,7 @@ namespace {
 constexpr unsigned most_lanes = 512;
 
 /// Squares of scores, one row for each query of each head.
-struct Scores {
+struct SoftmaxScores {
   Rows rows;
   int window = 0;
   bool causal = true;
@@ -35,15 +35,15 @@ __device__ bool sees(const RowPlace& place, int key) {
 
 /// p = softmax(score scale) over the keys that a query sees, 0 elsewhere.
 template <class T>
-__global__ void __launch_bounds__(most_lanes) softmax_rows(Scores scores, const T* from, T* to) {
+__global__ void __launch_bounds__(most_lanes) softmax_rows(SoftmaxScores scores, const T* from, T* to) {
   using C = Compute<T>;
   const RowPlace place = scores.place(scores.rows.of_group(blockIdx.x));
   const auto scale = static_cast<C>(scores.scale);
-  const Row<T> x{from, place};
+  const RowValues<T> x{from, place};
   C largest = -infinity<C>;
   x.visit([&](int at, const auto& pack, int) {
 #pragma unroll
-    for (int j = 0; j < Row<T>::width; ++j) {
+    for (int j = 0; j < RowValues<T>::width; ++j) {
       if (sees(place, at + j)) largest = larger(largest, widen_to<C>(pack.of[j]));
     }
   });
@@ -51,14 +51,14 @@ __global__ void __launch_bounds__(most_lanes) softmax_rows(Scores scores, const 
   C sum{};
   x.visit([&](int at, const auto& pack, int) {
 #pragma unroll
-    for (int j = 0; j < Row<T>::width; ++j) {
+    for (int j = 0; j < RowValues<T>::width; ++j) {
       if (sees(place, at + j)) sum += exponential((widen_to<C>(pack.of[j]) - largest) * scale);
     }
   });
   const C share = C(1) / of_group(sum, place.lanes, Sum{});
   x.visit([&](int at, auto pack, int) {
 #pragma unroll
-    for (int j = 0; j < Row<T>::width; ++j) {
+    for (int j = 0; j < RowValues<T>::width; ++j) {
       C p{};
       if (sees(place, at + j)) p = exponential((widen_to<C>(pack.of[j]) - largest) * scale) * share;
       pack.of[j] = from_float<T>(p);
@@ -70,16 +70,16 @@ __global__ void __launch_bounds__(most_lanes) softmax_rows(Scores scores, const 
 /// dS = p (dp - sum(p dp)) scale
 template <class T>
 __global__ void __launch_bounds__(most_lanes)
-    softmax_backward_rows(Scores scores, const T* gradient, const T* probability, T* to) {
+    softmax_backward_rows(SoftmaxScores scores, const T* gradient, const T* probability, T* to) {
   using C = Compute<T>;
   const RowPlace place = scores.place(scores.rows.of_group(blockIdx.x));
   const auto scale = static_cast<C>(scores.scale);
-  const Row<T> p{probability, place}, dp{gradient, place};
+  const RowValues<T> p{probability, place}, dp{gradient, place};
   C sum{};
   p.visit([&](int at, const auto& pack, int k) {
     const auto slope = dp.pack(at, k);
 #pragma unroll
-    for (int j = 0; j < Row<T>::width; ++j) {
+    for (int j = 0; j < RowValues<T>::width; ++j) {
       if (sees(place, at + j)) sum += widen_to<C>(pack.of[j]) * widen_to<C>(slope.of[j]);
     }
   });
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(most_lanes)
   p.visit([&](int at, auto pack, int k) {
     const auto slope = dp.pack(at, k);
 #pragma unroll
-    for (int j = 0; j < Row<T>::width; ++j) {
+    for (int j = 0; j < RowValues<T>::width; ++j) {
       C ds{};
       if (sees(place, at + j)) {
         ds = widen_to<C>(pack.of[j]) * (widen_to<C>(slope.of[j]) - sum) * scale;
@@ -100,9 +100,9 @@ __global__ void __launch_bounds__(most_lanes)
 
 /// Scores of queries that `lanes` threads each look at.
 template <class T, class... Operands>
-Scores scores_of(const Call& call, const RowShare& share, const Operands*... operands) {
+SoftmaxScores scores_of(const Call& call, const RowShare& share, const Operands*... operands) {
   const models::AttentionShape& shape = call.operation().attention;
-  Scores scores;
+  SoftmaxScores scores;
   scores.rows = shifted_rows<T>(shape.batch * shape.heads * shape.seq, shape.seq, operands...);
   scores.rows.lanes = share.lanes;
   scores.window = static_cast<int>(shape.window);
@@ -119,7 +119,7 @@ void softmax(const Call& call) {
     const T* from = call.read<T>(0);
     T* to = call.write<T>(0);
     const RowShare share = share_of_rows(call.operation().attention.seq, per_access<T>, most_lanes);
-    const Scores scores = scores_of<T>(call, share, from, to);
+    const SoftmaxScores scores = scores_of<T>(call, share, from, to);
     launch(softmax_rows<T>, {blocks_of(scores.rows.count, share), share.threads}, call.stream,
            scores, from, to);
   });
@@ -132,7 +132,7 @@ void softmax_backward(const Call& call) {
     const T* probability = call.read<T>(1);
     T* to = call.write<T>(0);
     const RowShare share = share_of_rows(call.operation().attention.seq, per_access<T>, most_lanes);
-    const Scores scores = scores_of<T>(call, share, gradient, probability, to);
+    const SoftmaxScores scores = scores_of<T>(call, share, gradient, probability, to);
     launch(softmax_backward_rows<T>, {blocks_of(scores.rows.count, share), share.threads},
            call.stream, scores, gradient, probability, to);
   });

@@ -16,7 +16,7 @@ constexpr std::int64_t tile = block_threads * 8;  // numbers of one block, eight
 using Count = unsigned long long;
 
 /// What is known of the k-th largest.
-struct Search {
+struct TopKSearch {
   std::uint64_t bits = 0;  // its digits so far, at their places
   Count left = 0;          // how many are to be taken of those that agree with them
   Count counts[digits] = {};
@@ -34,7 +34,7 @@ __device__ inline std::uint64_t magnitude(double value) {
   return static_cast<std::uint64_t>(__double_as_longlong(value)) & 0x7fffffffffffffffULL;
 }
 
-__global__ void begin_search(Search* search, Count k) {
+__global__ void begin_search(TopKSearch* search, Count k) {
   search->counts[threadIdx.x] = 0;
   if (threadIdx.x > 0) return;
   search->bits = 0;
@@ -44,7 +44,7 @@ __global__ void begin_search(Search* search, Count k) {
 /// Counts the digit at `shift` of the numbers that agree with the search above it.
 template <class S>
 __global__ void __launch_bounds__(digits)
-    count_digits(const S* values, std::int64_t n, int shift, Search* search) {
+    count_digits(const S* values, std::int64_t n, int shift, TopKSearch* search) {
   __shared__ unsigned counts[digits];
   counts[threadIdx.x] = 0;
   __syncthreads();
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(digits)
 }
 
 /// One thread: the digit of the k-th largest, and the counts are 0 again.
-__global__ void choose_digit(Search* search, int shift) {
+__global__ void choose_digit(TopKSearch* search, int shift) {
   Count above = 0;
   int digit = digits - 1;
   while (digit > 0 && above + search->counts[digit] < search->left)
@@ -88,7 +88,7 @@ __device__ inline std::int64_t first_of_thread() {
 
 template <class S>
 __global__ void __launch_bounds__(block_threads)
-    count_tile(const S* values, std::int64_t n, const Search* search, Ahead* tiles) {
+    count_tile(const S* values, std::int64_t n, const TopKSearch* search, Ahead* tiles) {
   Ahead of = counted(values, n, first_of_thread(), search->bits);
   of.above = of_group(of.above, block_threads, Sum{});
   of.equal = of_group(of.equal, block_threads, Sum{});
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(block_threads) sum_tiles(Ahead* tiles, std::in
 /// the equals ahead as are taken.
 template <class S, class G>
 __global__ void __launch_bounds__(block_threads)
-    take_largest(S* residual, std::int64_t n, const Search* search, const Ahead* tiles, G* values,
+    take_largest(S* residual, std::int64_t n, const TopKSearch* search, const Ahead* tiles, G* values,
                  std::int32_t* places) {
   const std::uint64_t bits = search->bits;
   const Count equals = search->left;
@@ -168,7 +168,7 @@ template <class G, class S>
 void run_top_k(const Call& call) {
   const std::int64_t n = call.in(0).elements(), k = call.out(0).elements();
   const std::int64_t tiles = quotient_up(n, tile);
-  auto* search = reinterpret_cast<Search*>(call.scratch);
+  auto* search = reinterpret_cast<TopKSearch*>(call.scratch);
   auto* ahead = reinterpret_cast<Ahead*>(search + 1);
   S* residual = call.write<S>(2);
   launch_for_each(n, call.stream, AddResidual<G, S>{call.read<G>(0), call.read<S>(1), residual});
@@ -190,7 +190,7 @@ void run_top_k(const Call& call) {
 
 std::int64_t top_k_scratch(const View& gradient) {
   const std::int64_t tiles = quotient_up(gradient.elements(), tile);
-  return static_cast<std::int64_t>(sizeof(Search)) +
+  return static_cast<std::int64_t>(sizeof(TopKSearch)) +
          tiles * static_cast<std::int64_t>(sizeof(Ahead));
 }
 

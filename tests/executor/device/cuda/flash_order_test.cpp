@@ -36,10 +36,10 @@ TEST_CASE("A section has the heads whose keys and values fit the cache") {
 TEST_CASE("A tile of queries sees what its queries see, and is seen alike") {
   // 100 tokens, causal, each seeing itself and four before it.
   const Sight near{.seq = 100, .window = 5, .causal = true};
-  CHECK(near.keys_of(Span{64, 128}).first == 60);
-  CHECK(near.keys_of(Span{64, 128}).last == 100);
-  CHECK(near.queries_of(Span{0, 64}).first == 0);
-  CHECK(near.queries_of(Span{0, 64}).last == 68);  // 67 sees keys 63 to 67
+  CHECK(near.keys_of(FlashSpan{64, 128}).first == 60);
+  CHECK(near.keys_of(FlashSpan{64, 128}).last == 100);
+  CHECK(near.queries_of(FlashSpan{0, 64}).first == 0);
+  CHECK(near.queries_of(FlashSpan{0, 64}).last == 68);  // 67 sees keys 63 to 67
   CHECK(near.all({10, 12}, {8, 11}));
   CHECK_FALSE(near.all({10, 12}, {8, 12}));  // 10 does not see 11
   CHECK_FALSE(near.all({10, 14}, {8, 11}));  // 13 sees 9 to 13
@@ -48,7 +48,7 @@ TEST_CASE("A tile of queries sees what its queries see, and is seen alike") {
   CHECK_FALSE(whole.all({0, 128}, {64, 128}));  // there is no key 100
   for (int query = 0; query < 100; ++query) {
     for (int key = 0; key < 100; ++key) {
-      const Span keys = near.keys_of(query), queries = near.queries_of(key);
+      const FlashSpan keys = near.keys_of(query), queries = near.queries_of(key);
       REQUIRE((key >= keys.first && key < keys.last) ==
               (query >= queries.first && query < queries.last));
     }
