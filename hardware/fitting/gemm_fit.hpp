@@ -13,7 +13,7 @@ namespace orrery::hardware {
 
 /// One measured product, in seconds: its parts at peak, and all of it.
 struct GemmPoint {
-  GemmShape shape;
+  GemmSize shape;
   double compute = 0, moving = 0;  // at the peak and at the memory's bandwidth
   double quantising = 0;           // its operands, at the memory's bandwidth; 0: not in the time
   double log_seconds = 0;
