@@ -130,10 +130,10 @@ Calibration read_calibration(const Node& measured) {
   if (const auto at_once = measured.find("concurrency")) {
     read.concurrency = read_concurrency(*at_once);
   }
-  if (const auto beside = measured.find("beside_communication")) {
-    beside->only({"compute", "communication"});
-    read.beside_communication = {.compute = within((*beside)["compute"], 1, 100),
-                                 .communication = within((*beside)["communication"], 1, 100)};
+  if (const auto overlap = measured.find("beside_communication")) {
+    overlap->only({"compute", "communication"});
+    read.beside_communication = {.compute = within((*overlap)["compute"], 1, 100),
+                                 .communication = within((*overlap)["communication"], 1, 100)};
   }
   if (const auto link = measured.find("host_link")) read.host_link = read_host_link(*link);
   return read;

@@ -2,7 +2,7 @@
 // What a calibration measured on one device beyond the plain curves of gpu.hpp: tables by kind of
 // kernel, what the GEMM curve misses at some shapes, many small products, and what a kernel loses
 // when the other ranks of its machine compute too. All of it may be absent, as on any datasheet
-// GPU. Leaves out number formats: bytes tell them apart.
+// GPU. Leaves out number formats: their bytes differ.
 
 #include <map>
 #include <optional>
@@ -47,7 +47,7 @@ struct HostLink {
 
 /// Times over those alone, 1 or more: of compute while a collective of the same rank runs, and of
 /// the collective while compute does.
-struct BesideCommunication {
+struct CommunicationOverlap {
   double compute = 1;
   double communication = 1;
 };
@@ -62,12 +62,13 @@ struct Calibration {
   std::map<DType, ShapeResidual> batched_gemm;  // ... and what that misses
   std::map<DType, ShapeResidual> grouped_gemm;  // measured over models/pricing/grouped.hpp
   std::vector<Concurrency> concurrency;         // by increasing ranks, from 2
-  std::optional<BesideCommunication> beside_communication;  // told as an assumption, not priced yet
+  std::optional<CommunicationOverlap>
+      beside_communication;           // reported as an assumption, not priced yet
   std::optional<HostLink> host_link;  // no operation of a Program asks for it yet
 
   const KernelCurve* kernel(std::string_view kind) const;
-  /// How much longer a kernel takes beside `ranks` - 1 others: on a line between measured ranks, in
-  /// proportion to ranks beyond the last. 1 where nothing was measured.
+  /// How much longer a kernel takes concurrently with `ranks` - 1 others: on a line between
+  /// measured ranks, in proportion to ranks beyond the last. 1 where nothing was measured.
   double slowdown(KernelClass kind, int ranks) const;
 };
 

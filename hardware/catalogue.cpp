@@ -8,9 +8,9 @@ namespace orrery::hardware {
 
 namespace {
 
-Json entry_of(Shelf shelf, std::string_view name) {
-  const Json* entry = find_entry(shelf, name);
-  if (!entry) throw InputError{unknown_entry(shelf, name)};
+Json entry_of(EntryKind kind, std::string_view name) {
+  const Json* entry = find_entry(kind, name);
+  if (!entry) throw InputError{unknown_entry(kind, name)};
   return *entry;
 }
 
@@ -38,36 +38,37 @@ Json expanded(const Json& cluster, std::string_view name) {
 }  // namespace
 
 std::vector<std::string> Catalogue::gpus() {
-  return entry_names(Shelf::gpu);
+  return entry_names(EntryKind::gpu);
 }
 std::vector<std::string> Catalogue::nodes() {
-  return entry_names(Shelf::node);
+  return entry_names(EntryKind::node);
 }
 std::vector<std::string> Catalogue::fabrics() {
-  return entry_names(Shelf::fabric);
+  return entry_names(EntryKind::fabric);
 }
 std::vector<std::string> Catalogue::clusters() {
-  return entry_names(Shelf::cluster);
+  return entry_names(EntryKind::cluster);
 }
 
 Json Catalogue::gpu(std::string_view name) {
-  return entry_of(Shelf::gpu, name);
+  return entry_of(EntryKind::gpu, name);
 }
 
 Json Catalogue::node(std::string_view name) {
-  const Json entry = entry_of(Shelf::node, name);
+  const Json entry = entry_of(EntryKind::node, name);
   const std::string place{name};
   Json assumptions = Json::array();
   return expand_node(Node{entry, place, ""}, assumptions);
 }
 
 Json Catalogue::cluster(std::string_view name) {
-  if (const Json* entry = find_entry(Shelf::cluster, name)) return expanded(*entry, name);
+  if (const Json* entry = find_entry(EntryKind::cluster, name)) return expanded(*entry, name);
   NodesByCount parts{name};
   if (const auto counted = nodes_by_count(name)) parts = *counted;
-  if (!find_entry(Shelf::node, parts.node)) {
-    if (parts.node.size() < name.size()) throw InputError{unknown_entry(Shelf::node, parts.node)};
-    throw InputError{unknown_entry(Shelf::cluster, name) + "; or NODE x COUNT (dgx-h100 x 64)"};
+  if (!find_entry(EntryKind::node, parts.node)) {
+    if (parts.node.size() < name.size())
+      throw InputError{unknown_entry(EntryKind::node, parts.node)};
+    throw InputError{unknown_entry(EntryKind::cluster, name) + "; or NODE x COUNT (dgx-h100 x 64)"};
   }
   const std::string title = std::string{parts.node} + " x " + std::to_string(parts.count);
   const Json cluster{{"name", title}, {"node", parts.node}, {"nodes", parts.count}};

@@ -62,11 +62,11 @@ struct ClusterFabric {
 struct GroupRate {
   int ranks = 0;
   Bandwidth ring{};         // bus bandwidth of large messages
-  Bandwidth low_latency{};  // of the LL protocol; 0: the law's share of scale_up_bandwidth
+  Bandwidth low_latency{};  // of the LL protocol; 0: the cost model's share of scale_up_bandwidth
 };
 
-/// Constants of the collective law, per system (one domain) and per fabric; what each means is
-/// written beside its formula in models/network/collectives/.
+/// Constants of the collective cost model, per system (one domain) and per fabric; what each means
+/// is written next to its formula in models/network/collectives/.
 ///   one domain: latency = base + step * steps;   across: + network * log2(nodes) ...
 struct CollectiveConstants {
   Time base{};            // a: once per call
@@ -76,7 +76,7 @@ struct CollectiveConstants {
   Bandwidth switch_rate{};            // NVLS all-reduce: time = size / rate for any number of ranks
                                       // (H100 274 GB/s: 480 of bus bandwidth at 8 ranks); 0 without
   Time network{};                     // net: per tree level or ring node hop across nodes
-  Time half_size{};                   // G of the across-nodes law at two nodes
+  Time half_size{};                   // G of the across-nodes cost model at two nodes
   double growth = 0.05;               // b: share of NIC sum for mid sizes
   Time half_size_growth{88'000'000};  // g: added to G by each doubling of the nodes (88 us, NDR)
   std::string source;
@@ -93,13 +93,13 @@ struct Cluster {
   int nodes = 1;
   ClusterFabric fabric;
   CollectiveConstants collectives;
-  std::vector<CollectiveTable> measured_collectives;  // preferred to the laws
+  std::vector<CollectiveTable> measured_collectives;  // preferred to the cost models
   Storage storage;
   std::optional<Price> price_per_gpu_hour;
   std::string price_source;  // with its date
-  /// Defaults filled in, and the loans that every user of this GPU lives with. A curve lent by
-  /// another dtype, or by another GPU's attention kernel beside the GPU's own, concerns only who
-  /// uses it and is told by its `origin.borrowed`; `borrowings(gpu())` has all.
+  /// Defaults filled in, and the fallback curves that every user of this GPU depends on. One of
+  /// another dtype, or of another GPU's attention kernel next to the GPU's own, concerns only who
+  /// uses it and is reported by its `origin.borrowed`; `borrowings(gpu())` has all.
   std::vector<std::string> assumptions;
   int unconfirmed = 0;  // numbers of the whole cluster whose source is "unconfirmed"
 

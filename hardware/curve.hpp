@@ -23,7 +23,7 @@ struct GemmRange {
   int rows = 0;
   GemmSize lowest, highest;
   double median_error_pct = 0, p90_error_pct = 0;
-  std::string includes;  // what the rows hold beside the product; the curve does not
+  std::string includes;  // what the rows hold besides the product; the curve does not
 
   bool covers(const GemmSize& shape) const;
 };

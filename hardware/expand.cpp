@@ -62,11 +62,11 @@ bool fill(Json& object, const Json& entry, std::initializer_list<const char*> ke
 }
 
 /// The entry that a name or a path stands for.
-Json entry_named(const Node& name, Shelf shelf) {
-  if (const auto own = own_file(name)) return resolved(own->root(), shelf);
+Json entry_named(const Node& name, EntryKind kind) {
+  if (const auto own = own_file(name)) return resolved(own->root(), kind);
   const auto text = name.as<std::string>();
-  const Json* entry = find_entry(shelf, text);
-  if (!entry) name.fail(unknown_entry(shelf, text));
+  const Json* entry = find_entry(kind, text);
+  if (!entry) name.fail(unknown_entry(kind, text));
   Json copy = *entry;
   copy.erase("aliases");
   return copy;
@@ -79,9 +79,9 @@ void check_sources(const Node& object) {
   for (const auto& [pointer, source] : sources->members()) source.as<std::string>();
 }
 
-Json laid_over(const Json& base, const Json& object, Shelf shelf) {
+Json laid_over(const Json& base, const Json& object, EntryKind kind) {
   Json result = base;
-  if (shelf == Shelf::gpu && object.contains("name") && object["name"] != base["name"]) {
+  if (kind == EntryKind::gpu && object.contains("name") && object["name"] != base["name"]) {
     for (const char* curves : {"gemm", "attention", "memory_bound"}) result.erase(curves);
     result["curves_from"] = base["name"];
   }
@@ -93,7 +93,7 @@ Json laid_over(const Json& base, const Json& object, Shelf shelf) {
   return result;
 }
 
-/// The scale-up network that lends its constants when a node gives none.
+/// The scale-up network whose constants are the fallback when a node gives none.
 const char* usual_scale_up(const Json& gpu) {
   const Json generation = gpu.contains("generation") ? gpu["generation"] : Json{};
   if (generation == "volta") return "nvlink2-mesh";
@@ -107,19 +107,19 @@ const char* usual_scale_up(const Json& gpu) {
 
 Json expand_scale_up(const Node& node, const Json& gpu, Json& assumptions) {
   const std::string usual = usual_scale_up(gpu);
-  const Json& lender = *find_entry(Shelf::scale_up, usual);
+  const Json& fallback = *find_entry(EntryKind::scale_up, usual);
   const auto given = node.find("scale_up");
   if (!given) {
     assumptions.push_back(fmt::format("scale-up network not given: {}", usual));
-    return lender;
+    return fallback;
   }
-  Json scale_up = resolved(*given, Shelf::scale_up);
+  Json scale_up = resolved(*given, EntryKind::scale_up);
   if (!lacks(scale_up, "kind") && scale_up["kind"] == "none") return scale_up;
-  bool borrowed = fill(scale_up, lender, {"base", "step", "ring_share"});
+  bool filled = fill(scale_up, fallback, {"base", "step", "ring_share"});
   if (!lacks(scale_up, "reduces") && scale_up["reduces"] == true) {
-    borrowed |= fill(scale_up, lender, {"switch_share"});
+    filled |= fill(scale_up, fallback, {"switch_share"});
   }
-  if (borrowed) {
+  if (filled) {
     assumptions.push_back(fmt::format("constants of the scale-up network borrowed from {}", usual));
   }
   return scale_up;
@@ -139,11 +139,11 @@ Json expand_fabric(const Node& cluster, const std::string& file, const Json& nod
     assumptions.push_back("fabric not given: " + chosen.get<std::string>());
   }
   const std::string pointer = cluster.pointer() + "/fabric";
-  Json fabric = resolved(Node{chosen, file, pointer}, Shelf::fabric);
+  Json fabric = resolved(Node{chosen, file, pointer}, EntryKind::fabric);
   if (!lacks(fabric, "kind") && fabric["kind"] == "none") return fabric;
   if (!lacks(fabric, "switch")) {
     fabric["switch"] =
-        resolved(Node{fabric["switch"], file, pointer + "/switch"}, Shelf::network_switch);
+        resolved(Node{fabric["switch"], file, pointer + "/switch"}, EntryKind::network_switch);
   }
   if (lacks(fabric, "latency_class")) {
     fabric["latency_class"] = "infiniband";
@@ -151,7 +151,7 @@ Json expand_fabric(const Node& cluster, const std::string& file, const Json& nod
   }
   fill(fabric,
        entry_named(Node{fabric["latency_class"], file, pointer + "/latency_class"},
-                   Shelf::latency_class),
+                   EntryKind::latency_class),
        {"latency", "efficiency", "gather_efficiency", "network", "half_size", "half_size_growth",
         "growth"});
   return fabric;
@@ -162,31 +162,31 @@ std::string type_of(const Node& node) {
   Json name = node.json();
   if (node.is_object()) name = node.json().value(node.has("like") ? "like" : "name", Json{});
   if (!name.is_string()) return {};
-  const Json* entry = find_entry(Shelf::node, name.get<std::string>());
+  const Json* entry = find_entry(EntryKind::node, name.get<std::string>());
   return entry ? (*entry)["name"].get<std::string>() : std::string{};
 }
 
 }  // namespace
 
-Json resolved(const Node& value, Shelf shelf) {
-  if (value.is_string()) return entry_named(value, shelf);
+Json resolved(const Node& value, EntryKind kind) {
+  if (value.is_string()) return entry_named(value, kind);
   if (!value.is_object()) value.fail_expected("a name or an object");
   check_sources(value);
   const auto like = value.find("like");
-  if (like) return laid_over(entry_named(*like, shelf), value.json(), shelf);
+  if (like) return laid_over(entry_named(*like, kind), value.json(), kind);
   Json copy = value.json();
   copy.erase("aliases");
   return copy;
 }
 
 Json expand_node(const Node& node, Json& assumptions) {
-  Json result = resolved(node, Shelf::node);
+  Json result = resolved(node, EntryKind::node);
   const std::string file = file_of(node);
   const Node whole{result, file, node.pointer()};
-  Json gpu = resolved(whole["gpu"], Shelf::gpu);
+  Json gpu = resolved(whole["gpu"], EntryKind::gpu);
   Json scale_up = expand_scale_up(whole, gpu, assumptions);
   if (const auto nic = whole.find("nic")) {
-    Json card = resolved(*nic, Shelf::nic);
+    Json card = resolved(*nic, EntryKind::nic);
     move_member(card, "bandwidth", result, "nic_bandwidth");
     result.erase("nic");
   }
@@ -203,12 +203,12 @@ Json expand_cluster(const Node& cluster) {
       cluster.fail(error.what());
     }
   }
-  Json result = resolved(cluster, Shelf::cluster);
+  Json result = resolved(cluster, EntryKind::cluster);
   const std::string file = file_of(cluster);
   const Node whole{result, file, cluster.pointer()};
   Json assumptions = Json::array();
-  if (const auto told = whole.find("assumptions")) {
-    for (const Node& sentence : told->elements()) assumptions.push_back(sentence.json());
+  if (const auto earlier = whole.find("assumptions")) {
+    for (const Node& sentence : earlier->elements()) assumptions.push_back(sentence.json());
   }
   Json node = expand_node(whole["node"], assumptions);
   Json fabric = expand_fabric(whole, file, node, assumptions);

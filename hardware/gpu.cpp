@@ -29,24 +29,24 @@ Time Gpu::attention_time(std::string_view kernel, DType type, const AttentionCal
 }
 
 std::vector<std::string> borrowings(const Gpu& gpu) {
-  std::vector<std::string> told;
-  const auto tell = [&](std::string_view curve, const std::string& from) {
+  std::vector<std::string> reported;
+  const auto report = [&](std::string_view curve, const std::string& from) {
     if (!from.empty()) {
-      told.push_back(fmt::format("{} curve of {} borrowed from {}", curve, gpu.name, from));
+      reported.push_back(fmt::format("{} curve of {} borrowed from {}", curve, gpu.name, from));
     }
   };
   for (const auto& [type, curve] : gpu.gemm) {
-    tell(fmt::format("gemm {}", name(type)), curve.origin.borrowed);
+    report(fmt::format("gemm {}", name(type)), curve.origin.borrowed);
   }
   for (const auto& [kernel, curve] : gpu.attention) {
-    tell(fmt::format("attention {}", kernel), curve.origin.borrowed);
+    report(fmt::format("attention {}", kernel), curve.origin.borrowed);
   }
-  tell("memory-bound", gpu.memory_bound.origin.borrowed);
+  report("memory-bound", gpu.memory_bound.origin.borrowed);
   if (!gpu.sustained_origin.borrowed.empty()) {
-    told.push_back(fmt::format("sustained share of {} borrowed from {}", gpu.name,
-                               gpu.sustained_origin.borrowed));
+    reported.push_back(fmt::format("sustained share of {} borrowed from {}", gpu.name,
+                                   gpu.sustained_origin.borrowed));
   }
-  return told;
+  return reported;
 }
 
 }  // namespace orrery::hardware

@@ -45,7 +45,7 @@ struct Gpu {
   std::map<DType, GemmCurve> gemm;                  // for every dtype that has a peak
   std::map<std::string, AttentionCurve> attention;  // by kernel: "flash-2", "cudnn", ...
   MemoryCurve memory_bound;
-  Calibration calibration;  // what was measured on this very device beside the curves
+  Calibration calibration;  // what was measured on this very device besides the curves
   int unconfirmed = 0;      // numbers whose source is "unconfirmed"
 
   /// Dense peak of a format; nothing if the GPU cannot compute in it.

@@ -14,7 +14,8 @@ class Node;
 namespace orrery::hardware {
 
 struct CollectiveTable {
-  std::string operation;  // "all_reduce", as the law's collectives are named; size as there too
+  std::string
+      operation;  // "all_reduce", as the cost model's collectives are named; size as there too
   int ranks = 2;
   int nodes = 1;
   SizeTable times;

@@ -2,8 +2,8 @@
 
 #include <array>
 
+#include "hardware/entries.hpp"
 #include "hardware/reading.hpp"
-#include "hardware/shelf.hpp"
 #include "hardware/sources.hpp"
 
 namespace orrery::hardware {
@@ -19,7 +19,8 @@ std::vector<std::string> names_of(const Node& nodes) {
   std::vector<std::string> names;
   const auto add = [&](const Node& each) {
     names.push_back(each.as<std::string>());
-    if (!find_entry(Shelf::node, names.back())) each.fail(unknown_entry(Shelf::node, names.back()));
+    if (!find_entry(EntryKind::node, names.back()))
+      each.fail(unknown_entry(EntryKind::node, names.back()));
   };
   if (nodes.is_string()) {
     add(nodes);
@@ -54,9 +55,9 @@ Offer read_offer(const Node& node) {
 
 std::vector<Offer> offers() {
   std::vector<Offer> all;
-  for (const std::string& name : entry_names(Shelf::offer)) {
+  for (const std::string& name : entry_names(EntryKind::offer)) {
     const std::string file = "hardware/catalogue/offers/" + name + ".json";
-    all.push_back(read_offer(Node{*find_entry(Shelf::offer, name), file, ""}));
+    all.push_back(read_offer(Node{*find_entry(EntryKind::offer, name), file, ""}));
   }
   return all;
 }

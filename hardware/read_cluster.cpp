@@ -156,8 +156,8 @@ void check_reach(const Node& node, const Cluster& cluster) {
   }
 }
 
-/// The loans that every user of this GPU lives with.
-void tell_borrowings(Cluster& cluster) {
+/// The fallback curves that every user of this GPU depends on.
+void report_borrowings(Cluster& cluster) {
   const Gpu& gpu = cluster.gpu();
   const bool own_attention =
       std::any_of(gpu.attention.begin(), gpu.attention.end(),
@@ -191,12 +191,12 @@ Cluster read_cluster(const Node& node) {
     cluster.price_per_gpu_hour = positive<Price>(*price);
     cluster.price_source = source_of(node.json(), "/price_per_gpu_hour");
   }
-  if (const auto told = node.find("assumptions")) {
-    for (const Node& sentence : told->elements()) {
+  if (const auto given = node.find("assumptions")) {
+    for (const Node& sentence : given->elements()) {
       cluster.assumptions.push_back(sentence.as<std::string>());
     }
   }
-  tell_borrowings(cluster);
+  report_borrowings(cluster);
   cluster.unconfirmed = count_unconfirmed(node.json());
   return cluster;
 }

@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
-#include "hardware/borrow.hpp"
 #include "hardware/catalogue.hpp"
+#include "hardware/entries.hpp"
+#include "hardware/fallback.hpp"
 #include "hardware/reading.hpp"
-#include "hardware/shelf.hpp"
 #include "hardware/sources.hpp"
 
 namespace orrery::hardware {
@@ -108,7 +108,7 @@ void read_curves(const Node& node, Gpu& gpu) {
   }
 }
 
-/// What the file says, without loans.
+/// What the file says, without fallback curves.
 Gpu read_measured(const Node& node) {
   node.only({"name", "aliases", "vendor", "generation", "dense_peak", "memory", "memory_bandwidth",
              "scale_up", "host_link", "board_power", "sustained_share", "gemm", "attention",
@@ -133,9 +133,9 @@ Gpu read_measured(const Node& node) {
   return gpu;
 }
 
-Gpu lender_named(const std::string& name, const Node& place) {
-  const Json* entry = find_entry(Shelf::gpu, name);
-  if (!entry) place.fail(unknown_entry(Shelf::gpu, name));
+Gpu fallback_named(const std::string& name, const Node& place) {
+  const Json* entry = find_entry(EntryKind::gpu, name);
+  if (!entry) place.fail(unknown_entry(EntryKind::gpu, name));
   const std::string file = "hardware/catalogue/gpus/" + name + ".json";
   return read_measured(Node{*entry, file, ""});
 }
@@ -144,13 +144,13 @@ Gpu lender_named(const std::string& name, const Node& place) {
 
 Gpu read_gpu(const Node& node) {
   Gpu gpu = read_measured(node);
-  std::vector<Gpu> donors;
+  std::vector<Gpu> from;
   if (const auto first = node.find("curves_from")) {
-    donors.push_back(lender_named(first->as<std::string>(), *first));
+    from.push_back(fallback_named(first->as<std::string>(), *first));
   }
-  for (const std::string& name : lenders(gpu.generation))
-    donors.push_back(lender_named(name, node));
-  borrow_curves(gpu, donors);
+  for (const std::string& name : fallbacks(gpu.generation))
+    from.push_back(fallback_named(name, node));
+  fill_from_fallbacks(gpu, from);
   return gpu;
 }
 

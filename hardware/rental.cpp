@@ -6,7 +6,7 @@
 #include <cctype>
 #include <tuple>
 
-#include "hardware/shelf.hpp"
+#include "hardware/entries.hpp"
 #include "hardware/sources.hpp"
 
 namespace orrery::hardware {
@@ -89,7 +89,7 @@ std::optional<Rental> rental_of(std::string_view node, int nodes) {
 
 std::vector<Rental> rentals() {
   std::vector<Rental> found;
-  for (const std::string& node : entry_names(Shelf::node)) {
+  for (const std::string& node : entry_names(EntryKind::node)) {
     const auto one = rental_of(node, 1);
     if (!one) continue;
     found.push_back(*one);

@@ -30,7 +30,7 @@ struct Rental {
   bool covers(int nodes) const { return nodes >= least_nodes && nodes <= most_nodes; }
 };
 
-/// The rental of `nodes` nodes by the rule above. Where nobody rents as many together: of the
+/// The rental of `nodes` nodes by the rule above. Where no offer rents as many together: of the
 /// offers of the widest scope the one that the rule takes; it does not cover `nodes`. Nothing where
 /// no offer names the type.
 std::optional<Rental> rental_of(std::string_view node, int nodes);
@@ -45,7 +45,7 @@ std::string why_not_rented(const Rental& rental);
 /// Gives an expanded cluster without a price the one that its nodes rent for. One that is of fewer
 /// nodes than these is taken all the same, and `assumptions` says so.
 void put_listed_price(Json& cluster, std::string_view node, Json& assumptions);
-/// Takes away again what put_listed_price gave, if nobody has changed it.
+/// Takes away again what put_listed_price gave, if it is unchanged.
 void drop_listed_price(Json& cluster);
 /// Another number of nodes, at the price of as many where theirs was a listed one.
 void set_nodes(Cluster& cluster, int nodes);

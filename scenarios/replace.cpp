@@ -6,6 +6,7 @@
 #include "hardware/rental.hpp"
 #include "scenarios/scenario.hpp"
 #include "scenarios/sections.hpp"
+#include "scenarios/unpriced.hpp"
 #include "sim/input/text.hpp"
 
 namespace orrery::scenarios {
@@ -113,6 +114,17 @@ void drop_what_changed(Json& scenario, Section section, const std::string& point
               told->end());
 }
 
+/// A change of what nothing prices says so, once.
+void note_unpriced(Json& scenario, const std::string& pointer) {
+  const auto reason = why_unpriced(pointer);
+  if (!reason) return;
+  Json& assumptions = scenario["assumptions"];
+  const std::string note = fmt::format("{}: nothing prices it yet: {}", pointer, *reason);
+  if (std::find(assumptions.begin(), assumptions.end(), Json(note)) == assumptions.end()) {
+    assumptions.push_back(note);
+  }
+}
+
 bool touches(const std::string& pointer, const std::string& section) {
   return pointer == "/" + section || pointer.rfind("/" + section + "/", 0) == 0;
 }
@@ -126,6 +138,7 @@ Scenario Scenario::replace(const std::vector<std::pair<std::string, Json>>& chan
     // As many nodes as there will be have a price of their own.
     if (pointer == "/cluster/nodes") hardware::drop_listed_price(changed.json_["cluster"]);
     put(changed.json_, pointer, value);
+    note_unpriced(changed.json_, pointer);
     for (const Section section : all_sections) {
       const std::string key = scenarios::name(section);
       if (!touches(pointer, key)) continue;

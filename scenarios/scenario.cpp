@@ -127,9 +127,10 @@ Scenario Scenario::parse(const Json& json, const std::string& name) {
 Scenario Scenario::expand(const Document& written, const ScenarioParts& parts) {
   const Node root = written.root();
   root.only({"name", "model", "cluster", "plan", "software", "tokens", "published", "notes",
-             "assumptions"});
+             "assumptions", "unpriced"});
   Origins origins;
   Json result = root.json();
+  result.erase("unpriced");  // what `show scenario` says of the others
   Json assumptions = Json::array();
   for (const Section section : all_sections) {
     const auto& flag = flag_of_section(section, parts);

@@ -24,7 +24,7 @@ class Engine {
  public:
   using Handler = orrery::Handler;
 
-  /// A hot path's address: a method of an object, told apart by a small number.
+  /// A hot path's address: a method of an object, distinguished by a small number.
   enum class Kind : std::uint8_t {};
   /// What a signal carries: an index into its receiver's own tables, below 2^56.
   using Word = std::uint64_t;

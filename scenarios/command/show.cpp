@@ -10,6 +10,7 @@
 #include "scenarios/command/question_flags.hpp"
 #include "scenarios/command/terminal.hpp"
 #include "scenarios/report/style.hpp"
+#include "scenarios/unpriced.hpp"
 
 namespace orrery::scenarios {
 
@@ -24,7 +25,8 @@ struct ShowFlags {
 
 Shown show_scenario(const QuestionFlags& flags) {
   if (flags.scenario || flags.parts.model) {
-    const Json expansion = flags.load().json();
+    Json expansion = flags.load().json();
+    expansion["unpriced"] = unpriced_in(expansion);
     return {expansion.dump(2) + "\n", expansion};
   }
   TextTable table{{{"scenario", TextTable::Align::left}, {"notes", TextTable::Align::left}}};

@@ -146,7 +146,7 @@ class Network {
   std::vector<std::uint32_t> free_components_;
 
   // Of the present instant. Numbers are used again only after the instant has been settled: a
-  // handler that still has to run must not meet a stranger under its flow's number.
+  // handler that still has to run must not meet another flow under its flow's number.
   std::vector<std::uint32_t> touched_;
   std::vector<std::uint32_t> retired_flows_;
   std::vector<std::uint32_t> dissolved_;

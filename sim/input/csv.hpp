@@ -1,6 +1,6 @@
 #pragma once
 // Comma-separated tables with a header line (RFC 4180 quoting, LF or CRLF). Limits: 256 MiB,
-// 1,000 columns, 10 million rows. A cell knows its line, so a mistake is told as
+// 1,000 columns, 10 million rows. A cell knows its line, so a mistake is reported as
 // `file:line 3: ...`. Empty lines are skipped; every row has as many cells as the header.
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
 // A JSON document that knows its own name, and a view of one value in it that knows its address,
-// so that every mistake is told as `file:/json/pointer: expected ..., found ...`.
+// so that every mistake is reported as `file:/json/pointer: expected ..., found ...`.
 // Limits: 64 MiB, 256 levels. Duplicate keys are refused; comments are not JSON.
 
 #include <cstdint>

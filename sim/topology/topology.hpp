@@ -1,7 +1,7 @@
 #pragma once
 // What is wired to what: devices and switches, and between them links of one direction, each with
 // a bandwidth and a latency. Switches forward at line rate: their own limits are those of their
-// links. Builders of known shapes stand beside this file, one per shape.
+// links. Builders of known shapes stand next to this file, one per shape.
 
 #include <boost/graph/adjacency_list.hpp>
 #include <cstddef>

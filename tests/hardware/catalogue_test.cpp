@@ -5,7 +5,7 @@
 #include <set>
 
 #include "hardware/embedded.hpp"
-#include "hardware/shelf.hpp"
+#include "hardware/entries.hpp"
 #include "hardware/sources.hpp"
 
 using namespace orrery;

@@ -1,5 +1,5 @@
 #pragma once
-// The catalogue as it was written: one shelf per kind of thing, entries by name or alias, names
+// The catalogue as it was written: entries by kind and by name or alias, names
 // inside them not yet expanded. Read once from the embedded files and never changed.
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace orrery::hardware {
 
-enum class Shelf : std::uint8_t {
+enum class EntryKind : std::uint8_t {
   gpu,
   node,
   scale_up,
@@ -23,12 +23,12 @@ enum class Shelf : std::uint8_t {
 };
 
 /// The entry of that name or alias; null if there is none.
-const Json* find_entry(Shelf shelf, std::string_view name);
+const Json* find_entry(EntryKind kind, std::string_view name);
 
-/// Names (not aliases) on a shelf, sorted.
-std::vector<std::string> entry_names(Shelf shelf);
+/// Names (not aliases) of a kind, sorted.
+std::vector<std::string> entry_names(EntryKind kind);
 
 /// `unknown GPU 'x'; known: a100-sxm-40gb a100-sxm-80gb ...`
-std::string unknown_entry(Shelf shelf, std::string_view name);
+std::string unknown_entry(EntryKind kind, std::string_view name);
 
 }  // namespace orrery::hardware

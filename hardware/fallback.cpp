@@ -1,0 +1,92 @@
+#include "hardware/fallback.hpp"
+
+#include <initializer_list>
+
+namespace orrery::hardware {
+
+namespace {
+
+constexpr DType every_dtype[] = {DType::fp64,  DType::fp32, DType::tf32, DType::fp16,
+                                 DType::bf16,  DType::fp8,  DType::fp4,  DType::int64,
+                                 DType::int32, DType::uint8};
+
+template <class Map, class Key>
+const typename Map::mapped_type* measured(const Map& curves, const Key& key) {
+  const auto found = curves.find(key);
+  return found != curves.end() && found->second.origin.borrowed.empty() ? &found->second : nullptr;
+}
+
+GemmCurve copied_from(const GemmCurve& curve, std::string from) {
+  GemmCurve copy = curve;
+  copy.origin.borrowed = std::move(from);
+  return copy;
+}
+
+/// The curve that a format gets when its GPU has none; nothing if there is no fallback.
+std::optional<GemmCurve> gemm_for(DType type, const Gpu& gpu, const std::vector<Gpu>& fallbacks) {
+  for (const Gpu& fallback : fallbacks) {
+    if (const auto* curve = measured(fallback.gemm, type))
+      return copied_from(*curve, fallback.name);
+  }
+  for (const DType other : {DType::bf16, DType::fp16, DType::fp32}) {
+    const auto* curve = measured(gpu.gemm, other);
+    if (curve) return copied_from(*curve, "its " + std::string{name(other)});
+  }
+  for (const Gpu& fallback : fallbacks) {
+    const auto* curve = measured(fallback.gemm, DType::bf16);
+    if (curve) return copied_from(*curve, fallback.name + " bf16");
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<std::string> fallbacks(Generation generation) {
+  switch (generation) {
+    case Generation::volta:
+    case Generation::ampere:
+    case Generation::cdna2:
+      return {"a100-sxm-80gb", "h100-sxm-80gb"};
+    case Generation::ada:
+      return {"l40s", "a100-sxm-80gb", "h100-sxm-80gb"};
+    case Generation::blackwell:
+      return {"b200-sxm", "h100-sxm-80gb", "a100-sxm-80gb"};
+    case Generation::cpu:
+      return {"cpu-core"};
+    case Generation::hopper:
+    case Generation::cdna3:
+    case Generation::other:
+      return {"h100-sxm-80gb", "a100-sxm-80gb"};
+  }
+  return {};
+}
+
+void fill_from_fallbacks(Gpu& gpu, const std::vector<Gpu>& fallbacks) {
+  std::map<DType, GemmCurve> filled;
+  for (const DType type : every_dtype) {
+    if (!gpu.peak(type) || gpu.gemm.count(type)) continue;
+    if (const auto curve = gemm_for(type, gpu, fallbacks)) filled.emplace(type, *curve);
+  }
+  gpu.gemm.merge(filled);
+
+  for (const Gpu& fallback : fallbacks) {
+    for (const auto& [kernel, curve] : fallback.attention) {
+      if (!curve.origin.borrowed.empty()) continue;
+      const auto [place, added] = gpu.attention.emplace(kernel, curve);
+      if (added) place->second.origin.borrowed = fallback.name;
+    }
+  }
+  for (const Gpu& fallback : fallbacks) {
+    if (gpu.memory_bound.origin.source.empty() && !fallback.memory_bound.origin.source.empty()) {
+      gpu.memory_bound = fallback.memory_bound;
+      gpu.memory_bound.origin.borrowed = fallback.name;
+    }
+    if (gpu.sustained_origin.source.empty() && !fallback.sustained_origin.source.empty()) {
+      gpu.sustained_share = fallback.sustained_share;
+      gpu.sustained_origin = {.source = fallback.sustained_origin.source,
+                              .borrowed = fallback.name};
+    }
+  }
+}
+
+}  // namespace orrery::hardware

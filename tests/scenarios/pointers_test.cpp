@@ -1,0 +1,152 @@
+// Every number with a JSON pointer moves a figure of a scenario, or nothing prices it and `show
+// scenario` says so.
+
+#include <catch2/catch.hpp>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "hardware/sources.hpp"
+#include "scenarios/result.hpp"
+#include "scenarios/unpriced.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+using Changes = std::vector<std::pair<std::string, Json>>;
+
+/// What a change may move: everything that is predicted but what is said about it.
+Json figures_of(const Scenario& scenario) {
+  const models::Question question = scenario.question();
+  Json figures = to_json(question, models::predict(question));
+  figures.erase("assumptions");
+  return figures;
+}
+
+/// Other values of a number: the first that the reader takes is tried, then the next.
+std::vector<Json> others(const Json& value) {
+  if (value.is_number_integer()) {
+    const auto count = value.get<std::int64_t>();
+    return {2 * count, count / 2, count + 1, count - 1};
+  }
+  if (value.is_number()) {
+    const auto number = value.get<double>();
+    return {number / 2, number * 1.25, number + 0.5, number - 0.1, 0.1};
+  }
+  const auto text = value.get<std::string>();
+  const bool dollars = text[0] == '$';
+  std::size_t used = 0;
+  const double number = std::stod(text.substr(dollars ? 1 : 0), &used);
+  const std::string unit = text.substr(used + (dollars ? 1 : 0));
+  std::vector<Json> found;
+  for (const double each : {2 * number, number / 2, number + 1}) {
+    found.push_back((dollars ? "$" : "") + std::to_string(each) + unit);
+  }
+  return found;
+}
+
+/// The scenarios in which a number may count: at other precisions, plans and stacks.
+std::vector<Scenario> scenarios_of(const std::string& model) {
+  const auto parsed = [&](const char* cluster, const char* software, const char* plan) {
+    return Scenario::parse({{"model", model},
+                            {"cluster", cluster},
+                            {"software", software},
+                            {"plan", Json::parse(plan)}},
+                           "pointers.json");
+  };
+  std::vector<Scenario> all{
+      parsed("dgx-h100 x 4", "megatron-core",
+             R"({"tensor": 4, "pipeline": 2, "data": 4, "micro_batch": 2, "global_batch": 64,
+                 "sequence": true, "zero": 1, "precision": "bf16", "recompute": "selective"})"),
+      parsed("dgx-h100 x 4", "megatron-deepspeed",
+             R"({"tensor": 2, "pipeline": 2, "data": 8, "micro_batch": 1, "global_batch": 64,
+                 "virtual_stages": 2, "zero": 1, "precision": "fp16", "bucket": "25 MB"})"),
+      parsed("dgx-h100 x 4", "pytorch-fsdp",
+             R"({"data": 32, "micro_batch": 1, "global_batch": 32, "zero": 3,
+                 "precision": "bf16", "cuda_graphs": true})"),
+      parsed("dgx-h100", "generic",
+             R"({"data": 8, "micro_batch": 2, "global_batch": 64, "precision": "fp8",
+                 "compression": "top-k", "compression_share": 0.05})")};
+  const Scenario base = all.front();
+  for (const char* precision : {"fp64", "tf32", "fp32", "fp8"}) {
+    all.push_back(base.replace({{"/plan/precision", precision}}));
+  }
+  const Json attention = base.json().at("cluster").at("node").at("gpu").at("attention");
+  for (const auto& [kernel, curve] : attention.items()) {
+    all.push_back(base.replace({{"/software/kernels/attention", {{"default", kernel}}}}));
+  }
+  return all;
+}
+
+bool moves(const Scenario& scenario, const Json& before, const std::string& pointer,
+           const Json& value) {
+  for (const Json& other : others(value)) {
+    try {
+      if (figures_of(scenario.replace({{pointer, other}})) != before) return true;
+    } catch (const InputError&) {
+      continue;  // no value that the reader takes, or no plan of this cluster
+    }
+  }
+  return false;
+}
+
+constexpr const char* sections_with_numbers[] = {"model", "cluster", "software", "plan"};
+
+/// Of all numbers of the scenarios those that move a figure of one of them.
+std::map<std::string, bool> moved_pointers(const std::vector<Scenario>& scenarios) {
+  std::map<std::string, bool> moved;
+  for (const Scenario& scenario : scenarios) {
+    const Json before = figures_of(scenario);
+    for (const char* section : sections_with_numbers) {
+      for (const hardware::SourcedNumber& number :
+           hardware::sourced_numbers(scenario.json().at(section))) {
+        const std::string pointer = std::string{"/"} + section + number.pointer;
+        bool& done = moved[pointer];
+        const Json& value = scenario.json().at(Json::json_pointer{pointer});
+        if (!done) done = moves(scenario, before, pointer, value);
+      }
+    }
+  }
+  return moved;
+}
+
+}  // namespace
+
+TEST_CASE("Every number with a pointer moves a figure, or is said to be priced by nothing",
+          "[heavy]") {
+  std::vector<std::string> deaf, unpriced_and_moving;
+  for (const auto& [pointer, moved] : moved_pointers(scenarios_of("gpt2-medium"))) {
+    const bool listed = why_unpriced(pointer).has_value();
+    if (!moved && !listed) deaf.push_back(pointer);
+    if (moved && listed) unpriced_and_moving.push_back(pointer);
+  }
+  CHECK(deaf == std::vector<std::string>{});
+  CHECK(unpriced_and_moving == std::vector<std::string>{});
+}
+
+TEST_CASE("A change of a number that nothing prices is an assumption, and moves nothing") {
+  const Scenario scenario = Scenario::load("llama3-8b-8-h100");
+  const Scenario changed = scenario.replace({{"/cluster/fabric/latency", "7 us"}});
+  const std::string note =
+      "/cluster/fabric/latency: nothing prices it yet: collectives across nodes take what "
+      "/cluster/fabric/network says of each hop";
+  const std::vector<std::string> assumptions = changed.question().assumptions;
+  CHECK(std::count(assumptions.begin(), assumptions.end(), note) == 1);
+  CHECK(figures_of(changed) == figures_of(scenario));
+  CHECK(unpriced_in(scenario.json()).contains("/cluster/fabric/latency"));
+}
+
+TEST_CASE("Each row of the unpriced is a pointer of some scenario") {
+  const Json json = Scenario::load("llama3-70b-64-h100").json();
+  const Json found = unpriced_in(json);
+  for (const UnpricedPointer& each : unpriced_pointers()) {
+    INFO(each.pattern);
+    CHECK(!each.reason.empty());
+    if (each.pattern.find('*') == std::string_view::npos) {
+      CHECK(found.contains(std::string{each.pattern}));
+    }
+  }
+}
+
+}  // namespace orrery::scenarios
