@@ -117,7 +117,7 @@ class Filling {
   std::vector<std::string>& assumptions_;
 };
 
-constexpr std::string_view default_of_stack = "the stack's default";
+constexpr std::string_view taken_from_stack = "the stack's default";
 
 void make_llama(Model& model) {
   model.norm = models::Norm::rms_norm;
@@ -167,7 +167,7 @@ Model model_of(const MeasuredRun& run, const RunDefaults& defaults,
   model.kv_heads = fill.value(run.kv_heads, model.heads, "/model/kv_heads", "one for each head");
   model.ffn_hidden =
       fill.value(run.ffn_hidden, 4 * model.hidden, "/model/ffn_hidden", "four times hidden");
-  model.vocab = fill.value(run.vocab, defaults.vocab, "/model/vocab", default_of_stack);
+  model.vocab = fill.value(run.vocab, defaults.vocab, "/model/vocab", taken_from_stack);
   model.max_positions = *run.count("seq_len");
   if (model.family == Family::llama) make_llama(model);
   if (model.family == Family::bert) make_bert(model);
