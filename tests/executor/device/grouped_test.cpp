@@ -25,7 +25,7 @@ Numbers drawn(std::int64_t count, int seed) {
 }
 
 /// What the device makes of the block, from operands that hold `drawn`; the result with them.
-Numbers run(const models::Block& block, std::vector<Numbers>& operands) {
+Numbers run_block_of(const models::Block& block, std::vector<Numbers>& operands) {
   CpuDevice device;
   const models::Operation& op = block.operations.front();
   std::vector<View> views;
@@ -38,7 +38,8 @@ Numbers run(const models::Block& block, std::vector<Numbers>& operands) {
   const std::vector<View> reads{views[op.reads[0]], views[op.reads[1]]};
   const std::vector<View> writes{
       {reinterpret_cast<std::byte*>(result.data()), DType::fp64, views[op.writes[0]].shape}};
-  device.run({.operation = &op, .reads = reads, .writes = writes, .place = {}, .adam = {}});
+  device.run_block_of(
+      {.operation = &op, .reads = reads, .writes = writes, .place = {}, .adam = {}});
   return result;
 }
 
@@ -58,7 +59,7 @@ std::size_t at(std::int64_t index) {
 
 TEST_CASE("Every row is multiplied with its own expert's weight") {
   std::vector<Numbers> in;
-  const Numbers y = run(experts_block(small, ExpertsProduct::forward), in);
+  const Numbers y = run_block_of(experts_block(small, ExpertsProduct::forward), in);
   for (std::int64_t row = 0; row < 6; ++row) {
     for (std::int64_t n = 0; n < 3; ++n) {
       double sum = 0;
@@ -72,7 +73,7 @@ TEST_CASE("Every row is multiplied with its own expert's weight") {
 
 TEST_CASE("Gradients of rows go back through their own expert's weight") {
   std::vector<Numbers> in;
-  const Numbers x = run(experts_block(small, ExpertsProduct::input_gradient), in);
+  const Numbers x = run_block_of(experts_block(small, ExpertsProduct::input_gradient), in);
   for (std::int64_t row = 0; row < 6; ++row) {
     for (std::int64_t k = 0; k < 4; ++k) {
       double sum = 0;
@@ -89,7 +90,7 @@ TEST_CASE("A weight's gradient sums over its own expert's rows; without rows it 
     models::Block block = experts_block(small, ExpertsProduct::weight_gradient);
     block.operations[0].gemm.accumulate = accumulate;
     std::vector<Numbers> in;
-    const Numbers w = run(block, in);
+    const Numbers w = run_block_of(block, in);
     for (std::int64_t e = 0; e < 4; ++e) {
       for (std::int64_t k = 0; k < 4; ++k) {
         for (std::int64_t n = 0; n < 3; ++n) {

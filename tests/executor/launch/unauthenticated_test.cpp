@@ -27,7 +27,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const Address any_port{.host = "127.0.0.1", .port = 0};
+const Address local_port{.host = "127.0.0.1", .port = 0};
 
 /// What is answered to these bytes until the connection ends, or for as long as a test waits.
 std::string answer_of(const Socket& socket, std::chrono::milliseconds patience = 2000ms) {
@@ -88,7 +88,7 @@ std::string answer_to(const StoreServer& server, const Flaw& flaw) {
 }  // namespace
 
 TEST_CASE("Every refusal is the same answer, whatever was wrong") {
-  const StoreServer server{any_port, secretly(2)};
+  const StoreServer server{local_port, secretly(2)};
   const Store one{server.address(), secretly(2), 1, 2s};
   StoreIdentity another = secretly(2);
   another.secret = parse_secret(std::string(32, 't'));
@@ -112,7 +112,7 @@ TEST_CASE("Every refusal is the same answer, whatever was wrong") {
 }
 
 TEST_CASE("A rank that is refused says what must agree, and learns nothing") {
-  const StoreServer server{any_port, secretly(2)};
+  const StoreServer server{local_port, secretly(2)};
   const std::string refused =
       "rank 0's store at " + text_of(server.address()) +
       " refuses this rank: job 'b', 2 ranks, ORRERY_SECRET and the version of orrery must be as "
@@ -122,7 +122,7 @@ TEST_CASE("A rank that is refused says what must agree, and learns nothing") {
 
 TEST_CASE("A server without the secret is no store of the run") {
   // It answers the greeting in form, but cannot prove anything.
-  const Socket listener = listen_on(any_port);
+  const Socket listener = listen_on(local_port);
   const Address where = local_address(listener);
   std::thread impostor{[&] {
     const Socket caller{::accept(listener.descriptor(), nullptr, nullptr)};
@@ -137,7 +137,7 @@ TEST_CASE("A server without the secret is no store of the run") {
 }
 
 TEST_CASE("Nobody sets a key, ends the run or beats for a rank before it is let in") {
-  const StoreServer server{any_port, secretly(2)};
+  const StoreServer server{local_port, secretly(2)};
   Store zero{server.address(), secretly(2), 0, 2s};
   const std::string set = FrameWriter{}
                               .number(0, 1)
@@ -152,7 +152,7 @@ TEST_CASE("Nobody sets a key, ends the run or beats for a rank before it is let 
 
 TEST_CASE(
     "Unfinished frames, large headers and silence of many cost no memory and keep no rank out") {
-  const StoreServer server{any_port, secretly(2)};
+  const StoreServer server{local_port, secretly(2)};
   const auto resident = [] {
     long pages = 0, ours = 0;
     std::ifstream{"/proc/self/statm"} >> pages >> ours;
@@ -178,7 +178,7 @@ TEST_CASE("A rank whose handshake is dropped tries again") {
   Address where;
   std::thread flooded;
   {
-    const Socket listener = listen_on(any_port);
+    const Socket listener = listen_on(local_port);
     where = local_address(listener);
     flooded = std::thread{[&where] { CHECK_NOTHROW(Store(where, secretly(2), 0, 5s)); }};
     for (int i = 0; i < 2; ++i) {
@@ -190,7 +190,7 @@ TEST_CASE("A rank whose handshake is dropped tries again") {
 }
 
 TEST_CASE("A caller who says nothing is sent away after five seconds", "[slow]") {
-  const StoreServer server{any_port, secretly(2)};
+  const StoreServer server{local_port, secretly(2)};
   const auto begin = Clock::now();
   const Socket silent = connect_to(server.address(), begin + 1s);
   CHECK(answer_of(silent, 8s).empty());
@@ -199,7 +199,7 @@ TEST_CASE("A caller who says nothing is sent away after five seconds", "[slow]")
 }
 
 TEST_CASE("Without descriptors no peer is accepted for a while, without spinning") {
-  StoreServer server{any_port, secretly(8)};
+  StoreServer server{local_port, secretly(8)};
   Store zero{server.address(), secretly(8), 0, 2s};
   const Address where = server.address();
   const pid_t attacker = fork();
@@ -231,7 +231,7 @@ TEST_CASE("Without descriptors no peer is accepted for a while, without spinning
 }
 
 TEST_CASE("A role of a rank has one connection; who leaves may come again") {
-  const StoreServer server{any_port, secretly(2)};
+  const StoreServer server{local_port, secretly(2)};
   Store one{server.address(), secretly(2), 1, 2s};
   const Store watchdog{server.address(), secretly(2), Claims{1, PeerRole::watchdog, {}}, 2s};
   CHECK(failure([&] { Store(server.address(), secretly(2), 1, 1s); }).find("only one rank 1") !=
@@ -245,7 +245,7 @@ TEST_CASE("A role of a rank has one connection; who leaves may come again") {
 }
 
 TEST_CASE("A rank that asks what cannot be read is lost, and no other") {
-  const StoreServer server{any_port, secretly(2)};
+  const StoreServer server{local_port, secretly(2)};
   Store zero{server.address(), secretly(2), 0, 2s};
   const auto asked = GENERATE(
       as<std::string>{}, FrameWriter{}.number(0xFFFFFFFF, 4).bytes(),
@@ -262,7 +262,7 @@ TEST_CASE("A rank that asks what cannot be read is lost, and no other") {
 }
 
 TEST_CASE("A store has room for so many keys and no more") {
-  const StoreServer server{any_port, secretly(1)};
+  const StoreServer server{local_port, secretly(1)};
   Store zero{server.address(), secretly(1), 0, 2s};
   const std::string why = failure([&] {
     for (int i = 0; i < 2000; ++i) zero.set(std::to_string(i), "");
@@ -274,7 +274,7 @@ TEST_CASE("A store has room for so many keys and no more") {
 }
 
 TEST_CASE("A store listens on the address that it was given alone") {
-  const StoreServer server{any_port, secretly(1)};
+  const StoreServer server{local_port, secretly(1)};
   const Address other{"127.0.0.2", server.address().port};
   CHECK(failure([&] { connect_to(other, Clock::now() + 60ms); }) ==
         "no answer at " + text_of(other) + " (Connection refused)");

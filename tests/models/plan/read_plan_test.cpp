@@ -9,7 +9,7 @@
 namespace orrery::models {
 namespace {
 
-Model small_gpt() {
+Model planned_gpt() {
   Model model;
   model.layers = 32;
   model.heads = model.kv_heads = 32;
@@ -20,7 +20,7 @@ Model small_gpt() {
 /// Reads `{"plan": TEXT}` so that pointers look as they do in a scenario.
 Plan read(const std::string& text, std::vector<std::string>& assumptions, std::int64_t gpus = 64) {
   const auto document = Document::parse(R"({"plan": )" + text + "}", "run.json");
-  return read_plan(document.root()["plan"], small_gpt(), gpus, assumptions);
+  return read_plan(document.root()["plan"], planned_gpt(), gpus, assumptions);
 }
 
 Plan read(const std::string& text) {
@@ -107,7 +107,7 @@ TEST_CASE("A complete plan written as JSON is read back without an assumption") 
     "bucket": "40 MB", "precision": "fp16"})");
   const auto document = Document::from(to_json(plan), "plan.json");
   std::vector<std::string> assumptions;
-  const Plan again = read_plan(document.root(), small_gpt(), 64, assumptions);
+  const Plan again = read_plan(document.root(), planned_gpt(), 64, assumptions);
   CHECK(assumptions.empty());
   CHECK(to_json(again) == to_json(plan));
   CHECK(again.recompute == Recompute::full);
@@ -116,7 +116,7 @@ TEST_CASE("A complete plan written as JSON is read back without an assumption") 
 
 TEST_CASE("A sequence beyond the positions that a model was made for is told") {
   const auto told = [](Positions positions, std::int64_t length) {
-    Model model = small_gpt();
+    Model model = planned_gpt();
     model.positions = positions;
     const auto document = Document::from(Json{{"seq_len", length}}, "plan.json");
     std::vector<std::string> assumptions;
@@ -196,7 +196,7 @@ TEST_CASE("A mistake in a plan is told with its place") {
 }
 
 TEST_CASE("A model without a longest sequence needs seq_len") {
-  Model model = small_gpt();
+  Model model = planned_gpt();
   model.max_positions = 0;
   const auto document = Document::parse("{}", "plan.json");
   std::vector<std::string> assumptions;
