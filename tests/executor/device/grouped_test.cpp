@@ -38,8 +38,7 @@ Numbers run_block_of(const models::Block& block, std::vector<Numbers>& operands)
   const std::vector<View> reads{views[op.reads[0]], views[op.reads[1]]};
   const std::vector<View> writes{
       {reinterpret_cast<std::byte*>(result.data()), DType::fp64, views[op.writes[0]].shape}};
-  device.run_block_of(
-      {.operation = &op, .reads = reads, .writes = writes, .place = {}, .adam = {}});
+  device.run({.operation = &op, .reads = reads, .writes = writes, .place = {}, .adam = {}});
   return result;
 }
 
