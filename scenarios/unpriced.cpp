@@ -1,19 +1,34 @@
 #include "scenarios/unpriced.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string>
 
 namespace orrery::scenarios {
 
 namespace {
 
-constexpr std::array<UnpricedPointer, 3> unpriced{{
+constexpr std::string_view of_curve = "says what a curve was measured on; only notes read it";
+constexpr std::string_view above_leaves = "the network above the leaf switches is not simulated";
+constexpr std::string_view of_stack =
+    "says which runs the profile is for; validation and searches read it";
+constexpr std::string_view of_purchase = "no question prices a purchase; clusters are rented";
+
+constexpr UnpricedPointer unpriced[] = {
     {"/cluster/fabric/latency",
      "collectives across nodes take what /cluster/fabric/network says of each hop"},
-    {"/cluster/fabric/levels", "the network above the leaf switches is not simulated"},
-    {"/cluster/fabric/kind", "the network above the leaf switches is not simulated"},
-}};
+    {"/cluster/fabric/levels", above_leaves},
+    {"/cluster/fabric/kind", above_leaves},
+    {"/cluster/fabric/switch/purchase_price", of_purchase},
+    {"/cluster/node/purchase_price", of_purchase},
+    {"/cluster/node/gpu/host_link", "offloading is not simulated"},
+    {"/cluster/node/gpu/attention/*/measured/**", of_curve},
+    {"/cluster/node/gpu/gemm/*/measured/**", of_curve},
+    {"/software/defaults/**", "what published runs leave open; validation reads it"},
+    {"/software/runs/**", of_stack},
+    {"/software/stands_for/**", of_stack},
+    {"/software/year", of_stack},
+    {"/software/uncertainty/rows", of_curve},
+};
 
 /// The first step of a pointer that begins with '/', which is removed from it.
 std::string_view take_step(std::string_view& pointer) {

@@ -103,7 +103,7 @@ std::vector<double> SoftwareFitter::minimum(const std::vector<bool>& seen,
                          lowest = std::min(lowest, *loss);
                          return *loss;
                        },
-                       {.precision = 1e-4, .calls = 300});
+                       {.precision = 1e-6, .calls = 1000});
   } catch (const Stopped&) {
     complete = false;
   }

@@ -41,7 +41,7 @@ std::string text_in(const std::string& path) {
   return text.str();
 }
 
-std::string refusal(const std::function<void()>& call) {
+std::string output_refusal(const std::function<void()>& call) {
   try {
     call();
   } catch (const OutputError& error) {
@@ -59,7 +59,7 @@ std::string on_a_full_disk(rlim_t most, const std::function<void()>& call) {
     std::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{most, most};
     setrlimit(RLIMIT_FSIZE, &limit);
-    write_all(pipes[1], refusal(call));
+    write_all(pipes[1], output_refusal(call));
     _exit(0);
   }
   close(pipes[1]);
@@ -128,10 +128,10 @@ TEST_CASE("A link stays a link, and what somebody put in the temporary's place i
 TEST_CASE("Devices take what they take, and stay devices") {
   write_durably("/dev/null", "gone");
   CHECK(fs::is_character_file("/dev/null"));
-  CHECK(refusal([] { write_durably("/dev/full", "no room"); }) ==
+  CHECK(output_refusal([] { write_durably("/dev/full", "no room"); }) ==
         "/dev/full: cannot be written: No space left on device");
   CHECK(fs::is_character_file("/dev/full"));
-  CHECK(refusal([] { write_durably("/nowhere/at/all", ""); }) ==
+  CHECK(output_refusal([] { write_durably("/nowhere/at/all", ""); }) ==
         "/nowhere/at/all: cannot be written: No such file or directory");
 }
 
@@ -145,7 +145,7 @@ TEST_CASE("A log holds whole lines, also when the disk is full within one") {
   CHECK(text_in(path) == "one\n");
   { LineLog{path}.add("two"); }
   CHECK(text_in(path) == "one\ntwo\n");
-  CHECK(refusal([] { LineLog{"/dev/full"}.add("no room"); }) ==
+  CHECK(output_refusal([] { LineLog{"/dev/full"}.add("no room"); }) ==
         "/dev/full: cannot be written: No space left on device");
 }
 
