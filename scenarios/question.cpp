@@ -16,7 +16,7 @@ class Reader {
   Reader(const Json& json, const std::string& file, const Origins& origins)
       : json_{json}, file_{file}, origins_{origins} {}
 
-  /// `read` of a section. Its mistakes are told where the user wrote them: in the section's own
+  /// `read` of a section. Its mistakes are reported where the user wrote them: in the section's own
   /// file when it has one, in the scenario otherwise.
   template <class Read>
   auto section(Section which, Read read) const {

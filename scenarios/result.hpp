@@ -17,7 +17,7 @@ Json to_json(const models::Question& question, const models::Prediction& predict
 Json wall_time_json(const models::Prediction& prediction, double load_seconds);
 
 /// The report: a table, the waterfall from ideal to predicted, memory by stage, days and dollars
-/// for `tokens`, the published figure beside the predicted one, assumptions.
+/// for `tokens`, the published figure next to the predicted one, assumptions.
 struct ReportOptions {
   bool explain = false;
   std::optional<double> tokens;

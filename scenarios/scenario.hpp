@@ -18,7 +18,7 @@ namespace orrery::scenarios {
 /// Sections that were written elsewhere, by name.
 using Origins = std::map<std::string, Origin>;
 
-/// Published figures that a scenario is laid beside.
+/// Published figures that a scenario is compared with.
 struct Published {
   std::optional<Time> step;
   std::optional<FlopRate> model_rate;  // model FLOPs per second and GPU, where no step is stated
@@ -68,7 +68,7 @@ class Scenario {
 
   Json json_;
   std::string file_;
-  /// Sections that came from a file or flag of their own, whose mistakes are told there.
+  /// Sections that came from a file or flag of their own, whose mistakes are reported there.
   Origins origins_;
 };
 

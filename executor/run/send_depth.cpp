@@ -98,7 +98,7 @@ class Rehearsal {
 
 std::size_t send_depth(const models::Program& program) {
   if (program.classes.size() == 1) return 0;
-  // Behind as many as there are micro-batches and chunks, nothing is bound again.
+  // After as many as there are micro-batches and chunks, nothing is bound again.
   const auto most =
       2 * static_cast<std::size_t>(program.step.micro_batches) * program.classes[0].chunks.size();
   for (std::size_t depth = 0; depth <= most; depth = depth == 0 ? 1 : 2 * depth) {

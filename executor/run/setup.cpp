@@ -184,7 +184,7 @@ void Runner::Interpreter::allocate() {
   at(models::BufferKind::staging) += batch_.bytes() + statistics_.bytes() + scalars_.bytes();
   memory_.allocated = models::total(held_) + arena_.bytes();
   if (settings_.freed == Freed::poisoned) poison(0, plan_.arena());
-  device_.finish();  // what is written next is not cleared behind it
+  device_.finish();  // what is written next is not cleared after it
 }
 
 /// What backward fills and reductions empty, with room for the last owner's padding.

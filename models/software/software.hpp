@@ -74,11 +74,11 @@ struct KernelChoices {
 };
 
 struct Overlap {
-  bool tensor_backward = false;  // input-gradient all-reduce beside the weight gradient
+  bool tensor_backward = false;  // input-gradient all-reduce next to the weight gradient
   /// Tensor-parallel time that others wait for over its law's, and the same of data-parallel time.
   /// What is below 1 still occupies the queue and its links (models/pricing/wire.hpp).
   double tensor_exposed = 1.0, data_exposed = 1.0;
-  bool gradients = true;             // data-parallel buckets beside backward
+  bool gradients = true;             // data-parallel buckets next to backward
   bool sharded_gradients = true;     // the same under ZeRO; read as `gradients` where not stated
   double data_efficiency = 1.0;      // share of the collective law's bandwidth that is reached
   Bytes bucket{};                    // gradient bucket

@@ -29,7 +29,7 @@ std::string memory_section(const ReportInputs& inputs);
 
 /// A title above a section.
 std::string heading(std::string_view title, const ReportOptions& options);
-/// Columns left behind an indentation; a narrow terminal breaks lines itself.
+/// Columns left after an indentation; a narrow terminal breaks lines itself.
 std::size_t columns_behind(std::size_t indent, const ReportOptions& options);
 /// What the columns of a table mean, under it.
 std::string legend(std::string_view text, const ReportOptions& options);

@@ -1,5 +1,5 @@
 #pragma once
-// The best plans side by side: which of them cannot be told apart, and why each loses.
+// The best plans side by side: which of them cannot be distinguished, and why each loses.
 
 #include <string>
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace orrery::scenarios {
 
-/// Plans whose objective is within this share of the best one's cannot be told apart: by a profile
-/// of the stack's own the median error of a predicted step on published runs; by another, how much
-/// longer the published plan that is predicted fastest took than the fastest one.
+/// Plans whose objective is within this share of the best one's cannot be distinguished: by a
+/// profile of the stack's own the median error of a predicted step on published runs; by another,
+/// how much longer the published plan that is predicted fastest took than the fastest one.
 double indistinguishable(const models::Software& software);
 /// The same in a sentence, with what it rests on.
 std::string words_of_ties(const models::Software& software);
@@ -19,7 +19,7 @@ std::string words_of_ties(const models::Software& software);
 struct RankedPlan {
   Candidate candidate;
   double excess = 0;     // of the objective over the best plan's, as a share
-  bool as_good = false;  // cannot be told apart from the best
+  bool as_good = false;  // cannot be distinguished from the best
   /// Parts of its step less the best plan's, in the order of a waterfall: they add up to the
   /// difference of the two steps. Of the best plan all are 0. Where one takes more nodes, its parts
   /// count as often: the same GPU time, as if it were spent on the best plan's GPUs.

@@ -9,7 +9,7 @@
 
 namespace orrery::scenarios {
 
-/// All that is told about a search.
+/// All that is reported about a search.
 struct PlanReport {
   const PlanQuery& query;
   const Objective& objective;

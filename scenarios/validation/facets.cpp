@@ -34,7 +34,7 @@ std::string strategy_of(const MeasuredRun& run) {
   return text.empty() ? "one GPU" : text;
 }
 
-/// What tells two runs apart beside their model, stack and GPU.
+/// What distinguishes two runs besides their model, stack and GPU.
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
 Settings settings_of(const MeasuredRun& run) {

@@ -9,7 +9,7 @@
 
 namespace orrery::scenarios {
 
-/// What errors are told apart by: stack, GPU, size of the cluster, strategy.
+/// What errors are distinguished by: stack, GPU, size of the cluster, strategy.
 std::vector<Grouping> facets_of(const std::vector<MeasuredRun>& runs);
 
 /// What is known about the error of one run, from the others: whether runs of the same model on the

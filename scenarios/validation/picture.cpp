@@ -1,4 +1,4 @@
-// The picture of the page: a log-log scatter of predicted against measured step times, and beside
+// The picture of the page: a log-log scatter of predicted against measured step times, and next to
 // it the middle 80 % of signed errors for each value of each facet.
 
 #include <fmt/format.h>

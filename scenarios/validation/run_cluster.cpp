@@ -141,7 +141,7 @@ Json cluster_json(const MeasuredRun& run, int domain, std::vector<std::string>& 
   if (!scale_up.empty()) node["scale_up"] = scale_up;
   Json cluster{{"name", run.gpu}, {"nodes", 1}};
   add_network(run, domain, usual.empty() ? nullptr : &expanded, node, cluster, assumptions);
-  if (node.contains("nic_bandwidth")) node["nic"] = nullptr;  // replaced, not laid beside it
+  if (node.contains("nic_bandwidth")) node["nic"] = nullptr;  // replaced, not laid next to it
   cluster["node"] = std::move(node);
   return cluster;
 }

@@ -42,7 +42,7 @@ std::string out_of_scope(const MeasuredRun& run);
 models::Model model_of(const MeasuredRun& run, const models::RunDefaults& defaults,
                        std::vector<std::string>& assumptions);
 
-/// The plan of a row; every default is told.
+/// The plan of a row; every default is reported.
 models::Plan plan_of(const MeasuredRun& run, const models::Model& model,
                      const models::RunDefaults& defaults, std::vector<std::string>& assumptions);
 

@@ -60,7 +60,7 @@ struct ValidationOptions {
 std::vector<RunResult> validate(const std::vector<MeasuredRun>& runs,
                                 const ValidationOptions& options);
 
-/// A column and its cells, by which errors are told apart.
+/// A column and its cells, by which errors are distinguished.
 struct Grouping {
   std::string column;
   std::vector<std::string> cells;  // by row

@@ -107,7 +107,7 @@ TEST_CASE("A device without CUDA graphs is reported, not timed") {
                    "CUDA graphs: the device has none") == 1);
 }
 
-// Two GPUs: six collectives of two sizes each, and the product beside an all-reduce.
+// Two GPUs: six collectives of two sizes each, and the product next to an all-reduce.
 TEST_CASE("Several GPUs measure their collectives, and compute during one") {
   Small small;
   CampaignInputs inputs = small.inputs();

@@ -69,7 +69,7 @@ TEST_CASE("A profile of a known GPU is the catalogue's with measured curves and 
   const Json points =
       Json::array({Json::array({"4000 B", "2000 ns"}), Json::array({"1000000 B", "20000 ns"})});
   CHECK(gpu.at("measured").at("host_link") == Json{{"to_device", points}, {"from_device", points}});
-  // Quicker beside the other than alone is noise.
+  // Quicker next to the other than alone is noise.
   CHECK(gpu.at("measured").at("beside_communication") ==
         Json{{"compute", 1.07}, {"communication", 1.0}});
   CHECK(gpu.at("host_link") == "63 GB/s");  // the datasheet's, of which the cost models take shares

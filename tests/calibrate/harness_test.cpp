@@ -1,4 +1,4 @@
-// The harness against a clock and subjects that do as they are told.
+// The harness against a clock and subjects that do as they are asked.
 #include "calibrate/harness/harness.hpp"
 
 #include <algorithm>
@@ -87,7 +87,7 @@ TEST_CASE("A subject that does not settle takes its time and no more") {
   CHECK(took <= 102_ms);  // a batch and two looks at the reference beyond the limit
 }
 
-TEST_CASE("Batches beside a disturbed reference are discarded and counted") {
+TEST_CASE("Batches next to a disturbed reference are discarded and counted") {
   FakeClock clock;
   // The machine is slow for its first 5 ms, after the harness has seen it at its best.
   FakeSubject steady{clock, "steady", {100_us}};

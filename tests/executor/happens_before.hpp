@@ -19,7 +19,7 @@ class HappensBefore {
   static constexpr std::size_t host = 0;
   using Clock = std::array<std::uint64_t, most_lanes>;  // work of each lane that has ended by then
 
-  /// Something is enqueued on a lane: behind all that is there, and all that the host has seen.
+  /// Something is enqueued on a lane: after all that is there, and all that the host has seen.
   void begin(std::size_t lane);
   /// ... which touches memory. `name` outlives the order.
   /// Errors  std::logic_error `lane 1 'adam' writes what lane 3 'all_reduce' may still read`
@@ -30,7 +30,7 @@ class HappensBefore {
   Clock now(std::size_t lane) const { return clocks_[lane]; }
   /// A lane goes on no earlier than that.
   void join(std::size_t lane, const Clock& ended);
-  /// Touches that everything from now on comes behind are forgotten.
+  /// Touches that everything from now on comes after are forgotten.
   void forget_ended();
 
  private:

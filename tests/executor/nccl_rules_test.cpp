@@ -61,7 +61,7 @@ TEST_CASE("Bytes are carried and not added, and a root is a member") {
                     "the root of a broadcast lies outside its group");
 }
 
-TEST_CASE("Two ranks on one GPU are told before NCCL refuses them") {
+TEST_CASE("Two ranks on one GPU are reported before NCCL refuses them") {
   const GpuPlace one{"boot-1", "node-1", "0000:65:00.0"};
   const GpuPlace next{"boot-1", "node-1", "0000:66:00.0"};
   const GpuPlace elsewhere{"boot-2", "node-2", "0000:65:00.0"};

@@ -1,7 +1,7 @@
 #pragma once
 // A GPU made of threads, with CUDA's manners: its queues do in order what was enqueued, whenever
 // they like; marks and waits put queues in order, `write` overtakes all of them, and only `finish`
-// and `read` bring the host behind them. What they compute is the CPU's.
+// and `read` bring the host after them. What they compute is the CPU's.
 //
 // Every touch of memory is checked (happens_before.hpp), so a missing wait is an error and not a
 // chance; random delays make it one of the computed bits too.
@@ -64,7 +64,7 @@ class QueuedDevice final : public Device {
   Time time_of(Mark mark) override;
   void forget_marks() override;
 
-  // For a fabric on this device's queues, and on lanes of its own beside them.
+  // For a fabric on this device's queues, and on lanes of its own next to them.
   struct Touch {
     const std::byte* memory;
     std::int64_t bytes;
@@ -116,7 +116,7 @@ class QueuedDevice final : public Device {
   };
   struct Task {
     std::function<void()> work;
-    bool always = false;  // marks and waits, also behind a failure
+    bool always = false;  // marks and waits, also after a failure
   };
   struct Worker {
     std::deque<Task> tasks;  // the first one is running

@@ -47,7 +47,7 @@ struct Outcome {
   std::vector<Tensors> of_ranks;       // parameters after the last step, as each rank has them
   std::vector<MeasuredMemory> memory;  // by rank
   std::vector<Trace> traces;           // by rank, of the last step
-  std::vector<GraphCounts> graphs;     // by rank, behind the last step
+  std::vector<GraphCounts> graphs;     // by rank, after the last step
 };
 
 models::Software cpu_software();

@@ -175,7 +175,7 @@ TEST_CASE("Unconfirmed numbers are counted, the user's own are not") {
   CHECK(named_cluster("selene").unconfirmed == 1);
 }
 
-TEST_CASE("Mistakes in a cluster file are told with their place") {
+TEST_CASE("Mistakes in a cluster file are reported with their place") {
   CHECK(
       cluster_error(R"({"node": "dgx-h100", "nodes": 2, "fabrik": 1})") ==
       "mine.json:/fabrik: unknown key; did you mean 'fabric'? accepted: name, node, nodes, fabric, "

@@ -28,7 +28,7 @@ TEST_CASE("A GEMM with equal arithmetic and traffic pays for the corner of the r
 }
 
 TEST_CASE("A GEMM far from the corner takes the time of what limits it") {
-  // Traffic of 1 us beside 1 ms of arithmetic adds (0.001)^4 / 4 of a millisecond: 0.25 fs.
+  // Traffic of 1 us next to 1 ms of arithmetic adds (0.001)^4 / 4 of a millisecond: 0.25 fs.
   CHECK(time_of(half_speed(4), peak, memory, Flops{50'000'000'000}, Bytes{500'000}) == 1010_us);
   CHECK(time_of(half_speed(4), peak, memory, Flops{50'000'000}, 500_MB) == 1010_us);
   CHECK(time_of(half_speed(4), peak, memory, Flops{0}, Bytes{0}) == 10_us);

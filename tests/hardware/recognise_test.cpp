@@ -11,7 +11,7 @@ std::string entry(std::string_view reported, std::int64_t mebibytes) {
   return recognised_gpu(reported, Bytes{mebibytes * mib}).value_or("none");
 }
 
-// Names as nvidia-smi prints them, with the memory that it prints beside them.
+// Names as nvidia-smi prints them, with the memory that it prints next to them.
 TEST_CASE("A GPU is found in the catalogue by what its driver calls it") {
   CHECK(entry("NVIDIA H100 80GB HBM3", 81559) == "h100-sxm-80gb");
   CHECK(entry("NVIDIA H100 PCIe", 81559) == "h100-pcie-80gb");

@@ -90,7 +90,7 @@ TEST_CASE("Ranks at once slow each other down, on a line between what was measur
   CHECK(measured.slowdown(KernelClass::memory_bound, 8) == Approx(5.0));  // twice that of 4
 }
 
-TEST_CASE("What is wrong in a calibration is told with its place") {
+TEST_CASE("What is wrong in a calibration is reported with its place") {
   const auto refusal = [](const char* text) {
     try {
       const Document file = document(text);

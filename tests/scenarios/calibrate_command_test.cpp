@@ -18,7 +18,7 @@ const std::string small_model =
     R"({"format": "orrery-model", "name": "small", "family": "gpt", "layers": 2, "hidden": 128,
         "heads": 4, "vocab": 512, "max_positions": 64})";
 
-TEST_CASE("Imported logs are told with what was not understood") {
+TEST_CASE("Imported logs are reported with what was not understood") {
   const Scratch scratch;
   const std::string log = scratch.write("a.log", log_text);
   const Ran ran = orrery("calibrate --import " + log + " --json");
@@ -94,7 +94,7 @@ TEST_CASE("Ranks that fill several nodes of the cluster are taken to be on sever
   CHECK(Json::parse(scratch.read("profile.json"))["measured_collectives"][0]["nodes"] == 2);
 }
 
-TEST_CASE("A profile that cannot be written is told before a minute is spent on it") {
+TEST_CASE("A profile that cannot be written is reported before a minute is spent on it") {
   const Ran ran = orrery("calibrate --budget 60s --out /nowhere/profile.json");
   CHECK(ran.exit_code == 74);
   CHECK(ran.seconds < (slow_build ? 20 : 1));
@@ -129,7 +129,7 @@ TEST_CASE("A calibrated machine is a cluster that simulate takes with no further
   }
 }
 
-TEST_CASE("What calibrate cannot do is told in one line") {
+TEST_CASE("What calibrate cannot do is reported in one line") {
   const Scratch scratch;
   CHECK(refused_line("calibrate --backend tpu") == "--backend: expected cpu or cuda, found 'tpu'");
   CHECK(refused_line("calibrate --budget 10") ==

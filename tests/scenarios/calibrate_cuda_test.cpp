@@ -7,7 +7,7 @@ namespace orrery::scenarios {
 
 namespace {
 
-/// `orrery ARGUMENTS` by a copy of the command that has the stand-in beside it.
+/// `orrery ARGUMENTS` by a copy of the command that has the stand-in next to it.
 Ran beside_stand_in(const Scratch& scratch, const std::string& arguments,
                     const std::string& variables = "") {
   const auto once = std::filesystem::copy_options::skip_existing;

@@ -9,7 +9,7 @@ namespace {
 
 enum class Beside { nothing, stand_in };
 
-/// A copy of the command with or without a CUDA module beside it.
+/// A copy of the command with or without a CUDA module next to it.
 class Installed {
  public:
   explicit Installed(Beside beside) {

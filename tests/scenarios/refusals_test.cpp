@@ -46,7 +46,7 @@ TEST_CASE("Unknown names are refused with those that are known") {
         "--software: unknown software 'magic'; known: ");
 }
 
-TEST_CASE("A wrong type is told with pointer, expectation and finding") {
+TEST_CASE("A wrong type is reported with pointer, expectation and finding") {
   const Scratch scratch;
   const std::string file =
       scratch.write("a.json", scenario_with("/plan", Json{{"tensor", "eight"}}));
@@ -120,7 +120,7 @@ TEST_CASE("A binary file is refused") {
   CHECK(refused_line("simulate " + file) == file + ": is binary, not text");
 }
 
-TEST_CASE("A mistake in a model's own file is told there") {
+TEST_CASE("A mistake in a model's own file is reported there") {
   const Scratch scratch;
   const std::string model = scratch.write(
       "tiny.json", R"({"format": "orrery-model", "layers": 0, "hidden": 64, "heads": 4,
@@ -191,7 +191,7 @@ TEST_CASE("A pipe that is written to is read, also when the writer is late") {
   CHECK(ran.exit_code == 0);
 }
 
-TEST_CASE("A mistake in a profile that a cluster brings along is told where it stands") {
+TEST_CASE("A mistake in a profile that a cluster brings along is reported where it stands") {
   const Scratch scratch;
   Json cluster = hardware::Catalogue::cluster("dgx-h100");
   cluster["software"] = models::software_profile("orrery-cpu");

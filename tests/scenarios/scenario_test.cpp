@@ -120,7 +120,7 @@ TEST_CASE("Paths in a scenario begin at its folder, and those in a cluster's fil
         scratch.path("none.json") + ": cannot be read: No such file or directory");
 }
 
-TEST_CASE("A section that is null is told in its file") {
+TEST_CASE("A section that is null is reported in its file") {
   CHECK(refused([] {
           Scenario::parse(Json::parse(R"({"model": null, "cluster": "dgx-h100", "plan": {}})"),
                           "mine.json");

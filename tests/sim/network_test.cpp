@@ -325,7 +325,7 @@ TEST_CASE("Any traffic ends as in a simulator that recomputes everything, and is
 }
 
 TEST_CASE("A flow's end may send the next one over the same links") {
-  // A chain of 100 flows beside a crowd that ends and starts anew in the same instants: each
+  // A chain of 100 flows next to a crowd that ends and starts anew in the same instants: each
   // callback runs once, whatever numbers are used again.
   Engine engine;
   Network network{engine};

@@ -139,7 +139,7 @@ TEST_CASE("Scales of nothing, of next to nothing and of what is no number") {
   }
 }
 
-/// A tensor of fp8 with its scale behind it, or of another format.
+/// A tensor of fp8 with its scale after it, or of another format.
 class Tensor {
  public:
   Tensor(DType dtype, std::int64_t rows, std::int64_t columns)
@@ -223,7 +223,7 @@ TEST_CASE("A number that is none takes its whole tensor with it, and zeros stay 
   const Tensor zeros = quantised(std::vector<float>(65, 0.0F), 1, Pass::forward);
   CHECK(*fp8_inverse_scale(zeros.view()) == 1);
   CHECK(reinterpret_cast<const std::byte*>(fp8_inverse_scale(zeros.view())) ==
-        zeros.view().data + 128);  // behind 65 bytes, on 64
+        zeros.view().data + 128);  // after 65 bytes, on 64
   for (int i = 0; i < 65; ++i) CHECK(zeros.codes()[i] == 0);
   for (const float none : {infinite, std::nanf("")}) {
     const Tensor lost = quantised({1, none, 2}, 1, Pass::backward);

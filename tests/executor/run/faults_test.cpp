@@ -22,7 +22,7 @@ Outcome ring(const models::Model& model, const Plan& plan,
       {.model = model, .plan = plan, .arithmetic = Arithmetic::ring, .tamper = std::move(tamper)});
 }
 
-/// Takes an operation out of a block; those behind it move up.
+/// Takes an operation out of a block; those after it move up.
 void erase(models::Block& block, const std::string& name) {
   const auto found = std::find_if(block.operations.begin(), block.operations.end(),
                                   [&](const models::Operation& op) { return op.name == name; });

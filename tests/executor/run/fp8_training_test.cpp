@@ -27,7 +27,7 @@ Job job_of(const models::Model& model, Precision precision, std::int64_t steps) 
 TEST_CASE("In fp8 gradients and losses are those of bf16 but for the format's rounding") {
   // An operand is off by a step / sqrt(12) in the mean square, and steps are some 2^-3.5 of a
   // number in e4m3, 2^-2.5 in e5m2: 2.6 % and 5.1 %, with either sign, so a product of both by 5.7
-  // %. A gradient has some ten of them behind it: sqrt(10) 5.7 %, 18 %.
+  // %. A gradient has some ten of them after it: sqrt(10) 5.7 %, 18 %.
   for (const models::Model& model : {small_gpt(), small_llama()}) {
     const Outcome bf16 = run(job_of(model, Precision::bf16, 1));
     const Outcome fp8 = run(job_of(model, Precision::fp8, 1));
@@ -110,7 +110,7 @@ TEST_CASE("In fp8 tensor ranks learn what one rank does, though they scale their
   // normal one, by half a unit at the most: 2^-10 of 224 or more, the tensor's largest. What moves
   // more are sums of ranks, stored in bf16: by 2^-9 of a number, so that one in 2^-9 / 2^-3.5 goes
   // to another code, a step away: sqrt(2^-5.5) 2^-3.5, 1.3 % of a tensor in e4m3, and 1.9 % in
-  // e5m2. Behind some ten products that is sqrt(10) 1.9 %, 6 %; the worst tensor has twice that.
+  // e5m2. After some ten products that is sqrt(10) 1.9 %, 6 %; the worst tensor has twice that.
   for (const models::Model& model : {small_gpt(), small_llama()}) {
     const Outcome one = run(job_of(model, Precision::fp8, 1));
     for (const std::int64_t tensor : {2, 4}) {

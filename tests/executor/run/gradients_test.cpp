@@ -68,7 +68,7 @@ class Loss {
 };
 
 /// Along a random direction u of each tensor: (loss(+h) - loss(-h)) / 2h = gradient . u. With
-/// h = 1e-5, beside weights of 0.02, the third derivative leaves 1e-6 and rounding 1e-10.
+/// h = 1e-5, next to weights of 0.02, the third derivative leaves 1e-6 and rounding 1e-10.
 void check_gradients(const models::Model& model) {
   Loss loss{model, small_plan(2)};
   const double h = 1e-5;

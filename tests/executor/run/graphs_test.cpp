@@ -72,7 +72,7 @@ Cut two_micro_batches(const char* schedule) {
   });
 }
 
-TEST_CASE("Micro-batches that use the same memory share graphs, those beside each other do not") {
+TEST_CASE("Micro-batches that use the same memory share graphs, those next to each other do not") {
   const auto counts = [](const char* schedule, std::int64_t steps) {
     Job job = with_graphs(two_micro_batches(schedule), 1);
     job.steps = steps;

@@ -20,7 +20,7 @@ using models::Zero;
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-TEST_CASE("The scale is halved where gradients overflow and doubled behind 2000 updates") {
+TEST_CASE("The scale is halved where gradients overflow and doubled after 2000 updates") {
   LossScale scale{first_loss_scale};
   CHECK(scale.value() == 65536);
   CHECK_FALSE(scale.accept(infinite));

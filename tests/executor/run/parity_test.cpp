@@ -1,7 +1,7 @@
 // Every cut of a model computes what one rank computes. Gradients by norm, per tensor: sums in
 // another order differ by rounding, so 1e-12 in fp64 and 1e-5 in fp32; in the ring nothing rounds
-// and bits are equal. Parameters behind Adam: where a gradient is 0 but for rounding, the update is
-// rounding over epsilon, 1e-18 / 1e-8, beside others of 1: 1e-9 holds.
+// and bits are equal. Parameters after Adam: where a gradient is 0 but for rounding, the update is
+// rounding over epsilon, 1e-18 / 1e-8, next to others of 1: 1e-9 holds.
 
 #include <catch2/catch.hpp>
 #include <cmath>

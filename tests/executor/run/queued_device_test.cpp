@@ -36,7 +36,7 @@ TEST_CASE("Work is in order where a queue, a wait or the host puts it there, and
   CHECK_THROWS_WITH(reads(2, 7, 2), "lane 2 'look' reads what lane 1 'fill' may still write");
   CHECK_THROWS_WITH(writes(3, 12, 1), "lane 3 'fill' writes what lane 2 'fill' may still write");
   const HappensBefore::Clock mark = order.now(1);
-  reads(1, 0, 4);  // behind the mark
+  reads(1, 0, 4);  // after the mark
   order.join(2, mark);
   reads(2, 0, 8);
   CHECK_THROWS_WITH(writes(2, 0, 8), "lane 2 'fill' writes what lane 1 'look' may still read");
@@ -45,12 +45,12 @@ TEST_CASE("Work is in order where a queue, a wait or the host puts it there, and
   reads(3, 0, 8);
   order.join(HappensBefore::host, order.now(3));
   writes(HappensBefore::host, 4, 12);
-  writes(1, 4, 12);  // what is enqueued comes behind what the host has seen
+  writes(1, 4, 12);  // what is enqueued comes after what the host has seen
   CHECK_THROWS_WITH(writes(HappensBefore::host, 0, 1),
                     "lane 0 'fill' writes what lane 1 'look' may still read");
 }
 
-TEST_CASE("Queues do what they were given in their order, behind the marks that they wait for") {
+TEST_CASE("Queues do what they were given in their order, after the marks that they wait for") {
   QueuedDevice device{{}};
   std::byte* const from = device.allocate(Bytes{8});
   std::byte* const to = device.allocate(Bytes{8});
@@ -112,7 +112,8 @@ TEST_CASE("The fabric on queues keeps the contract of fabrics") {
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < 3; ++rank) {
     ranks.emplace_back([&, rank] {
-      // The test's own memory comes and goes behind the device's back: touches are not checked.
+      // The test's own memory comes and goes without the device's knowledge: touches are not
+      // checked.
       QueuedDevice device{{.seed = static_cast<std::uint64_t>(rank), .checks = false}};
       QueuedFabric queues{world, rank, device};
       Waiting fabric{queues, device};

@@ -64,7 +64,7 @@ TEST_CASE("By instructions a trace has one record for each of the rank's list") 
 }
 
 TEST_CASE("Measured memory is what the Program promises, up to alignment") {
-  // A row of 64 KiB makes the rounding of each operand to 64 bytes small beside it.
+  // A row of 64 KiB makes the rounding of each operand to 64 bytes small next to it.
   models::Model model = small_llama(4);
   model.hidden = 64;
   model.ffn_hidden = 96;

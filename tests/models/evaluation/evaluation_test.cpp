@@ -190,7 +190,7 @@ TEST_CASE("What is hidden of a collective keeps its queue busy before it starts"
   }
   CHECK(evaluate(made.priced).collective_starts == std::vector<Time>{30_us, 38_us});
   CHECK(evaluate(made.priced).step == 40_us);
-  // With nothing to hide behind, both take all of their 8 us: 16 us after 0.
+  // With nothing to overlap with, both take all of their 8 us: 16 us after 0.
   made.priced.blocks = {{{0_us, 1_us}}, {{0_us, 2_us}}};
   CHECK(evaluate(made.priced).collective_starts == std::vector<Time>{6_us, 14_us});
   CHECK(evaluate(made.priced).step == 16_us);

@@ -28,7 +28,7 @@ std::int64_t gradient_bytes(const Program& program) {
   return sum.count();
 }
 
-TEST_CASE("Gradients added to wider sums stay beside them, those as wide are added one by one") {
+TEST_CASE("Gradients added to wider sums stay next to them, those as wide are added one by one") {
   // bf16: sums of 4 bytes and gradients of 2; fp16: sums of 2 alone.
   const Program bf16 = lower(in_precision("bf16"));
   const Program fp16 = lower(in_precision("fp16"));

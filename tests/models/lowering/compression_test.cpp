@@ -33,7 +33,7 @@ Bytes held(const Program& program, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("Half-width gradients are cast before their reduction and back behind all of them") {
+TEST_CASE("Half-width gradients are cast before their reduction and back after all of them") {
   const Program program = compressed(Compression::fp16);
   CHECK(outline(program) == "F B C R B C R B C R C<3 C<6 C<9 O N O");
   CHECK(outline(compressed(Compression::fp16, 0.01, false)) == "F B C R C R C R C<3 C<5 C<7 O N O");

@@ -5,7 +5,7 @@
 namespace orrery::models {
 namespace {
 
-/// Does some backward still run behind the first reduction of gradients?
+/// Does some backward still run after the first reduction of gradients?
 bool reduces_beside_backward(const Program& program) {
   bool reduced = false;
   for (const Instruction& each : program.classes[0].instructions) {

@@ -249,7 +249,7 @@ TEST_CASE("Sequence parallelism sends only the shard of each rank") {
   for (const Channel& each : tiny_program(plan, 4).channels) CHECK(each.bytes.count() == 64);
 }
 
-TEST_CASE("Buckets close at the layer that fills them and stand behind its backward") {
+TEST_CASE("Buckets close at the layer that fills them and stand after its backward") {
   // One bucket per block: stage 0 has two layers and the embedding, stage 1 the head and two.
   Plan plan = pipeline_of(2, 2);
   plan.data = 2;
@@ -336,7 +336,7 @@ TEST_CASE("GPipe keeps every micro-batch, no pipelining one") {
 
 TEST_CASE("Interleaving keeps its warm-up and one more") {
   // Stage 0 of 4 with 2 chunks: 2 (4 - 1) + 4 + 1 = 11 chunks' activations (equal layers each; the
-  // first chunk has no norm or head beside its layer). Stage 3: 5, its second chunk with the head.
+  // first chunk has no norm or head next to its layer). Stage 3: 5, its second chunk with the head.
   const Program program = tiny_program(pipeline_of(4, 8, "interleaved-1f1b", 2), 8);
   const Bytes layer = program.blocks[layer_backward].bytes(Role::saved);
   const MemoryPeak first = memory_peak(program, 0);

@@ -58,7 +58,7 @@ std::string fault(Plant plant) {
 
 }  // namespace
 
-TEST_CASE("ZeRO-2 reduces behind every backward and a part awaits the bucket that it fills") {
+TEST_CASE("ZeRO-2 reduces after every backward and a part awaits the bucket that it fills") {
   // Head, layer and embedding take turns in two buckets, and in one without overlap.
   CHECK(outline(sharded(Zero::two, 1, 2)) == "F B R B R B<2 R F B<4 R B<6 R B<9 R O N O G");
   CHECK(outline(sharded(Zero::two, 1, 2, false, false)) ==
@@ -73,7 +73,7 @@ TEST_CASE("A tied head adds to the embedding's bucket, which no other gradient s
   CHECK(held(program, "bucket.embedding").count() == 4 * 192);
 }
 
-TEST_CASE("ZeRO-3 gathers each unit one ahead of its run and frees it behind") {
+TEST_CASE("ZeRO-3 gathers each unit one ahead of its run and frees it after") {
   CHECK(outline(sharded(Zero::three, 1, 1)) ==
         "U U F<0* U F<1* F<3 U B<3* R U B<6* R B<9* R O N O");
   // What runs twice in a row is gathered once: the head, and the embedding between micro-batches.
@@ -129,8 +129,8 @@ TEST_CASE("A rank holds its shards, two buckets and the weights of two units") {
 }
 
 TEST_CASE("A run waits for its own gather and not for the one ahead") {
-  // Ahead: embedding 0-1, layer 1-2, head 2-3 beside the layer's forward; layer 3-4, its backward
-  // 4-6 beside the embedding's gather. Otherwise all in turn: 5 gathers, 1 + 2 s of work.
+  // Ahead: embedding 0-1, layer 1-2, head 2-3 next to the layer's forward; layer 3-4, its backward
+  // 4-6 next to the embedding's gather. Otherwise all in turn: 5 gathers, 1 + 2 s of work.
   CHECK(step_of_seconds(sharded(Zero::three, 1, 1)) == 6_s);
   CHECK(step_of_seconds(sharded(Zero::three, 1, 1, false, false)) == 8_s);
 }

@@ -229,7 +229,7 @@ TEST_CASE("A model that is only counted cannot be planned") {
         Lines{": the model cannot be simulated: mixture of experts is counted, not yet simulated"});
 }
 
-TEST_CASE("A count below one is told alone, before anything is divided by it") {
+TEST_CASE("A count below one is reported alone, before anything is divided by it") {
   Plan plan = good_plan();
   plan.micro_batch = 0;
   CHECK(told(plan, small_gpt()) == Lines{"/micro_batch: micro_batch 0 is below 1"});

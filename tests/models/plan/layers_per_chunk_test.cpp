@@ -29,7 +29,7 @@ TEST_CASE("Layers that divide evenly are split evenly") {
   CHECK(split(12, 1) == Layers{12});
 }
 
-TEST_CASE("Layers that remain go to the chunks behind the first") {
+TEST_CASE("Layers that remain go to the chunks after the first") {
   CHECK(split(34, 4) == Layers{8, 9, 9, 8});
   CHECK(split(33, 4) == Layers{8, 9, 8, 8});
   CHECK(split(35, 4) == Layers{9, 9, 9, 8});  // the first only when all between have one

@@ -48,7 +48,7 @@ std::string text_refusal(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("What a plan leaves out is derived, and every default is told") {
+TEST_CASE("What a plan leaves out is derived, and every default is reported") {
   std::vector<std::string> assumptions;
   const Plan plan = read(R"({"tensor": 4, "pipeline": 2, "micro_batch": 2})", assumptions);
   CHECK(plan.data == 8);           // 64 / (4 * 2)
@@ -114,7 +114,7 @@ TEST_CASE("A complete plan written as JSON is read back without an assumption") 
   CHECK(again.bucket == 40_MB);
 }
 
-TEST_CASE("A sequence beyond the positions that a model was made for is told") {
+TEST_CASE("A sequence beyond the positions that a model was made for is reported") {
   const auto told = [](Positions positions, std::int64_t length) {
     Model model = planned_gpt();
     model.positions = positions;
@@ -181,7 +181,7 @@ TEST_CASE("A plan may launch kernels as CUDA graphs") {
         "run.json:/plan/cuda_graphs: expected true or false, found 1");
 }
 
-TEST_CASE("A mistake in a plan is told with its place") {
+TEST_CASE("A mistake in a plan is reported with its place") {
   CHECK(refusal(R"({"tensr": 4})")
             .starts_with("run.json:/plan/tensr: unknown key; did you mean 'tensor'?"));
   CHECK(refusal(R"({"tensor": "4"})") ==
@@ -218,7 +218,7 @@ TEST_CASE("The command line's form of a plan is the same JSON") {
   CHECK(plan_from_text("") == Json::object());
 }
 
-TEST_CASE("A mistake in the command line's form is told") {
+TEST_CASE("A mistake in the command line's form is reported") {
   CHECK(text_refusal("tensor") == "--plan: expected KEY=VALUE, found 'tensor'");
   CHECK(text_refusal("tensor=8,,data=2") == "--plan: expected KEY=VALUE, found ''");
   CHECK(text_refusal("tensor=8,tensor=4") == "--plan: tensor is given twice");

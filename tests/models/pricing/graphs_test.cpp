@@ -49,7 +49,7 @@ Launches launches_of(Question question_) {
 TEST_CASE(
     "Where the host holds every kernel back, a step is shorter by the launches it is spared") {
   // A launch takes 1 ms and kernels a few microseconds: the queues are idle at every launch, and a
-  // step ends one kernel behind the last of them. 3 micro-batches, each of n operations in s
+  // step ends one kernel after the last of them. 3 micro-batches, each of n operations in s
   // stretches: 3 (n - s) launches less.
   const Question one = asked("data=8,micro_batch=1,global_batch=24,seq_len=64", 1_ms, 1_ms);
   const Launches in_one = launches_of(one);

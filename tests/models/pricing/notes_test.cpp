@@ -58,7 +58,8 @@ TEST_CASE("Borrowed curves are counted and each is named once") {
                      "memory-bound curve of a800-sxm-80gb borrowed from a100-sxm-80gb"});
 }
 
-TEST_CASE("What ranks lose by computing and communicating at once is told where it was measured") {
+TEST_CASE(
+    "What ranks lose by computing and communicating at once is reported where it was measured") {
   hardware::Gpu gpu = hardware::named_gpu("h100-sxm-80gb");
   Program program = program_of(1024, 4096, 4096, 2048);
   program.mesh = {1, 2, 1};
@@ -76,7 +77,7 @@ TEST_CASE("What ranks lose by computing and communicating at once is told where 
   CHECK(notes.empty());
 }
 
-TEST_CASE("A processor's fp8 is told to be priced as fp32, a GPU's is not") {
+TEST_CASE("A processor's fp8 is reported to be priced as fp32, a GPU's is not") {
   Program program = program_of(1024, 4096, 4096, 2048);
   program.formats.compute = DType::fp8;
   std::vector<std::string> notes;

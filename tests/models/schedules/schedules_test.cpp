@@ -151,7 +151,7 @@ TEST_CASE("The interleaved order of 4 stages, 2 chunks each and 8 micro-batches 
         "F1.1 B1.1 F1.2 B1.2 F1.3 B1.3 F1.4 B1.4 F0.5 B0.1 F0.6 B0.2 F0.7 B0.3 F0.8 B0.4 "
         "F1.5 B1.5 F1.6 B1.6 F1.7 B1.7 F1.8 B1.8 "
         "B0.5 B0.6 B0.7 B0.8");
-  // Alive on stage 0: the warm-up and the forward behind it.
+  // Alive on stage 0: the warm-up and the forward after it.
   CHECK(most_alive(slots_of(interleaved, {4, 2, 8}, 0)) == 11);
   CHECK(most_alive(slots_of(interleaved, {4, 2, 8}, 3)) == 5);
 }

@@ -34,7 +34,7 @@ TEST_CASE("Stages rise, and have a source") {
   CHECK_THROWS_WITH(read(R"({"zero": [0]})"), "mine.json:/source: missing");
 }
 
-TEST_CASE("What a stack does not run of a plan is told, and nothing of one that says nothing") {
+TEST_CASE("What a stack does not run of a plan is reported, and nothing of one that says nothing") {
   Plan plan;
   plan.data = 2;
   plan.tensor = 2;

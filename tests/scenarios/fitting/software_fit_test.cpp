@@ -161,7 +161,7 @@ TEST_CASE("Runs that are reported apart are not fitted to, and none to fit is an
                     "reported apart: later; r2: reported apart: later; ...");
 }
 
-TEST_CASE("A fit that is told to stop says that it is not complete") {
+TEST_CASE("A fit that is asked to stop says that it is not complete") {
   SoftwareFitOptions options;
   options.trials.keep_going = [trials = 0]() mutable { return ++trials < 5; };
   const auto table = orrery::Table::parse(runs_of("megatron-lm", {}), "runs.csv");

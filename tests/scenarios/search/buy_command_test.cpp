@@ -83,7 +83,7 @@ TEST_CASE("The text of orrery buy shows ranking, front, prices and what is left 
   }
 }
 
-TEST_CASE("What orrery buy cannot use is told in one line") {
+TEST_CASE("What orrery buy cannot use is reported in one line") {
   CHECK(refused_line("buy --model gpt2 --tokens many") ==
         "--tokens: expected a number of tokens above 0, at most 1e18, such as \"300B\", found "
         "'many'");

@@ -65,7 +65,7 @@ TEST_CASE("On another number of nodes the parts count as GPU time") {
   CHECK(other_nodes);
 }
 
-TEST_CASE("What cannot be told apart is more where nobody has fitted the stack") {
+TEST_CASE("What cannot be distinguished is more where nobody has fitted the stack") {
   PlanQuery query = plan_query("gpt2", "dgx-a100-80gb", 16, 1024);
   const models::PublishedErrors& record = models::published_errors();
   CHECK(indistinguishable(query.software) == record.dense.median_pct / 100);

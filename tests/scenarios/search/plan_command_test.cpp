@@ -63,7 +63,7 @@ TEST_CASE("orrery plan says no with exit code 1, and what comes nearest") {
   CHECK(text.out.find("No plan:") != std::string::npos);
 }
 
-TEST_CASE("A batch that goes with no cut of the GPUs is told with exit code 1") {
+TEST_CASE("A batch that goes with no cut of the GPUs is reported with exit code 1") {
   // 24 GPUs: data is 1 or 7, and no tensor degree of a node (1, 2, 4, 8) leaves 24 / t within the
   // one layer of a pipeline.
   const Scratch scratch;
@@ -140,7 +140,7 @@ TEST_CASE("orrery plan puts what fits tightly last, unless --headroom says other
   CHECK(some["tight_plans"][0]["peak_memory_bytes"] == needed);
 }
 
-TEST_CASE("What orrery plan cannot use is told in one line") {
+TEST_CASE("What orrery plan cannot use is reported in one line") {
   CHECK(refused_line(std::string{small} + "--seq-len 1024 --headroom 6") ==
         "--headroom: expected a percentage from 0% to 99% such as 6%, found '6'");
   CHECK(refused_line(std::string{small} + "--seq-len 4096") ==

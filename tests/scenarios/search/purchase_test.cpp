@@ -198,7 +198,7 @@ TEST_CASE("GPUs that a batch cannot be shared out over are idle, and paid for") 
 }
 
 TEST_CASE("A cluster on which a model fits tightly is not the first choice") {
-  // Where every plan leaves less than asked for, the cluster stands behind those that do not.
+  // Where every plan leaves less than asked for, the cluster stands after those that do not.
   PurchaseQuery query = small();
   query.tokens = 1e9;
   const Bytes memory = hardware::named_gpu("a100-sxm-80gb").memory;

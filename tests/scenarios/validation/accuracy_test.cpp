@@ -11,7 +11,7 @@ namespace {
 
 /// A bound only moves down (the counts and the order of plans: up). Whoever makes predictions
 /// better lowers it to the new figure and a tenth; whoever makes them worse has to say in the
-/// commit which runs were measured wrongly, or find the mistake. Percent; behind each bound the
+/// commit which runs were measured wrongly, or find the mistake. Percent; after each bound the
 /// figure of the day that it was set.
 namespace bounds {
 constexpr std::size_t scored = 743;                    // 743

@@ -30,7 +30,7 @@ RunResult result_of(std::size_t row, const MeasuredRun& run, double factor) {
   return result;
 }
 
-TEST_CASE("Runs are told apart by the size of their cluster and the axes of their plan") {
+TEST_CASE("Runs are distinguished by the size of their cluster and the axes of their plan") {
   const std::vector<MeasuredRun> runs{run_of(1, 1, 1, 1), run_of(8, 8, 1, 1), run_of(64, 8, 4, 1),
                                       run_of(512, 1, 512, 1), run_of(513, 1, 1, 1)};
   const std::vector<Grouping> facets = facets_of(runs);

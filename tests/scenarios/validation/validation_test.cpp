@@ -74,7 +74,7 @@ TEST_CASE("Any number of threads gives the same document") {
   CHECK(document(1) == document(3));
 }
 
-TEST_CASE("Errors are told apart by the cells of a column") {
+TEST_CASE("Errors are distinguished by the cells of a column") {
   // Two runs of A and one of B, with errors given: medians 15 and 40.
   const std::vector<MeasuredRun> runs = runs_of(published);
   std::vector<RunResult> results(3);

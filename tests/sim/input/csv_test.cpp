@@ -70,7 +70,7 @@ TEST_CASE("A header alone is a table of no rows") {
   CHECK(Table::parse("a,b", "t.csv").columns().size() == 2);
 }
 
-TEST_CASE("A cell that is no number is told by line, column and content") {
+TEST_CASE("A cell that is no number is reported by line, column and content") {
   const Table table = Table::parse("gpus,time\n1,2\nmany,1.5\n2.5,inf\n", "t.csv");
   CHECK(cell_error([&] { table[1].integer("gpus"); }) ==
         "t.csv:line 3: column 'gpus': expected an integer, found \"many\"");
@@ -88,7 +88,7 @@ TEST_CASE("A column whose name breaks the line cannot break the line of the erro
         "t.csv:line 3: column 'two\\u000alines': expected a number, found \"x\"");
 }
 
-TEST_CASE("A missing column is told by its name and the one that looks like it") {
+TEST_CASE("A missing column is reported by its name and the one that looks like it") {
   const Table table = Table::parse("gpu,time\n", "t.csv");
   CHECK(cell_error([&] {
           table.require({"time", "gpus"});

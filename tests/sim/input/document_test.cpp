@@ -33,7 +33,7 @@ const char* const cluster = R"({
   "a/b": {"c~d": 7}
 })";
 
-TEST_CASE("A file that cannot be read is told with the reason") {
+TEST_CASE("A file that cannot be read is reported with the reason") {
   CHECK(error_of([] { Document::load("/nowhere/x.json"); }) ==
         "/nowhere/x.json: cannot be read: No such file or directory");
   CHECK(error_of([] { Document::load("/"); }) == "/: cannot be read: Is a directory");
@@ -54,7 +54,7 @@ TEST_CASE("A file is read whole and knows its own name") {
   CHECK(document.root()["n"].as<int>() == 7);
 }
 
-TEST_CASE("Text that is not JSON is told by its line") {
+TEST_CASE("Text that is not JSON is reported by its line") {
   CHECK(parse_error("") == "a.json: is empty");
   CHECK(parse_error(" \n\t ") == "a.json: is empty");
   CHECK(parse_error("{\n\"a\": 1,\n") ==
@@ -134,7 +134,7 @@ TEST_CASE("Null counts as absent where a member may be") {
         R"(c.json:/cluster/fabric/latency: expected a time such as "3.5 us", found null)");
 }
 
-TEST_CASE("Every wrong value is told with its address, what was expected and what was found") {
+TEST_CASE("Every wrong value is reported with its address, what was expected and what was found") {
   const Document document = Document::parse(cluster, "c.json");
   const Node root = document.root();
   const Node fabric = root["cluster"]["fabric"];

@@ -45,7 +45,7 @@ TEST_CASE("A wrong cell is taken apart into file, line and column") {
         {"runs.csv", "line 2: column 'gpus'", "\"many\"", "an integer"});
 }
 
-TEST_CASE("A flag stands in the file's place, a pointer behind it in the pointer's") {
+TEST_CASE("A flag stands in the file's place, a pointer after it in the pointer's") {
   check(mistake_of({"--tokens", "expected a number, found 'lots'"}),
         {"--tokens", "", "'lots'", "a number"});
   check(mistake_of({"--plan:/tensor", "tensor 3 does not divide 12 heads"}),

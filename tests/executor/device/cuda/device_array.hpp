@@ -1,6 +1,6 @@
 #pragma once
 // Memory that kernels can reach: the GPU's, or the host's where they are emulated. What a kernel
-// writes beside it is found when its values are read.
+// writes next to it is found when its values are read.
 
 #include <algorithm>
 #include <catch2/catch.hpp>

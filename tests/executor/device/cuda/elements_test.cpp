@@ -88,7 +88,7 @@ Trial rotary_trial(OpKind kind, DType dtype, std::int64_t dim, const Fill& fill)
   return trial;
 }
 
-TEST_CASE("Queries and keys are turned as on the CPU, there and back") {
+TEST_CASE("Queries and keys are transposed as on the CPU, there and back") {
   for_each_format([](DType dtype) {
     for (const std::int64_t dim : {2, 10, 32}) {
       rotary_trial(OpKind::rotary, dtype, dim, normal(1)).check();
@@ -154,7 +154,7 @@ TEST_CASE("Squares are added to a sum") {
   });
 }
 
-/// Masters and moments beside gradients, with a working copy where parameters are narrower.
+/// Masters and moments next to gradients, with a working copy where parameters are narrower.
 void check_adam(DType storage, DType gradient, std::int64_t askew) {
   const Shape line{1, 1, 1003};
   const DType state = state_beside(storage);
@@ -253,7 +253,7 @@ TEST_CASE("Values of all ranks are added at their places, rank by rank") {
     Trial trial{OpKind::scatter_add};
     trial.read(dtype, {1, 3, 50}, normal(1));
     trial.read(DType::int32, {1, 3, 50}, [](std::int64_t i) { return i % 50 * 3 + i / 50 * 6; });
-    // 16 bits are rounded behind each rank, the CPU's once.
+    // 16 bits are rounded after each rank, the CPU's once.
     trial.write(dtype, {1, 1, 200}).check(bits(dtype) == 16 ? 0x1p-6 : 0);
   });
 }

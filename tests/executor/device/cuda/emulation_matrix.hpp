@@ -1,7 +1,7 @@
 #pragma once
 // CUDA's language with the tensor cores' instructions on the host; what each of these does is said
 // where it is declared for a GPU, in executor/device/cuda/kernels/matrix_code.hpp. Stricter than a
-// GPU: a copy in the background leaves NaN behind until the thread that began it has waited, so
+// GPU: a copy in the background leaves NaN until the thread that began it has waited, so
 // that reading too early, or overwriting what others still read, shows in the result. Places that
 // are not on 16 bytes are errors, as there.
 

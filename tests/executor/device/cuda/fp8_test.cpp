@@ -141,7 +141,7 @@ struct Product {
     return kernel;
   }
 
-  /// What lies at [row][k] of an operand that may be stored turned.
+  /// What lies at [row][k] of an operand that may be stored transposed.
   double at(std::size_t operand, std::int64_t row, std::int64_t k) const {
     const models::GemmShape& s = op.gemm;
     const bool turned = operand == 0 ? s.transpose_a : !s.transpose_b;

@@ -65,7 +65,7 @@ class EmulatedDevice final : public CpuDevice {
     return std::vector<Line>(static_cast<std::size_t>(bytes) / sizeof(Line) + 1);
   }
 
-  /// In fp32, of the operands as the kernels turned them: [m, k] x [n, k]'.
+  /// In fp32, of the operands as the kernels transposed them: [m, k] x [n, k]'.
   void run_fp8_product(const Kernel& kernel) {
     models::Operation product = *kernel.operation;
     std::vector<Line> scratch = lines(fp8_product_scratch(product));

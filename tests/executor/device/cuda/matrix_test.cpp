@@ -22,7 +22,7 @@ __device__ void copy_square(SharedAddress to, const T* from) {
   copy_in_background(to + lane * 16, from + lane * 8, true);
 }
 
-/// c = a b; with `turned` b lies as b[k][n], else as b[n][k].
+/// c = a b; with `transposed` b lies as b[k][n], else as b[n][k].
 template <class T>
 __global__ void multiply_squares(const T* a, const T* b, bool turned, float* c) {
   const int lane = static_cast<int>(threadIdx.x);
@@ -92,7 +92,7 @@ TEST_CASE("Squares loaded by ldmatrix and multiplied by mma are the product") {
   check_product<Fp16>(true);
 }
 
-/// What 16-byte copies, there or not, and words stored in shared memory leave behind; and pairs.
+/// What 16-byte copies, there or not, and words stored in shared memory leave there; and pairs.
 __global__ void move_words(const std::uint32_t* from, std::uint32_t* to) {
   const SharedAddress memory = shared_memory();
   if (threadIdx.x < 2) copy_in_background(memory + threadIdx.x * 16, from, threadIdx.x == 0);

@@ -42,7 +42,8 @@ constexpr Formats formats[] = {
     {DType::fp32, DType::fp32, DType::fp32}, {DType::tf32, DType::fp32, DType::fp32},
     {DType::fp64, DType::fp64, DType::fp64}};
 
-TEST_CASE("A GPU's products are the processor's, turned or not, added or not, with a bias or not") {
+TEST_CASE(
+    "A GPU's products are the processor's, transposed or not, added or not, with a bias or not") {
   const auto gpu = gpu_device();
   for (const auto& [arithmetic, from, to] : formats) {
     for (const bool transpose_a : {false, true}) {

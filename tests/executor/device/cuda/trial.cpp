@@ -173,7 +173,7 @@ std::vector<Numbers> Trial::by_gpu() const {
       static_cast<std::size_t>(scratch_bytes(operation, all.reads, all.writes)), std::byte{0xff})};
   launch_kernel(kernel(all), nullptr, scratch.data());
   finish_device();
-  scratch.values();  // nothing written beside it
+  scratch.values();  // nothing written next to it
   std::vector<Numbers> results;
   for (const std::size_t i : writes_) {
     const std::vector<std::byte> bytes = arrays[i]->values();

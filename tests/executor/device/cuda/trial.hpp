@@ -45,7 +45,7 @@ class Trial {
   std::vector<Numbers> by_gpu() const;
   std::vector<Numbers> by_cpu() const;
 
-  /// What a whole device leaves there, which may have libraries beside its kernels.
+  /// What a whole device leaves there, which may have libraries next to its kernels.
   std::vector<Numbers> on(Device& device) const;
 
   /// Are all of the kernels' numbers the CPU's, but for `unit` of each and of the largest? With
@@ -76,7 +76,7 @@ class Trial {
 
 /// Calls `test` with each format that activations are stored in.
 void for_each_format(const std::function<void(DType)>& test);
-/// And with each format of gradients and states beside it: the same, and fp32 beside 16 bits.
+/// And with each format of gradients and states next to it: the same, and fp32 next to 16 bits.
 void for_each_pair(const std::function<void(DType, DType)>& test);
 DType state_beside(DType storage);
 

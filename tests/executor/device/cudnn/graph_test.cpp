@@ -1,5 +1,5 @@
-// What cuDNN itself says of our graphs. It checks and lowers them for a GPU that it is told of; its
-// kernels need a driver, which is why nothing is computed here.
+// What cuDNN itself says of our graphs. It checks and lowers them for a GPU that is described to
+// it; its kernels need a driver, which is why nothing is computed here.
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -74,7 +74,7 @@ TEST_CASE("What cuDNN does not take it says") {
 TEST_CASE("Without libcudnn there is no library, and the loader says why") {
   const OpenedLibrary opened = open_cudnn({.library = "libcudnn-of-nobody.so", .capability = 90});
   CHECK(opened.library == nullptr);
-  // Where CUDA's runtime is missing too, that is told first.
+  // Where CUDA's runtime is missing too, that is reported first.
   CHECK(opened.absence.find("cannot open shared object file") != std::string::npos);
 }
 

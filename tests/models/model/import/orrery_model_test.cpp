@@ -50,7 +50,7 @@ TEST_CASE("A GPT needs no more than its sizes") {
   CHECK(model.parameters == 108'544);
 }
 
-TEST_CASE("A mistake in Orrery's own JSON is told with its place") {
+TEST_CASE("A mistake in Orrery's own JSON is reported with its place") {
   CHECK(refusal(R"({"format": "json"})") ==
         "model.json:/format: expected one of \"orrery-model\", found \"json\"");
   CHECK(refusal(R"({"format": "orrery-model"})") == "model.json:/layers: missing");

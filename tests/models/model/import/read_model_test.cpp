@@ -166,7 +166,7 @@ TEST_CASE("An unknown model type is answered with the known ones") {
   CHECK(config_refusal("{}") == "config.json:/model_type: missing");
 }
 
-TEST_CASE("A mistake in a config is told on one line with its place") {
+TEST_CASE("A mistake in a config is reported on one line with its place") {
   CHECK(config_refusal(llama_without("hidden_size")) == "config.json:/hidden_size: missing");
   CHECK(config_refusal(llama_with("hidden_size", "wide")) ==
         "config.json:/hidden_size: expected an integer from 1 to 262144, found \"wide\"");

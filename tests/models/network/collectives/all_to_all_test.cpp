@@ -18,7 +18,7 @@ TEST_CASE("An all-to-all in a node sends all but its own share") {
 
 TEST_CASE("An all-to-all across nodes is limited by the bytes that leave each node") {
   // 2 x 8 H100, 1.6 GB each: 8/16 of it leaves, 8 ranks, 6.4 GB over 0.8 * 400 GB/s = 20 ms;
-  // inside 1.5e9 / (1.05 * 360e9) = 3.97 ms beside it. 2.8 us of the exchange.
+  // inside 1.5e9 / (1.05 * 360e9) = 3.97 ms next to it. 2.8 us of the exchange.
   const auto result =
       price(Collective::all_to_all, 1600_MB, whole_nodes(2), only_bytes(h100_cluster(2)));
   CHECK(microseconds(result.time) == Approx(20002.8).epsilon(1e-9));

@@ -14,7 +14,7 @@ TEST_CASE("A tensor group of eight fills one node of eight alone") {
             .ranks = 8, .nodes = 1, .ranks_per_node = 8, .groups_per_node = 1, .node_stride = 1});
 }
 
-TEST_CASE("The data groups beside a tensor degree of eight put one rank on every node") {
+TEST_CASE("The data groups next to a tensor degree of eight put one rank on every node") {
   // 64 GPUs, tensor 8: rank r of data group t is node r; eight groups share each node.
   const auto shape = shape_of({.stride = 8, .extent = 8, .world = 64, .gpus_per_node = 8});
   CHECK(shape ==
@@ -22,7 +22,7 @@ TEST_CASE("The data groups beside a tensor degree of eight put one rank on every
             .ranks = 8, .nodes = 8, .ranks_per_node = 1, .groups_per_node = 8, .node_stride = 1});
 }
 
-TEST_CASE("The data groups beside a tensor degree of four put two ranks on every node") {
+TEST_CASE("The data groups next to a tensor degree of four put two ranks on every node") {
   // Ranks 0, 4, 8, ..., 28: nodes 0, 0, 1, 1, ..., 3, 3; groups 0-3 share each node.
   const auto shape = shape_of({.stride = 4, .extent = 8, .world = 64, .gpus_per_node = 8});
   CHECK(shape ==

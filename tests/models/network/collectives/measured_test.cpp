@@ -42,7 +42,7 @@ TEST_CASE("Other ranks scale the nearest table's latency by steps and the rest b
         "all_reduce of 2 ranks from the table of 4, scaled by steps and traffic");
 }
 
-TEST_CASE("A size that a table does not reach is told") {
+TEST_CASE("A size that a table does not reach is reported") {
   CHECK(table_note(Collective::all_gather, 2_MiB, in_node(2), measured_cluster()) ==
         "all_gather of 2 ranks: 2 MiB is outside its table, 1 KiB to 1 MiB");
 }
@@ -57,7 +57,7 @@ TEST_CASE("Operations without a table, and groups across nodes, keep to the law"
   CHECK_FALSE(table_note(Collective::all_reduce, 1_MiB, whole_nodes(2), measured));
 }
 
-TEST_CASE("Siblings share the NICs behind a measured table too") {
+TEST_CASE("Siblings share the NICs after a measured table too") {
   hardware::Cluster cluster = a100_cluster(2);
   cluster.node.nics = 1;  // one NIC for all
   cluster.measured_collectives = {
