@@ -94,7 +94,7 @@ class ThreadedRun {
     refuse_processes(request_.options.fabric);
     const models::Question question = question_of();
     executor::SessionOptions& options = request_.options;
-    options.detail = executor::recordable(options.detail, question.plan);
+    options.detail = executor::recordable(options.detail, question.plan.cuda_graphs);
     if (const auto found = executor::no_room(question, options.backend, {})) return no(*found);
     const executor::SessionEvents events = this->events();
     const Exit code = executor::run_threads({question, options, events, requests_},
