@@ -38,7 +38,7 @@ void read(const std::string& sent) {
   int done = 0;
   try {
     wire.receive(1, 1, into.data(), into.size(), [&done] { ++done; });
-    wire.take(1, 2, 100, [&](Block block) { wire.give_back(std::move(block)); });
+    wire.take(1, 2, 100, [&](WireBlock block) { wire.give_back(std::move(block)); });
     if (::send(peer.descriptor(), sent.data(), sent.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
       return;
     peer.close();
