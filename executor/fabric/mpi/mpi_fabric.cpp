@@ -166,30 +166,27 @@ Request MpiFabric::start(const CollectiveCall& call) {
   return keep(std::move(work));
 }
 
-Request MpiFabric::send(const TransferCall& call) {
-  refuse_if_aborted();
+template <class Start>
+Request MpiFabric::start_pieces(const TransferCall& call, Start start, const char* name) {
+  const MPI_Comm communicator = groups_.at(call.group).communicator;
   Work work;
   for (std::int64_t at = 0; at == 0 || at < call.bytes; at += largest_piece) {
     work.pieces.push_back(MPI_REQUEST_NULL);
-    check(
-        MPI_Isend(call.buffer + at, static_cast<int>(std::min(largest_piece, call.bytes - at)),
-                  MPI_BYTE, call.peer, 0, groups_.at(call.group).communicator, &work.pieces.back()),
-        "MPI_Isend");
+    check(start(call.buffer + at, static_cast<int>(std::min(largest_piece, call.bytes - at)),
+                MPI_BYTE, call.peer, 0, communicator, &work.pieces.back()),
+          name);
   }
   return keep(std::move(work));
 }
 
+Request MpiFabric::send(const TransferCall& call) {
+  refuse_if_aborted();
+  return start_pieces(call, MPI_Isend, "MPI_Isend");
+}
+
 Request MpiFabric::receive(const TransferCall& call) {
   refuse_if_aborted();
-  Work work;
-  for (std::int64_t at = 0; at == 0 || at < call.bytes; at += largest_piece) {
-    work.pieces.push_back(MPI_REQUEST_NULL);
-    check(
-        MPI_Irecv(call.buffer + at, static_cast<int>(std::min(largest_piece, call.bytes - at)),
-                  MPI_BYTE, call.peer, 0, groups_.at(call.group).communicator, &work.pieces.back()),
-        "MPI_Irecv");
-  }
-  return keep(std::move(work));
+  return start_pieces(call, MPI_Irecv, "MPI_Irecv");
 }
 
 Request MpiFabric::keep(Work work) {

@@ -52,6 +52,9 @@ class MpiFabric final : public Fabric {
   };
 
   void start_in(const MpiGroup& group, const CollectiveCall& call, Work& work);
+  /// A transfer as MPI_Isend or MPI_Irecv take it: pieces whose bytes fit in `int`.
+  template <class Start>
+  Request start_pieces(const TransferCall& call, Start start, const char* name);
   Request keep(Work work);
   bool done(Work& work);
   void finish(Work& work);
