@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "scenarios/search/crew.hpp"
+#include "scenarios/search/workers.hpp"
 
 namespace orrery::scenarios {
 

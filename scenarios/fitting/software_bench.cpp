@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "models/pricing/price.hpp"
-#include "scenarios/search/crew.hpp"
+#include "scenarios/search/workers.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::scenarios {
@@ -32,8 +32,8 @@ std::optional<std::vector<double>> SoftwareBench::errors(const std::vector<doubl
   if (found != known_.end()) return found->second;
   const models::Software software = with(numbers);
   std::vector<double> logs(rows_.size());
-  const Crew crew{.threads = trials_.threads, .progress = {}};
-  crew.work_through(rows_.size(), [&](std::size_t i, unsigned) {
+  const Workers workers{.threads = trials_.threads, .progress = {}};
+  workers.work_through(rows_.size(), [&](std::size_t i, unsigned) {
     std::vector<std::string> notes;
     const models::PricedProgram priced =
         price_program(programs_[i], rows_[i].question.cluster, software, notes);

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/search/crew.hpp"
 #include "scenarios/search/purchase_report.hpp"
+#include "scenarios/search/workers.hpp"
 
 namespace orrery::scenarios {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/search/crew.hpp"
+#include "scenarios/search/workers.hpp"
 #include "sim/input/document.hpp"
 
 namespace orrery::scenarios {

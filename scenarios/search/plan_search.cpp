@@ -69,12 +69,13 @@ Bytes lacking(const models::OutOfMemory& found) {
 
 class Search {
  public:
-  Search(const PlanQuery& query, const Objective& objective, const Crew& crew, Recomputations which)
+  Search(const PlanQuery& query, const Objective& objective, const Workers& workers,
+         Recomputations which)
       : query_{query},
         objective_{objective},
-        crew_{crew},
+        workers_{workers},
         which_{which},
-        estimator_{query, crew.size()} {}
+        estimator_{query, workers.size()} {}
 
   PlanAnswer run() {
     PlanSpace space = enumerate_plans(query_, objective_.extent);
@@ -119,7 +120,7 @@ class Search {
   void estimate_all() {
     const std::vector<std::size_t> begin = beginnings();
     std::vector<std::optional<Estimate>> found(plans_.size());
-    answer_.stopped = !crew_.work_through(begin.size() - 1, [&](std::size_t g, unsigned member) {
+    answer_.stopped = !workers_.work_through(begin.size() - 1, [&](std::size_t g, unsigned member) {
       for (std::size_t i = begin[g]; i < begin[g + 1]; ++i) {
         found[i] = estimator_(plans_[i], member);
         if (found[i]->fit == models::Fit::yes) break;
@@ -193,7 +194,7 @@ class Search {
 
   const PlanQuery& query_;
   const Objective& objective_;
-  const Crew& crew_;
+  const Workers& workers_;
   Recomputations which_;
   Estimator estimator_;
   std::vector<PlacedPlan> plans_;
@@ -203,10 +204,10 @@ class Search {
 
 }  // namespace
 
-PlanAnswer search_plans(const PlanQuery& query, const Objective& objective, const Crew& crew,
+PlanAnswer search_plans(const PlanQuery& query, const Objective& objective, const Workers& workers,
                         Recomputations which) {
   if (const auto refused = refusal(query)) throw InputError{refused->pointer, refused->problem};
-  return Search{query, objective, crew, which}.run();
+  return Search{query, objective, workers, which}.run();
 }
 
 }  // namespace orrery::scenarios

@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "scenarios/search/crew.hpp"
 #include "scenarios/search/objective.hpp"
 #include "scenarios/search/plan_space.hpp"
+#include "scenarios/search/workers.hpp"
 
 namespace orrery::scenarios {
 
@@ -50,7 +50,7 @@ struct PlanAnswer {
 /// Estimates all plans; the answer is the same for any number of threads.
 /// Errors  refusal(query): InputError `POINTER: PROBLEM`; cost on a cluster without a price:
 ///         ContractError
-PlanAnswer search_plans(const PlanQuery& query, const Objective& objective, const Crew& crew,
+PlanAnswer search_plans(const PlanQuery& query, const Objective& objective, const Workers& workers,
                         Recomputations which = Recomputations::all);
 
 /// A question of one plan of a query, on the nodes that it takes.

@@ -212,7 +212,7 @@ namespace {
 /// All sites of a query and what was found so far.
 class Market {
  public:
-  Market(const PurchaseQuery& query, const Crew& crew) : survey_{query}, crew_{crew} {
+  Market(const PurchaseQuery& query, const Workers& workers) : survey_{query}, workers_{workers} {
     const std::vector<Rental>& rentals = query.rentals;
     for (auto first = rentals.begin(); first != rentals.end();) {
       const auto last = std::find_if(first, rentals.end(),
@@ -239,7 +239,7 @@ class Market {
   }
 
   bool visit_all() {
-    return crew_.work_through(sites_.size(), [this](std::size_t i, unsigned) {
+    return workers_.work_through(sites_.size(), [this](std::size_t i, unsigned) {
       found_[i] = survey_.look(sites_[i], Hopeless::skip);
     });
   }
@@ -255,7 +255,7 @@ class Market {
     for (std::size_t i = 0; i < found_.size(); ++i) {
       if (found_[i] && found_[i]->hopeless) left.push_back(i);
     }
-    return crew_.work_through(left.size(), [&](std::size_t i, unsigned) {
+    return workers_.work_through(left.size(), [&](std::size_t i, unsigned) {
       found_[left[i]] = survey_.look(sites_[left[i]], Hopeless::search);
     });
   }
@@ -278,7 +278,7 @@ class Market {
 
  private:
   Survey survey_;
-  const Crew& crew_;
+  const Workers& workers_;
   std::vector<Site> sites_;
   std::vector<std::optional<Finding>> found_;
   std::vector<Impossible> not_rented_;
@@ -286,8 +286,8 @@ class Market {
 
 }  // namespace
 
-PurchaseAnswer search_purchases(const PurchaseQuery& query, const Crew& crew) {
-  Market market{query, crew};
+PurchaseAnswer search_purchases(const PurchaseQuery& query, const Workers& workers) {
+  Market market{query, workers};
   bool all = market.visit_all();
   if (all && !market.meets_anywhere()) all = market.visit_hopeless();
   PurchaseAnswer answer = std::move(market).answer();

@@ -50,7 +50,7 @@ struct Impossible {
   std::string node;
   int nodes = 1;
   std::string reason;
-  bool rented = true;  // somebody rents as many together
+  bool rented = true;  // an offer rents as many together
 };
 
 struct PurchaseAnswer {
@@ -58,7 +58,7 @@ struct PurchaseAnswer {
   /// tightly last. Then the cheapest first, or where there is a budget and no deadline the fastest;
   /// among those that miss a limit the ones that miss by the smallest factor.
   std::vector<PurchaseChoice> choices;
-  /// In the order of rentals and sizes, those that nobody rents last.
+  /// In the order of rentals and sizes, those without an offer last.
   std::vector<Impossible> impossible;
   bool stopped = false;    // before every cluster was looked at
   std::int64_t plans = 0;  // estimated or set aside
@@ -73,6 +73,6 @@ inline constexpr int most_gpus_rented = 8192;
 /// Looks at each node type and size that is rented; the same answer for any number of threads. A
 /// cluster that would miss deadline or budget even at the dense peak of its GPUs is searched only
 /// where no other meets them, for the closest offers.
-PurchaseAnswer search_purchases(const PurchaseQuery& query, const Crew& crew);
+PurchaseAnswer search_purchases(const PurchaseQuery& query, const Workers& workers);
 
 }  // namespace orrery::scenarios

@@ -15,8 +15,8 @@ namespace orrery::scenarios {
 /// The stack where none is named.
 inline constexpr const char* usual_software = "generic";
 
-/// A name of the catalogue or a path. Errors  as a scenario's, told as `--model: ...` or where the
-/// file says it
+/// A name of the catalogue or a path. Errors  as a scenario's, reported as `--model: ...` or where
+/// the file says it
 models::Model read_model_flag(const std::string& text);
 hardware::Cluster read_cluster_flag(const std::string& text);
 models::Software read_software_flag(const std::string& text);

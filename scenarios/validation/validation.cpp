@@ -85,8 +85,8 @@ std::vector<RunResult> validate(const std::vector<MeasuredRun>& runs,
       asked[i] = std::move(std::get<models::Question>(question));
     }
   }
-  const Crew crew{options.threads, options.progress};
-  crew.work_through(runs.size(), [&](std::size_t i, unsigned /*member*/) {
+  const Workers workers{options.threads, options.progress};
+  workers.work_through(runs.size(), [&](std::size_t i, unsigned /*member*/) {
     try {
       if (asked[i]) predict_run(runs[i], *asked[i], results[i]);
       asked[i].reset();

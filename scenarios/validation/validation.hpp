@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "models/software/software.hpp"
-#include "scenarios/search/crew.hpp"
+#include "scenarios/search/workers.hpp"
 #include "scenarios/validation/measured_run.hpp"
 #include "scenarios/validation/statistics.hpp"
 #include "sim/input/document.hpp"

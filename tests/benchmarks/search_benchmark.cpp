@@ -19,9 +19,9 @@ void count(benchmark::State& state, std::int64_t plans) {
 
 void search(benchmark::State& state) {
   const PlanQuery query = gpt3();
-  const Crew crew{static_cast<unsigned>(state.range(0)), {}};
+  const Workers workers{static_cast<unsigned>(state.range(0)), {}};
   PlanAnswer answer;
-  for (auto each : state) answer = search_plans(query, objective_named("time"), crew);
+  for (auto each : state) answer = search_plans(query, objective_named("time"), workers);
   if (answer.fitting.empty()) return state.SkipWithError("no plan fits");
   count(state, answer.considered);
 }

@@ -24,7 +24,7 @@ std::vector<Predicted> brute_force(const PlanQuery& query) {
   return all;
 }
 
-std::string told(const PlanQuery& query, Objective objective, unsigned threads) {
+std::string report_of(const PlanQuery& query, Objective objective, unsigned threads) {
   const PlanAnswer answer = search_plans(query, objective, {threads, {}});
   const std::vector<RankedPlan> best = compare_best(query, answer, objective, 20);
   return to_json(PlanReport{query, objective, answer, best, "cluster", {}, ""}).dump();
@@ -103,9 +103,9 @@ TEST_CASE("What recomputes more is never faster, so the least finds the same bes
 TEST_CASE("The answer is the same for any number of threads", "[heavy]") {
   const PlanQuery query = plan_query("gpt2-medium", "dgx-a100-80gb x 2", 32, 1024);
   for (const Objective& objective : objectives()) {
-    const std::string one = told(query, objective, 1);
-    CHECK(told(query, objective, 2) == one);
-    CHECK(told(query, objective, 3) == one);
+    const std::string one = report_of(query, objective, 1);
+    CHECK(report_of(query, objective, 2) == one);
+    CHECK(report_of(query, objective, 3) == one);
   }
 }
 

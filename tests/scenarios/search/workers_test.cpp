@@ -1,4 +1,4 @@
-#include "scenarios/search/crew.hpp"
+#include "scenarios/search/workers.hpp"
 
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -10,7 +10,7 @@ namespace orrery::scenarios {
 TEST_CASE("Every piece of work is done once, whatever the number of threads") {
   for (const unsigned threads : {1U, 2U, 5U}) {
     std::vector<std::atomic<int>> done(100);
-    CHECK(Crew{threads, {}}.work_through(100, [&](std::size_t i, unsigned member) {
+    CHECK(Workers{threads, {}}.work_through(100, [&](std::size_t i, unsigned member) {
       CHECK(member < threads);
       ++done[i];
     }));
@@ -19,7 +19,7 @@ TEST_CASE("Every piece of work is done once, whatever the number of threads") {
 }
 
 TEST_CASE("No work is done at once") {
-  CHECK(Crew{2, {}}.work_through(0, [](std::size_t, unsigned) { FAIL("there is no piece"); }));
+  CHECK(Workers{2, {}}.work_through(0, [](std::size_t, unsigned) { FAIL("there is no piece"); }));
 }
 
 TEST_CASE("What a piece throws ends the work and comes out of it") {
@@ -28,21 +28,21 @@ TEST_CASE("What a piece throws ends the work and comes out of it") {
     if (i == 3) throw std::runtime_error{"piece 3"};
     ++done;
   };
-  CHECK_THROWS_WITH((Crew{1, {}}.work_through(100, work)), "piece 3");
+  CHECK_THROWS_WITH((Workers{1, {}}.work_through(100, work)), "piece 3");
   CHECK(done == 3);  // one thread works in order
 }
 
 TEST_CASE("Work stops when progress says so, and says that not all was done") {
   // The only piece that is ever begun waits until progress was asked.
   std::atomic<bool> asked{false};
-  const Crew crew{1, [&](std::size_t done, std::size_t all) {
-                    CHECK(done <= 1);
-                    CHECK(all == 1000);
-                    asked = true;
-                    return false;
-                  }};
+  const Workers workers{1, [&](std::size_t done, std::size_t all) {
+                          CHECK(done <= 1);
+                          CHECK(all == 1000);
+                          asked = true;
+                          return false;
+                        }};
   std::atomic<int> begun{0};
-  CHECK(!crew.work_through(1000, [&](std::size_t, unsigned) {
+  CHECK(!workers.work_through(1000, [&](std::size_t, unsigned) {
     ++begun;
     while (!asked) {
     }

@@ -1,4 +1,4 @@
-#include "scenarios/search/crew.hpp"
+#include "scenarios/search/workers.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -71,11 +71,11 @@ class Shift {
 
 }  // namespace
 
-unsigned Crew::size() const {
+unsigned Workers::size() const {
   return threads > 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
 }
 
-bool Crew::work_through(std::size_t pieces, const Work& work) const {
+bool Workers::work_through(std::size_t pieces, const Work& work) const {
   return Shift{pieces, work}.run(size(), progress);
 }
 

@@ -9,7 +9,7 @@ namespace orrery::scenarios {
 /// Called now and then, and at the end, by the thread that waits; false stops the rest.
 using Progress = std::function<bool(std::size_t done, std::size_t all)>;
 
-struct Crew {
+struct Workers {
   unsigned threads = 0;  // 0: as many as the machine has
   Progress progress;
 
