@@ -115,7 +115,7 @@ struct CalibratedProfile {
 /// The machine as a cluster of one node: its GPUs, or its cores as devices. A GPU is the
 /// catalogue's entry, where it has one, with the curves that were measured in place of its own.
 /// software  profile of the executor's stack; its launches are set to what was measured, which its
-///           source says where one GPU had nobody to communicate with; its attention to the curve
+///           source says where one GPU had no peer to communicate with; its attention to the curve
 ///           of the kernels that ran: "cudnn" where all were cuDNN's, else "orrery"
 /// Errors  no product measured: ContractError
 CalibratedProfile make_profile(const Findings& findings, Json software);

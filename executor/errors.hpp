@@ -1,5 +1,5 @@
 #pragma once
-// Why a run ended before its last step, and the exit code that tells a launcher what to do.
+// Why a run ended before its last step, and the exit code from which a launcher decides what to do.
 //
 //   2   the input is wrong
 //   3   our fault

@@ -86,8 +86,8 @@ models::Question Scenario::question() const {
   const Reader reader{json_, file_, origins_};
   models::Question question;
   const Node root{json_, file_, ""};
-  if (const auto told = root.find("assumptions")) {
-    for (const Node& each : told->elements()) {
+  if (const auto noted = root.find("assumptions")) {
+    for (const Node& each : noted->elements()) {
       question.assumptions.push_back(each.as<std::string>());
     }
   }

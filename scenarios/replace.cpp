@@ -104,14 +104,14 @@ void refuse_unused_model_key(const Json& model, const std::string& pointer, cons
 /// What is no longer so: a default that was replaced, a published figure of something else.
 void drop_what_changed(Json& scenario, Section section, const std::string& pointer) {
   if (section != Section::software) scenario.erase("published");
-  const auto told = scenario.find("assumptions");
-  if (pointer != "/software" || told == scenario.end()) return;
-  told->erase(std::remove_if(told->begin(), told->end(),
-                             [](const Json& each) {
-                               return each.is_string() && each.get_ref<const std::string&>().rfind(
-                                                              "/software:", 0) == 0;
-                             }),
-              told->end());
+  const auto noted = scenario.find("assumptions");
+  if (pointer != "/software" || noted == scenario.end()) return;
+  noted->erase(std::remove_if(noted->begin(), noted->end(),
+                              [](const Json& each) {
+                                return each.is_string() && each.get_ref<const std::string&>().rfind(
+                                                               "/software:", 0) == 0;
+                              }),
+               noted->end());
 }
 
 /// A change of what nothing prices says so, once.

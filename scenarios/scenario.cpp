@@ -74,9 +74,9 @@ bool prefers_own_software(const std::optional<std::string>& flag, const std::opt
   return asked == (*own)["name"];
 }
 
-/// What stands for a section that nobody has given.
+/// What stands for a section that is not given.
 Expansion of_nothing(Section section, const Node& root, const Json& known, Json& assumptions) {
-  if (section == Section::plan) return {Json::object()};  // all derived or default, each told
+  if (section == Section::plan) return {Json::object()};  // all derived or default, each reported
   if (section == Section::software) {
     if (const auto own = software_of(known)) {
       assumptions.push_back("/software: the cluster's own, measured on it");

@@ -11,7 +11,7 @@ namespace orrery::scenarios {
 
 namespace {
 
-/// A catalogue's answer to a name, its error told where the name stands.
+/// A catalogue's answer to a name, its error reported where the name stands.
 template <class Lookup>
 Json looked_up(const Node& value, Lookup lookup) {
   try {

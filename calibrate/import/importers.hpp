@@ -16,7 +16,7 @@ struct Importer {
   /// Of a JSON document; null: the format is text.
   bool (*is_document)(const Json& json) = nullptr;
   Imported (*read_document)(const Node& root) = nullptr;
-  /// Of a text: one line tells, or, where no line of any format does, the whole.
+  /// Of a text: one line identifies it, or, where no line of any format does, the whole.
   bool (*is_line)(std::string_view line) = nullptr;
   bool (*is_text)(std::string_view text) = nullptr;
   Imported (*read_lines)(const std::vector<LogLine>& lines, const std::string& file) = nullptr;

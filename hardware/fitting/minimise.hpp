@@ -12,7 +12,7 @@ struct Unknown {
   double start = 0, low = 0, high = 0;
 };
 
-/// How precise, and how dear, a search may be.
+/// How precise and how expensive a search may be.
 struct SearchLimits {
   double precision = 1e-10;  // of the cost, relative
   int calls = 4000;          // of the cost, in each of two searches

@@ -11,7 +11,7 @@ namespace orrery::models {
 
 /// Makes the instructions of buckets. Plain, a bucket is one reduction. In fp16 a cast stands
 /// before it and one after; of top-k's largest, values and places are gathered in two collectives.
-/// What undoes it awaits its own bucket alone.
+/// Decompression awaits its own bucket only.
 class BucketReduction {
  public:
   BucketReduction(Program& program, const BlockInputs& inputs)

@@ -56,7 +56,7 @@ class BreakdownWalk {
       const PricedOperation& price = all.priced_.collectives[each.target];
       const Time start = all.times_.collective_starts[each.target];
       const Time ready = all.times_.collectives_ready[all.rank_class_].at(joined++);
-      // From when it was waited for and on its wire, as far as this rank alone can tell.
+      // From when it was waited for and on its wire, as far as this rank alone can see.
       all.outside_.push_back({std::clamp(ready, start - price.lead, start), start + price.duration,
                               all.program_.communicators[joint.communicator].time_class,
                               all.priced_.waits_for(joint)});

@@ -56,11 +56,12 @@ int note_borrowed(const hardware::Gpu& gpu, const Program& program, const Softwa
 
 void note_beside(const hardware::Gpu& gpu, const Program& program,
                  std::vector<std::string>& assumptions) {
-  const auto& beside = gpu.calibration.beside_communication;
-  if (!beside || program.mesh.ranks() < 2) return;
-  note_once(fmt::format("compute beside communication and communication beside compute are priced "
-                        "as if alone; measured on {}: {:.3g} and {:.3g} times as long",
-                        gpu.name, beside->compute, beside->communication),
+  const auto& overlap = gpu.calibration.beside_communication;
+  if (!overlap || program.mesh.ranks() < 2) return;
+  note_once(fmt::format(
+                "compute concurrent with communication, and communication with compute, are priced "
+                "as if alone; measured on {}: {:.3g} and {:.3g} times as long",
+                gpu.name, overlap->compute, overlap->communication),
             assumptions);
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// The one place that tells instructions apart. Code that follows a rank's list does it with a
+// The one place that distinguishes instructions. Code that follows a rank's list does it with a
 // visitor, which has
 //
 //   phase     of forward, backward, optimizer, compress: `target` is a phase

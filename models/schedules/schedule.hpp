@@ -35,7 +35,7 @@ enum class ChunksPerStage : std::uint8_t { one, several };
 
 /// One row of the table of schedules. Whatever asks which schedules there are, when one applies or
 /// what it consists of iterates that table: conflicts, `show schedules`, searches, validation and
-/// the tests' laws.
+/// the tests' invariants.
 struct Schedule {
   /// Appends the slots of one stage: each chunk of it and micro-batch once with every kind.
   void (*slots)(const PipelineShape& shape, std::int64_t stage, std::vector<ScheduleSlot>& slots);

@@ -75,14 +75,14 @@ struct KernelChoices {
 
 struct Overlap {
   bool tensor_backward = false;  // input-gradient all-reduce next to the weight gradient
-  /// Tensor-parallel time that others wait for over its law's, and the same of data-parallel time.
-  /// What is below 1 still occupies the queue and its links (models/pricing/wire.hpp).
+  /// Tensor-parallel time that others wait for over its cost model's, and the same of data-parallel
+  /// time. What is below 1 still occupies the queue and its links (models/pricing/wire.hpp).
   double tensor_exposed = 1.0, data_exposed = 1.0;
-  bool gradients = true;             // data-parallel buckets next to backward
-  bool sharded_gradients = true;     // the same under ZeRO; read as `gradients` where not stated
-  double data_efficiency = 1.0;      // share of the collective law's bandwidth that is reached
-  Bytes bucket{};                    // gradient bucket
-  Time broadcast_per_rank{};         // of ZeRO-1's broadcasts, one owner after another
+  bool gradients = true;          // data-parallel buckets next to backward
+  bool sharded_gradients = true;  // the same under ZeRO; read as `gradients` where not stated
+  double data_efficiency = 1.0;   // share of the collective cost model's bandwidth that is reached
+  Bytes bucket{};                 // gradient bucket
+  Time broadcast_per_rank{};      // of ZeRO-1's broadcasts, one owner after another
   std::int64_t broadcast_group = 0;  // most owners that share; 0: all data-parallel ranks
 };
 

@@ -135,23 +135,23 @@ std::vector<std::string> search_assumptions(const PlanQuery& query) {
     if (each.runs && !each.runs(runs)) continue;
     tried += fmt::format("{}{}", tried.empty() ? "" : ", ", each.name);
   }
-  std::vector<std::string> told{fmt::format("tried: {}, data; schedules {} and {}", tried,
-                                            models::usual_schedule(1), models::usual_schedule(2))};
-  told.push_back(fmt::format("ZeRO stages of {}: {}{}; 2 and 3 (FSDP) without a pipeline alone",
-                             query.software.name, models::stages_of(runs),
-                             runs.source.empty() ? ", as its profile does not say" : ""));
-  told.push_back(query.breadth == Breadth::full
-                     ? "micro-batches are divisors up to 16; virtual stages up to 8 that cut the "
-                       "layers evenly, embedding and head counted as a layer each or not"
-                     : "reduced list: micro-batches and virtual stages 1, 2 and 4; sequence "
-                       "parallelism and ZeRO-1 wherever they apply");
-  told.push_back("ranks are placed tensor first, then data, then pipeline");
-  told.push_back("plans with the same step and the same memory are shown as one, the plainest");
-  for (const std::string& each : query.cluster.assumptions) told.push_back("/cluster: " + each);
+  std::vector<std::string> lines{fmt::format("tried: {}, data; schedules {} and {}", tried,
+                                             models::usual_schedule(1), models::usual_schedule(2))};
+  lines.push_back(fmt::format("ZeRO stages of {}: {}{}; 2 and 3 (FSDP) without a pipeline alone",
+                              query.software.name, models::stages_of(runs),
+                              runs.source.empty() ? ", as its profile does not say" : ""));
+  lines.push_back(query.breadth == Breadth::full
+                      ? "micro-batches are divisors up to 16; virtual stages up to 8 that cut the "
+                        "layers evenly, embedding and head counted as a layer each or not"
+                      : "reduced list: micro-batches and virtual stages 1, 2 and 4; sequence "
+                        "parallelism and ZeRO-1 wherever they apply");
+  lines.push_back("ranks are placed tensor first, then data, then pipeline");
+  lines.push_back("plans with the same step and the same memory are shown as one, the plainest");
+  for (const std::string& each : query.cluster.assumptions) lines.push_back("/cluster: " + each);
   for (const std::string& key : query.model.ignored_keys) {
-    told.push_back(fmt::format("/model/{}: not used", key));
+    lines.push_back(fmt::format("/model/{}: not used", key));
   }
-  return told;
+  return lines;
 }
 
 }  // namespace orrery::scenarios

@@ -134,11 +134,10 @@ std::string ties(const PlanReport& report, const ReportOptions& options) {
     as_good += ties && each.estimate.fit == best.fit ? 1 : 0;
   }
   if (as_good < 2) return {};
-  return "\n" +
-         paragraph(fmt::format("≈ {} plans are within {:.1f} % of the best and cannot be told "
-                               "apart by prediction: {}. Try several of them.",
-                               as_good, 100 * alike, words_of_ties(report.query.software)),
-                   2, options);
+  return "\n" + paragraph(fmt::format("≈ {} plans are within {:.1f} % of the best and cannot be "
+                                      "distinguished by prediction: {}. Try several of them.",
+                                      as_good, 100 * alike, words_of_ties(report.query.software)),
+                          2, options);
 }
 
 /// Plans that fit tightly are no first choice: how many there are, and what they would gain.

@@ -41,7 +41,7 @@ std::string reason_of(const PurchaseAnswer& answer) {
   if (answer.stopped && answer.choices.empty()) return "stopped before a cluster was found";
   const bool any_rented = std::any_of(answer.impossible.begin(), answer.impossible.end(),
                                       [](const Impossible& each) { return each.rented; });
-  if (answer.choices.empty() && !any_rented) return "nobody in the catalogue rents such clusters";
+  if (answer.choices.empty() && !any_rented) return "no offer in the catalogue rents such clusters";
   if (answer.choices.empty()) return "no cluster can train this model with this batch";
   const auto& all = answer.choices;
   const auto fastest = std::min_element(
@@ -153,7 +153,7 @@ std::string idle_words(const PurchaseChoice& choice) {
                      choice.idle(), choice.gpus);
 }
 
-/// What is to be said of a first choice that fits tightly, and of plans that nobody has fitted.
+/// What is to be said of a first choice that fits tightly, and of plans without a fitted profile.
 std::string cautions(const PurchaseReport& report, const ReportOptions& options) {
   const std::vector<PurchaseChoice>& choices = report.answer.choices;
   std::string text;

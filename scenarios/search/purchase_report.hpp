@@ -16,7 +16,7 @@ struct PurchaseReport {
   std::string model;       // as the user names it, for the command line of the best choice
   std::string software;    // the same; empty: the usual one
   std::size_t top = 10;    // choices that the text shows; JSON has all
-  std::string defaults{};  // flags that nobody gave and their values, for the header
+  std::string defaults{};  // flags that were not given and their values, for the header
 };
 
 /// `meets` whether any choice keeps deadline and budget, `reason` why none does, `choices[]` and

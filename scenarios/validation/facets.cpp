@@ -1,4 +1,4 @@
-// What the page tells errors apart by, and what it says about single runs.
+// By what the page splits errors, and what it says about single runs.
 
 #include <fmt/format.h>
 

@@ -9,7 +9,7 @@ namespace orrery::scenarios {
 
 namespace {
 
-/// What tells a table of training runs from one of collectives, kernels or goodput.
+/// What distinguishes a table of training runs from one of collectives, kernels or goodput.
 bool holds_training_runs(const orrery::Table& table) {
   return table.has("step_time_s") && table.has("global_batch") && table.has("layers");
 }

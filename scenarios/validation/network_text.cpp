@@ -52,7 +52,7 @@ std::optional<Rate> next_rate(std::string_view text, std::size_t from) {
   return std::nullopt;
 }
 
-/// Is `GB/s` meant? Capitals tell bytes from bits.
+/// Is `GB/s` meant? Capitals distinguish bytes from bits.
 bool in_bytes(std::string_view original, const Rate& rate) {
   return original.substr(rate.begin, rate.end - rate.begin).find("GB/") != std::string_view::npos;
 }
@@ -90,11 +90,11 @@ std::optional<NetworkText> read_network(std::string_view text, int gpus_per_node
                       .gigabits = rate->gigabits,
                       .latency_class = latency_class_of(text)};
     if (found.nics == 0) {
-      const std::string_view behind = std::string_view{lower}.substr(rate->end, 9);
+      const std::string_view unit = std::string_view{lower}.substr(rate->end, 9);
       found.nics = gpus_per_node;
-      if (behind.find("per node") != std::string_view::npos) found.gigabits /= gpus_per_node;
-      const bool told = behind.find("per ") != std::string_view::npos;
-      if (!told) found.nics = 1;
+      if (unit.find("per node") != std::string_view::npos) found.gigabits /= gpus_per_node;
+      const bool per_something = unit.find("per ") != std::string_view::npos;
+      if (!per_something) found.nics = 1;
     }
     if (found.nics * found.gigabits > best.nics * best.gigabits) best = found;
   }

@@ -1,6 +1,6 @@
 #pragma once
 // From what a run states to what `predict` is asked: model, plan, cluster and software, with the
-// stack's defaults in the cells that are empty, each told as an assumption.
+// stack's defaults in the cells that are empty, each reported as an assumption.
 
 #include <string>
 #include <utility>

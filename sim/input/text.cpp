@@ -36,7 +36,7 @@ std::size_t character_length(std::string_view text) {
   return length;
 }
 
-/// A file, or a pipe that somebody writes to: neither a device, which may never end, nor a pipe
+/// A file, or a pipe that has a writer: neither a device, which may never end, nor a pipe
 /// that would never begin.
 class InputFile {
  public:
@@ -85,7 +85,7 @@ class InputFile {
   /// A shell may start the writer after us.
   void wait_for_writer() {
     if (waits_++ == most_waits) {
-      throw InputError{printable(path_), "is a pipe that nobody writes to; expected a file"};
+      throw InputError{printable(path_), "is a pipe without a writer; expected a file"};
     }
     ::poll(nullptr, 0, wait);
   }

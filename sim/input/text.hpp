@@ -9,7 +9,7 @@
 
 namespace orrery {
 
-/// The bytes of a file, or of a pipe that somebody writes to. Errors: `path: cannot be read:
+/// The bytes of a file, or of a pipe that has a writer. Errors: `path: cannot be read:
 /// REASON`, `path: larger than N MiB`, `path: is a device; expected a file`.
 std::string read_file(const std::string& path, std::size_t limit);
 

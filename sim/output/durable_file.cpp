@@ -69,7 +69,7 @@ DurableFile::DurableFile(std::string path) : path_{std::move(path)}, target_{pat
   open_temporary(there ? found.st_mode & permissions : new_file);
 }
 
-/// What an earlier run left there goes; what somebody else put there is not followed.
+/// What an earlier run left there goes; a link put there is not followed.
 void DurableFile::open_temporary(unsigned mode) {
   const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
   descriptor_ = ::open(temporary_.c_str(), flags, mode);

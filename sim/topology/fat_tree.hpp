@@ -64,7 +64,7 @@ struct RailFabric {
 
 /// Device `node * rails + rail`. Two levels: the leaves of all rails and units meet at the spines,
 /// so two ports of one rail and unit meet at their leaf and all others at a spine. If the last unit
-/// is not full, its leaves have ports that are nobody's.
+/// is not full, its leaves have unused ports.
 /// Errors  as `two_level`
 Interconnect rail_optimised(const RailFabric& fabric);
 

@@ -65,10 +65,10 @@ TEST_CASE("Two ranks on one GPU are reported before NCCL refuses them") {
   const GpuPlace one{"boot-1", "node-1", "0000:65:00.0"};
   const GpuPlace next{"boot-1", "node-1", "0000:66:00.0"};
   const GpuPlace elsewhere{"boot-2", "node-2", "0000:65:00.0"};
-  const GpuPlace told = parse_gpu_place(text_of(one));
-  CHECK(told.machine == "boot-1");
-  CHECK(told.host == "node-1");
-  CHECK(told.bus == "0000:65:00.0");
+  const GpuPlace parsed = parse_gpu_place(text_of(one));
+  CHECK(parsed.machine == "boot-1");
+  CHECK(parsed.host == "node-1");
+  CHECK(parsed.bus == "0000:65:00.0");
   CHECK(shared_gpu({one, next, elsewhere}, 22809, false).empty());
   CHECK(shared_gpu({one, elsewhere, next, one}, 22809, true) ==
         "ranks 0 and 3 share GPU 0000:65:00.0 of node-1, and NCCL 2.28.9 takes one rank for each "

@@ -157,7 +157,7 @@ TEST_CASE("Times that are none are refused") {
   }
 }
 
-TEST_CASE("Devices, and pipes that nobody writes to, are refused wherever a file is read") {
+TEST_CASE("Devices, and pipes without a writer, are refused wherever a file is read") {
   const Scratch scratch;
   const std::string pipe = scratch.path("pipe");
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
@@ -166,7 +166,7 @@ TEST_CASE("Devices, and pipes that nobody writes to, are refused wherever a file
     const std::string first = reader == "compare x " ? "compare " + pipe + " " : reader;
     const Ran waited = orrery(first + pipe);
     CHECK(waited.exit_code == 2);
-    CHECK(waited.error == pipe + ": is a pipe that nobody writes to; expected a file\n");
+    CHECK(waited.error == pipe + ": is a pipe without a writer; expected a file\n");
     CHECK(waited.seconds < (slow_build ? 20 : 5));  // half a second for a writer to come
     if (reader == first) {
       CHECK(refused_line(reader + "/dev/zero") == "/dev/zero: is a device; expected a file");

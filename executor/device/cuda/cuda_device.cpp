@@ -169,7 +169,7 @@ void CudaDevice::zero(std::byte* memory, Bytes size) {
         doing("clearing memory"));
 }
 
-/// Addresses tell whose memory it is: the host's and the GPU's are one space on every system that
+/// Addresses show whose memory it is: the host's and the GPU's are one space on every system that
 /// these GPUs run on. Source  CUDA C++ Programming Guide, "Unified Virtual Address Space"
 void CudaDevice::copy(const std::byte* from, std::byte* to, Bytes size, Lane queue) {
   if (size.count() == 0 || from == to) return;
@@ -277,8 +277,8 @@ void CudaDevice::finish() {
   check(cudaDeviceSynchronize(), doing("waiting for all queues"));
 }
 
-/// Events tell milliseconds as a float: exact to half a microsecond for the first seconds from the
-/// origin, which is why every step has one of its own.
+/// Events measure milliseconds as a float: exact to half a microsecond for the first seconds from
+/// the origin, which is why every step has one of its own.
 Time CudaDevice::time_of(Mark mark) {
   float milliseconds = 0;
   check(cudaEventElapsedTime(&milliseconds, origin_, events_.at(mark.id)), doing("reading times"));

@@ -1,6 +1,6 @@
 #pragma once
 // Statuses of CUDA and cuBLAS as failures of this machine. CUDA's errors are sticky: after one of a
-// kernel every later call tells the same, so the first sentence names what was being done.
+// kernel every later call returns the same, so the first sentence names what was being done.
 
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>

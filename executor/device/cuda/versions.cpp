@@ -14,7 +14,7 @@ namespace orrery::executor::cuda {
 
 namespace {
 
-/// The driver's own version, which only NVML tells; it comes with the driver.
+/// The driver's own version, which only NVML reports; it comes with the driver.
 /// Source  NVML API: nvmlInit_v2, nvmlSystemGetDriverVersion (80 bytes are enough), 0 is success
 std::string driver_version() {
   void* nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);

@@ -12,8 +12,8 @@ namespace {
 using models::Collective;
 
 /// Reduce-scatter, all-gather, or one after the other. Step s of the first half brings part i-s-2
-/// to member i, with everyone's addend from part+1 on; after n-2 it is its own part. Step s of the
-/// second half brings part i-s-1, complete.
+/// to member i, with the partial sums of all members from part+1 on; after n-2 it is its own part.
+/// Step s of the second half brings part i-s-1, complete.
 class Ring final : public InProgress, public std::enable_shared_from_this<Ring> {
  public:
   explicit Ring(const CollectiveJob& job)
@@ -85,16 +85,16 @@ class Ring final : public InProgress, public std::enable_shared_from_this<Ring> 
     }
   }
 
-  /// A chunk with the addends of those before us: ours is added, and on it goes.
+  /// A chunk with the partial sum of the members before this one: adds its own and forwards it.
   void add(WireBlock block, int part, std::int64_t at, std::int64_t count, bool last) {
-    const std::byte* addends[] = {block.data(), source(part) + at * bytes_};
+    const std::byte* operands[] = {block.data(), source(part) + at * bytes_};
     if (last) {
       std::byte* sum = result(part) + at * bytes_;
-      sum_in_order(job_.call.element, addends, sum, count);
+      sum_in_order(job_.call.element, operands, sum, count);
       job_.wire.give_back(std::move(block));
       if (gathers_) send(sum, count);
     } else {
-      sum_in_order(job_.call.element, addends, block.data(), count);
+      sum_in_order(job_.call.element, operands, block.data(), count);
       ++left;
       job_.wire.send(next(), job_.stream, std::move(block),
                      static_cast<std::size_t>(count * bytes_),

@@ -239,7 +239,7 @@ TEST_CASE("In fp16 training finds the scale that its gradients bear") {
   CHECK(high.steps.back().loss_scale ==
         std::ldexp(16777216.0, -static_cast<int>(high.steps.back().skipped)));
   CHECK(std::isfinite(high.steps.back().gradient_norm));
-  CHECK(run(scaled(of, std::nullopt, 1)).steps[0].loss_scale == 65536);  // unless told otherwise
+  CHECK(run(scaled(of, std::nullopt, 1)).steps[0].loss_scale == 65536);  // unless set
 }
 
 }  // namespace

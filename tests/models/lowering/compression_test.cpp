@@ -89,13 +89,13 @@ TEST_CASE("Top-k sends one gradient at the least and no fraction of one") {
 TEST_CASE("A compressed gradient that is left out is found") {
   Program program = compressed(Compression::top_k);
   program.collectives[0].elements = 15;
-  std::string told;
+  std::string refusal;
   try {
     check(program);
   } catch (const ContractError& error) {
-    told = error.what();
+    refusal = error.what();
   }
-  CHECK(told == "stage 0: 1079 gradients are reduced, it has 1080");
+  CHECK(refusal == "stage 0: 1079 gradients are reduced, it has 1080");
 }
 
 }  // namespace orrery::models

@@ -68,9 +68,10 @@ TEST_CASE(
   CHECK(notes.empty());
   gpu.calibration.beside_communication = {.compute = 1.07, .communication = 1.2};
   note_beside(gpu, program, notes);
-  CHECK(notes == std::vector<std::string>{
-                     "compute beside communication and communication beside compute are priced as "
-                     "if alone; measured on h100-sxm-80gb: 1.07 and 1.2 times as long"});
+  CHECK(notes ==
+        std::vector<std::string>{
+            "compute concurrent with communication, and communication with compute, are priced as "
+            "if alone; measured on h100-sxm-80gb: 1.07 and 1.2 times as long"});
   notes.clear();
   program.mesh = {1, 1, 1};  // it talks to nobody
   note_beside(gpu, program, notes);

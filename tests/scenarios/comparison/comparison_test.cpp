@@ -10,7 +10,7 @@ namespace orrery::scenarios {
 
 namespace {
 
-/// Records of one rank, one after the other unless told when they start.
+/// Records of one rank, one after the other unless a start is given.
 class OneRank {
  public:
   OneRank(Trace& trace, int rank, int stage)

@@ -12,7 +12,7 @@ namespace {
 
 RankedPlan ranked(std::vector<models::WaterfallPart> parts) {
   RankedPlan plan;
-  plan.candidate.estimate.step = 20_s;  // told in seconds with two decimals
+  plan.candidate.estimate.step = 20_s;  // reported in seconds with two decimals
   plan.against_best = std::move(parts);
   return plan;
 }

@@ -81,7 +81,7 @@ TEST_CASE("The text of orrery plan shows ties, reasons and how to go on") {
   const Ran ran = orrery(std::string{small} + "--seq-len 1024");
   CHECK(ran.exit_code == 0);
   for (const char* part :
-       {"Plans for gpt2 on dgx-a100-80gb", "against 1", "≈", "cannot be told apart",
+       {"Plans for gpt2 on dgx-a100-80gb", "against 1", "≈", "distinguished by prediction",
         "Why the others lose against 1", "The best one in detail", "orrery simulate --model gpt2",
         "What was tried", "Assumed"}) {
     INFO(part);

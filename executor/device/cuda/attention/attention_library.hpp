@@ -1,5 +1,5 @@
 #pragma once
-// Fused attention that somebody else wrote: what `Attentions` asks of a library, and what it gets.
+// Fused attention from another library: what `Attentions` asks of a library, and what it gets.
 
 #include <cstddef>
 #include <cstdint>

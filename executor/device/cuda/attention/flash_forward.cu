@@ -72,9 +72,9 @@ struct RunningSoftmax {
     }
   }
 
-  /// Divides `out` by the sums, and tells each row's log-sum-exp: `tell(row of the warp, value)`.
-  template <int D, class Tell>
-  __device__ void finish(float (&out)[M][D][4], float scale, const Tell& tell) {
+  /// Divides `out` by the sums, and reports each row's log-sum-exp: `report(row of the warp, value)`.
+  template <int D, class Report>
+  __device__ void finish(float (&out)[M][D][4], float scale, const Report& report) {
 #pragma unroll
     for (int i = 0; i < 2 * M; ++i) {
       const int m = i / 2, half = i % 2;
@@ -85,7 +85,7 @@ struct RunningSoftmax {
 #pragma unroll
       for (int j = 0; j < 2 * D; ++j) out[m][j / 2][2 * half + j % 2] *= share;
       if (lane_of_warp() % 4 == 0) {
-        tell(16 * m + 8 * half + lane_of_warp() / 4,
+        report(16 * m + 8 * half + lane_of_warp() / 4,
              (largest[m][half] * scale + log2f(all)) * ln_of_2);
       }
     }

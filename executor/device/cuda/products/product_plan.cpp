@@ -75,7 +75,7 @@ void set(cublasLtMatmulPreference_t of, cublasLtMatmulPreferenceAttributes_t att
         "the preferences of a product");
 }
 
-/// One number of an algorithm's configuration; 0 where this version does not tell.
+/// One number of an algorithm's configuration; 0 where this version does not report it.
 int configured(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttributes_t which) {
   std::int32_t value = 0;
   std::size_t written = 0;

@@ -82,15 +82,15 @@ std::vector<LossRow> losses(Device& device, std::int64_t rows, std::int64_t colu
   }
   const View in{logits.data(), DType::bf16, {1, rows, columns}};
   const View kept{wide.data(), DType::fp32, {1, rows, columns}};
-  const View told{labels.data(), DType::int64, {1, 1, rows}};
+  const View targets{labels.data(), DType::int64, {1, 1, rows}};
   const View sums{statistics.data(), DType::fp32, {1, rows, 3}};
   models::Operation op;
   op.name = "loss";
   op.kind = OpKind::cross_entropy;
   op.vocabulary = columns;
-  run(device, op, {in, told}, {kept, sums});
+  run(device, op, {in, targets}, {kept, sums});
   op.kind = OpKind::cross_entropy_backward;
-  run(device, op, {kept, told, sums}, {in});
+  run(device, op, {kept, targets, sums}, {in});
   std::vector<LossRow> found;
   for (const std::int64_t row : probed) {
     LossRow& of = found.emplace_back();
