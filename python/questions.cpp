@@ -1,5 +1,5 @@
-// plan, buy, validate and compare: what the commands of these names answer, as (JSON, report,
-// complete). Ctrl-C stops each with what there is by then.
+// plan, buy, scale, validate and compare: what the commands of these names answer, as (JSON,
+// report, complete). Ctrl-C stops each with what there is by then.
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -14,6 +14,8 @@
 #include "scenarios/question/plan_request.hpp"
 #include "scenarios/question/purchase_request.hpp"
 #include "scenarios/question/validation_request.hpp"
+#include "scenarios/scaling/scaling.hpp"
+#include "sim/output/durable_file.hpp"
 #include "sim/trace/chrome.hpp"
 
 namespace py = pybind11;
@@ -71,6 +73,19 @@ Answered buy(const std::string& model, const std::string& tokens, const Text& so
   });
 }
 
+Answered scaled(const std::string& scenario, const std::string& gpus, const std::string& scaling,
+                const Text& svg, unsigned threads, const py::object& progress) {
+  const ScalingRequest request{.scenario = {.scenario = scenario},
+                               .gpus = parse_gpu_counts(gpus),
+                               .scaling = scaling_named(scaling),
+                               .threads = threads};
+  return attended(progress, [&](const Progress& counted) {
+    const ScalingReport report = scale(request, counted);
+    if (svg) write_durably(*svg, picture_of(report));
+    return Answered{to_json(report).dump(), text_of(report, false), !report.stopped};
+  });
+}
+
 Answered validated(const std::string& file, const Texts& by, const Texts& software,
                    std::size_t worst, const Text& page, const Text& record, bool in_sample,
                    unsigned threads, const py::object& progress) {
@@ -103,6 +118,8 @@ void bind_questions(py::module_& module) {
   module.def("buy", &buy, py::kw_only(), arg("model"), arg("tokens"), arg("software"),
              arg("precision"), arg("headroom"), arg("deadline"), arg("budget"), arg("global_batch"),
              arg("seq_len"), arg("nodes"), arg("top"), arg("threads"), arg("progress"));
+  module.def("scale", &scaled, arg("scenario"), py::kw_only(), arg("gpus"), arg("scaling"),
+             arg("svg"), arg("threads"), arg("progress"));
   module.def("validate", &validated, arg("file"), py::kw_only(), arg("by"), arg("software"),
              arg("worst"), arg("page"), arg("record"), arg("in_sample"), arg("threads"),
              arg("progress"));

@@ -8,7 +8,7 @@
 
 Three nouns: a `Scenario` asks, a `Run` answers, a `Sweep` answers many times. None of them changes.
 The command's other questions are functions with the same arguments, each with its `Answer`: `plan`,
-`buy`, `validate`, `calibrate`, `execute` and `compare`.
+`buy`, `scale`, `validate`, `calibrate`, `execute` and `compare`.
 """
 
 from orrery import catalogue
@@ -17,7 +17,7 @@ from orrery.calibration import Calibration, calibrate
 from orrery.errors import InputError, RunFailure
 from orrery.execution import Execution, Step, execute
 from orrery.measured import Comparison, Validation, compare, validate
-from orrery.planning import Plans, Purchases, buy, plan
+from orrery.planning import Plans, Purchases, Scales, buy, plan, scale
 from orrery.quantities import Bytes, Seconds
 from orrery.run import OutOfMemory, Run
 from orrery.scenario import Scenario, load
@@ -37,6 +37,7 @@ __all__ = [
     "Purchases",
     "Run",
     "RunFailure",
+    "Scales",
     "Scenario",
     "Seconds",
     "Step",
@@ -50,6 +51,7 @@ __all__ = [
     "execute",
     "load",
     "plan",
+    "scale",
     "sweep",
     "validate",
 ]

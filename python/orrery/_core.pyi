@@ -42,6 +42,15 @@ def plan(
     threads: int,
     progress: Callable[[int, int], None] | None,
 ) -> tuple[str, str, bool]: ...
+def scale(
+    scenario: str,
+    *,
+    gpus: str,
+    scaling: str,
+    svg: str | None,
+    threads: int,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[str, str, bool]: ...
 def buy(
     *,
     model: str,

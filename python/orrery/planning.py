@@ -1,14 +1,16 @@
-"""Which plan for a cluster, and which cluster to rent."""
+"""Which plan for a cluster, which cluster to rent, and how far a plan scales."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import Any, final
 
 from orrery import _core
 from orrery.answer import Answer, answered
-from orrery.parts import Part, required, text_of, words_of
+from orrery.parts import Part, path_of, required, text_of, words_of
 from orrery.progress import Progress, teller
+from orrery.scenario import Scenario
 
 
 @final
@@ -39,6 +41,13 @@ class Purchases(Answer):
     def meets(self) -> bool:
         """Whether any choice keeps deadline and budget."""
         return bool(self._values["meets"])
+
+
+@final
+class Scales(Answer):
+    """One scenario on more and more GPUs. Made by `orrery.scale`."""
+
+    _rows = "points"
 
 
 def plan(
@@ -123,3 +132,33 @@ def buy(
         progress=teller(progress, "clusters"),
     )
     return Purchases(*answered(found, "the clusters"))
+
+
+def scale(
+    scenario: Scenario | Part,
+    *,
+    gpus: str | Iterable[int],
+    scaling: str = "weak",
+    svg: str | os.PathLike[str] | None = None,
+    threads: int | None = None,
+    progress: bool | Progress | None = None,
+) -> Scales:
+    """Step time and efficiency against GPUs: `orrery scale`.
+
+    Tensor, context and pipeline degrees stay; data-parallel replicas are added.
+
+    gpus     "64:16384:x2" (each twice the one before), "64:512:64" (in steps), or the numbers
+    scaling  "weak": sequences per GPU stay; "strong": the global batch stays
+    svg      a file for the picture
+    What is wrong with one number of GPUs is in its point (`refused`). On Ctrl-C the points so far
+    are returned, with a warning. Errors: InputError.
+    """
+    found = _core.scale(
+        required(scenario.json if isinstance(scenario, Scenario) else scenario),
+        gpus=gpus if isinstance(gpus, str) else ",".join(str(each) for each in gpus),
+        scaling=scaling,
+        svg=path_of(svg),
+        threads=threads or 0,
+        progress=teller(progress, "points"),
+    )
+    return Scales(*answered(found, "the points"))

@@ -28,6 +28,7 @@ void add_buy(CLI::App& application, int& exit_code);
 void add_fit(CLI::App& application, int& exit_code);
 void add_calibrate(CLI::App& application, int& exit_code);
 void add_execute(CLI::App& application, int& exit_code);
+void add_scale(CLI::App& application, int& exit_code);
 void add_compare(CLI::App& application, int& exit_code);
 void add_checkpoint(CLI::App& application, int& exit_code);
 void add_fit_software(CLI::App& fit, int& exit_code);  // below `fit`

@@ -59,6 +59,7 @@ int run(int argc, char** argv) {
   add_fit(application, exit_code);
   add_calibrate(application, exit_code);
   add_execute(application, exit_code);
+  add_scale(application, exit_code);
   add_compare(application, exit_code);
   add_checkpoint(application, exit_code);
   try {

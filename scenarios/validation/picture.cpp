@@ -8,42 +8,15 @@
 #include <cmath>
 #include <map>
 
+#include "scenarios/drawing/svg.hpp"
 #include "scenarios/validation/page.hpp"
 
 namespace orrery::scenarios {
 
 namespace {
 
-constexpr std::array<const char*, 12> colours{"#1f77b4", "#ff7f0e", "#2ca02c", "#d62728",
-                                              "#9467bd", "#8c564b", "#e377c2", "#bcbd22",
-                                              "#17becf", "#1b4f72", "#7d3c98", "#117a65"};
 constexpr const char* colour_of_the_rest = "#999999";
 constexpr std::size_t least_rows_with_a_colour = 5;
-
-/// Where a panel stands, in pixels.
-struct Box {
-  double left = 0, top = 0, width = 0, height = 0;
-
-  double right() const { return left + width; }
-  double bottom() const { return top + height; }
-};
-
-std::string escaped(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    safe += c == '&' ? "&amp;" : c == '<' ? "&lt;" : std::string(1, c);
-  }
-  return safe;
-}
-
-std::string line(double x1, double y1, double x2, double y2, const char* style) {
-  return fmt::format("<line x1='{:.1f}' y1='{:.1f}' x2='{:.1f}' y2='{:.1f}' {}/>\n", x1, y1, x2, y2,
-                     style);
-}
-
-std::string label(double x, double y, const std::string& text, const char* style) {
-  return fmt::format("<text x='{:.1f}' y='{:.1f}' {}>{}</text>\n", x, y, style, escaped(text));
-}
 
 /// Stacks with enough runs, most runs first; each has a colour.
 std::vector<std::string> coloured_stacks(const std::vector<MeasuredRun>& runs,
@@ -57,14 +30,15 @@ std::vector<std::string> coloured_stacks(const std::vector<MeasuredRun>& runs,
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   std::vector<std::string> stacks;
   for (const auto& [stack, rows] : sorted) {
-    if (rows >= least_rows_with_a_colour && stacks.size() < colours.size()) stacks.push_back(stack);
+    if (rows >= least_rows_with_a_colour && stacks.size() < svg_colours.size())
+      stacks.push_back(stack);
   }
   return stacks;
 }
 
 class Scatter {
  public:
-  Scatter(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results, Box box)
+  Scatter(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results, SvgBox box)
       : runs_{runs}, results_{results}, box_{box}, stacks_{coloured_stacks(runs, results)} {
     double shortest = 1e300, longest = 0;
     for (const RunResult& each : results_) {
@@ -93,22 +67,21 @@ class Scatter {
     for (double power = std::ceil(low_); power <= high_; ++power) {
       const double value = std::pow(10, power);
       const std::string words = fmt::format("{:g} s", value);
-      text += line(x(value), box_.top, x(value), box_.bottom(), "stroke='#e3e3e3'");
-      text += line(box_.left, y(value), box_.right(), y(value), "stroke='#e3e3e3'");
-      text += label(x(value), box_.bottom() + 17, words, "text-anchor='middle'");
-      text += label(box_.left - 7, y(value) + 4, words, "text-anchor='end'");
+      text += svg_line(x(value), box_.top, x(value), box_.bottom(), "stroke='#e3e3e3'");
+      text += svg_line(box_.left, y(value), box_.right(), y(value), "stroke='#e3e3e3'");
+      text += svg_text(x(value), box_.bottom() + 17, words, "text-anchor='middle'");
+      text += svg_text(box_.left - 7, y(value) + 4, words, "text-anchor='end'");
     }
     const double least = std::pow(10, low_), most = std::pow(10, high_);
-    text += line(x(least), y(least), x(most), y(most), "stroke='#333'");
+    text += svg_line(x(least), y(least), x(most), y(most), "stroke='#333'");
     for (const double factor : {1.2, 1 / 1.2}) {
       const double begin = std::max(least, least / factor), end = std::min(most, most / factor);
-      text += line(x(begin), y(begin * factor), x(end), y(end * factor),
-                   "stroke='#777' stroke-dasharray='4 3'");
+      text += svg_line(x(begin), y(begin * factor), x(end), y(end * factor),
+                       "stroke='#777' stroke-dasharray='4 3'");
     }
-    text += fmt::format("<rect x='{}' y='{}' width='{}' height='{}' fill='none' stroke='#888'/>\n",
-                        box_.left, box_.top, box_.width, box_.height);
-    text += label(box_.left + box_.width / 2, box_.bottom() + 36, "measured step time",
-                  "text-anchor='middle'");
+    text += svg_rectangle(box_, "fill='none' stroke='#888'");
+    text += svg_text(box_.left + box_.width / 2, box_.bottom() + 36, "measured step time",
+                     "text-anchor='middle'");
     text += fmt::format(
         "<text text-anchor='middle' transform='translate({:.1f} {:.1f}) rotate(-90)'>predicted "
         "step time</text>\n",
@@ -121,8 +94,8 @@ class Scatter {
     for (const RunResult& each : results_) {
       if (!each.scored()) continue;
       const MeasuredRun& run = runs_[each.row];
-      text += fmt::format("<circle cx='{:.1f}' cy='{:.1f}' r='3' fill='{}'/>\n", x(*run.step_time),
-                          y(*each.predicted), colour_of(run.software));
+      text += svg_circle(x(*run.step_time), y(*each.predicted), 3,
+                         fmt::format("fill='{}'", colour_of(run.software)));
     }
     return text + "</g>\n";
   }
@@ -131,27 +104,26 @@ class Scatter {
     std::string text;
     double down = box_.top + 18;
     const auto entry = [&](const std::string& name, const char* colour) {
-      text += fmt::format("<circle cx='{:.1f}' cy='{:.1f}' r='4' fill='{}'/>\n", box_.left + 14,
-                          down - 4, colour);
-      text += label(box_.left + 24, down, name, "");
+      text += svg_circle(box_.left + 14, down - 4, 4, fmt::format("fill='{}'", colour));
+      text += svg_text(box_.left + 24, down, name, "");
       down += 17;
     };
     for (const std::string& stack : stacks_) entry(stack, colour_of(stack));
     entry("others", colour_of_the_rest);
-    text += line(box_.left + 8, down - 4, box_.left + 20, down - 4,
-                 "stroke='#777' stroke-dasharray='4 3'");
-    return text + label(box_.left + 24, down, "a factor 1.2 off", "");
+    text += svg_line(box_.left + 8, down - 4, box_.left + 20, down - 4,
+                     "stroke='#777' stroke-dasharray='4 3'");
+    return text + svg_text(box_.left + 24, down, "a factor 1.2 off", "");
   }
 
   const char* colour_of(const std::string& stack) const {
     const auto found = std::find(stacks_.begin(), stacks_.end(), stack);
     return found == stacks_.end() ? colour_of_the_rest
-                                  : colours[static_cast<std::size_t>(found - stacks_.begin())];
+                                  : svg_colours[static_cast<std::size_t>(found - stacks_.begin())];
   }
 
   const std::vector<MeasuredRun>& runs_;
   const std::vector<RunResult>& results_;
-  Box box_;
+  SvgBox box_;
   std::vector<std::string> stacks_;
   double low_ = 0, high_ = 1;  // powers of ten
 };
@@ -159,7 +131,7 @@ class Scatter {
 /// Bars from the 10th to the 90th percentile of signed errors, a dot at their median.
 class Spreads {
  public:
-  Spreads(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results, Box box)
+  Spreads(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results, SvgBox box)
       : facets_{facets_of(runs)}, results_{results}, box_{box} {}
 
   std::string svg() const {
@@ -167,8 +139,8 @@ class Spreads {
     double down = box_.top;
     for (const Grouping& facet : facets_) {
       down += 8;
-      rows += label(box_.left - 8, down + 4, "by " + facet.column,
-                    "text-anchor='end' font-weight='bold'");
+      rows += svg_text(box_.left - 8, down + 4, "by " + facet.column,
+                       "text-anchor='end' font-weight='bold'");
       down += pitch;
       for (const auto& [value, errors] : errors_of(facet)) {
         rows += row(value.empty() ? "not stated" : value, errors, down);
@@ -197,29 +169,30 @@ class Spreads {
   std::string axis(double bottom) const {
     std::string text;
     for (double percent = -edge; percent <= edge; percent += 20) {
-      text += line(x(percent), box_.top, x(percent), bottom,
-                   percent == 0 ? "stroke='#333'" : "stroke='#e3e3e3'");
-      text += label(x(percent), bottom + 14, percent == 0 ? "0 %" : fmt::format("{:+g} %", percent),
-                    "text-anchor='middle'");
+      text += svg_line(x(percent), box_.top, x(percent), bottom,
+                       percent == 0 ? "stroke='#333'" : "stroke='#e3e3e3'");
+      text +=
+          svg_text(x(percent), bottom + 14, percent == 0 ? "0 %" : fmt::format("{:+g} %", percent),
+                   "text-anchor='middle'");
     }
-    return text + label(box_.left + box_.width / 2, bottom + 33,
-                        "error: the middle 80 % of runs, and their median", "text-anchor='middle'");
+    return text + svg_text(box_.left + box_.width / 2, bottom + 33,
+                           "error: the middle 80 % of runs, and their median",
+                           "text-anchor='middle'");
   }
 
   std::string row(const std::string& name, const std::vector<double>& errors, double down) const {
     const double low = quantile(errors, 0.1), high = quantile(errors, 0.9);
-    std::string text = label(box_.left - 8, down + 4, name, "text-anchor='end'");
-    text += line(x(low), down, x(high), down, "stroke='#1f77b4' stroke-width='3'");
-    if (low < -edge) text += label(box_.left - 2, down + 4, "‹", "fill='#1f77b4'");
-    if (high > edge) text += label(box_.right() + 1, down + 4, "›", "fill='#1f77b4'");
-    text += fmt::format("<circle cx='{:.1f}' cy='{:.1f}' r='3.5' fill='#1b4f72'/>\n",
-                        x(quantile(errors, 0.5)), down);
-    return text + label(box_.right() + 10, down + 4, fmt::format("{}", errors.size()), "");
+    std::string text = svg_text(box_.left - 8, down + 4, name, "text-anchor='end'");
+    text += svg_line(x(low), down, x(high), down, "stroke='#1f77b4' stroke-width='3'");
+    if (low < -edge) text += svg_text(box_.left - 2, down + 4, "‹", "fill='#1f77b4'");
+    if (high > edge) text += svg_text(box_.right() + 1, down + 4, "›", "fill='#1f77b4'");
+    text += svg_circle(x(quantile(errors, 0.5)), down, 3.5, "fill='#1b4f72'");
+    return text + svg_text(box_.right() + 10, down + 4, fmt::format("{}", errors.size()), "");
   }
 
   std::vector<Grouping> facets_;
   const std::vector<RunResult>& results_;
-  Box box_;
+  SvgBox box_;
 };
 
 }  // namespace
@@ -228,13 +201,11 @@ std::string picture_of(const std::vector<MeasuredRun>& runs,
                        const std::vector<RunResult>& results) {
   const bool any = std::any_of(results.begin(), results.end(),
                                [](const RunResult& each) { return each.scored(); });
-  std::string text =
-      "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 1160 720' font-family='sans-serif' "
-      "font-size='12' fill='#222'>\n<rect width='1160' height='720' fill='white'/>\n";
-  if (!any) return text + label(40, 40, "no run is scored", "") + "</svg>\n";
-  text += Scatter{runs, results, {75, 20, 560, 640}}.svg();
-  text += Spreads{runs, results, {830, 20, 270, 640}}.svg();
-  return text + "</svg>\n";
+  constexpr double width = 1160, height = 720;
+  if (!any) return svg_document(width, height, svg_text(40, 40, "no run is scored", ""));
+  return svg_document(width, height,
+                      Scatter{runs, results, {75, 20, 560, 640}}.svg() +
+                          Spreads{runs, results, {830, 20, 270, 640}}.svg());
 }
 
 }  // namespace orrery::scenarios

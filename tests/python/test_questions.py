@@ -1,4 +1,4 @@
-"""plan, buy, validate and compare: what the command of the same name answers, and Ctrl-C."""
+"""plan, buy, scale, validate and compare: what the command of the same name answers, and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -158,3 +158,13 @@ def test_a_trace_compared_with_itself_has_the_ratio_one(small_run, tmp_path):
     assert comparison.predicted == comparison.measured
     assert comparison["unmatched"] == 0
     assert set(comparison.to_frame()["ratio"].dropna()) == {1.0}
+
+
+@needs_command
+def test_scale_answers_as_the_command_does(tmp_path):
+    asked = orr.load("llama3-8b-8-h100")
+    scales = orr.scale(asked, gpus=[8, 16], progress=False, svg=tmp_path / "scale.svg")
+    command = [COMMAND, "scale", "llama3-8b-8-h100", "--gpus", "8,16", "--json"]
+    assert scales.json["points"] == answer_of(command)["points"]
+    assert list(scales.to_frame()["gpus"]) == [8, 16]
+    assert (tmp_path / "scale.svg").read_text().startswith("<svg")
