@@ -26,19 +26,11 @@ std::string hyphenated(const std::string& name) {
   return text;
 }
 
-/// By compute capability: 8.0 and 8.6 are Ampere, 8.9 Ada, 9.0 Hopper, 10 and 12 Blackwell.
-/// Source  NVIDIA, "CUDA GPU compute capability"
-const char* generation_of(int capability) {
-  if (capability >= 100) return "blackwell";
-  if (capability >= 90) return "hopper";
-  return capability >= 89 ? "ada" : "ampere";
-}
-
 /// An entry for a GPU that the catalogue lacks: what was measured.
 Json unknown_gpu(const Findings& findings) {
   Json gpu{{"name", hyphenated(findings.gpu->name)},
            {"vendor", "NVIDIA"},
-           {"generation", generation_of(findings.gpu->capability)},
+           {"generation", hardware::generation_of(findings.gpu->capability).name},
            {"memory", spelled(findings.gpu->memory)},
            {"memory_bandwidth", spelled(copy_rate(findings).value_or(1_GBps))}};
   for (const auto& [format, points] : findings.products) {

@@ -42,9 +42,9 @@ GpuIdentity identity_of(const executor::CudaModule& module) {
           .versions = module.versions()};
 }
 
-hardware::Generation generation_of(const GpuIdentity& gpu) {
+std::string generation_name_of(const GpuIdentity& gpu) {
   const auto known = hardware::recognised_gpu(gpu.name, gpu.memory);
-  return known ? hardware::named_gpu(*known).generation : hardware::Generation::other;
+  return known ? hardware::named_gpu(*known).generation.name : "other";
 }
 
 std::vector<Bytes> sizes_between(Bytes least, Bytes most, std::int64_t factor) {
@@ -128,7 +128,7 @@ void check(const CalibrateRequest& request) {
 WorkList work_of(const CalibrateRequest& request, CampaignInputs& inputs, const Document& stack) {
   WorkQuestion question{.target = target_of(request.backend), .widest = request.widest};
   if (inputs.gpu) {
-    question.generation = generation_of(*inputs.gpu);
+    question.generation = generation_name_of(*inputs.gpu);
     question.plans = request.plans;
   }
   WorkList work = work_list(models::read_software(stack.root()), question);

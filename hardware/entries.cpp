@@ -15,15 +15,16 @@ struct KindWords {
   std::string_view folder;
   std::string_view title;
 };
-constexpr std::array<KindWords, 9> kind_words{{{"gpus", "GPU"},
-                                               {"nodes", "node"},
-                                               {"scale_up", "scale-up network"},
-                                               {"nics", "NIC"},
-                                               {"switches", "switch"},
-                                               {"fabrics", "fabric"},
-                                               {"latency_classes", "latency class"},
-                                               {"clusters", "cluster"},
-                                               {"offers", "offer"}}};
+constexpr std::array<KindWords, 10> kind_words{{{"gpus", "GPU"},
+                                                {"generations", "generation"},
+                                                {"nodes", "node"},
+                                                {"scale_up", "scale-up network"},
+                                                {"nics", "NIC"},
+                                                {"switches", "switch"},
+                                                {"fabrics", "fabric"},
+                                                {"latency_classes", "latency class"},
+                                                {"clusters", "cluster"},
+                                                {"offers", "offer"}}};
 
 const KindWords& named(EntryKind kind) {
   return kind_words[static_cast<std::size_t>(kind)];

@@ -12,6 +12,7 @@ namespace orrery::hardware {
 
 enum class EntryKind : std::uint8_t {
   gpu,
+  generation,
   node,
   scale_up,
   nic,

@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include "hardware/catalogue.hpp"
+#include "hardware/generation.hpp"
 #include "hardware/own_file.hpp"
 #include "hardware/rental.hpp"
 #include "hardware/sources.hpp"
@@ -94,19 +95,14 @@ Json laid_over(const Json& base, const Json& object, EntryKind kind) {
 }
 
 /// The scale-up network whose constants are the fallback when a node gives none.
-const char* usual_scale_up(const Json& gpu) {
-  const Json generation = gpu.contains("generation") ? gpu["generation"] : Json{};
-  if (generation == "volta") return "nvlink2-mesh";
-  if (generation == "ampere") return "nvlink3-switch";
-  if (generation == "ada") return "pcie4";
-  if (generation == "blackwell") return "nvlink5-switch-b200";
-  if (generation == "cdna2" || generation == "cdna3") return "xgmi";
-  if (generation == "cpu") return "shared-memory";
-  return "nvlink4-switch";
+const std::string& usual_scale_up(const Json& gpu) {
+  const bool named = gpu.contains("generation") && gpu["generation"].is_string();
+  const std::string name = named ? gpu["generation"].get<std::string>() : "other";
+  return generation_named(find_entry(EntryKind::generation, name) ? name : "other").scale_up;
 }
 
 Json expand_scale_up(const Node& node, const Json& gpu, Json& assumptions) {
-  const std::string usual = usual_scale_up(gpu);
+  const std::string& usual = usual_scale_up(gpu);
   const Json& fallback = *find_entry(EntryKind::scale_up, usual);
   const auto given = node.find("scale_up");
   if (!given) {

@@ -1,7 +1,5 @@
 #include "hardware/fallback.hpp"
 
-#include <initializer_list>
-
 namespace orrery::hardware {
 
 namespace {
@@ -40,26 +38,6 @@ std::optional<GemmCurve> gemm_for(DType type, const Gpu& gpu, const std::vector<
 }
 
 }  // namespace
-
-std::vector<std::string> fallbacks(Generation generation) {
-  switch (generation) {
-    case Generation::volta:
-    case Generation::ampere:
-    case Generation::cdna2:
-      return {"a100-sxm-80gb", "h100-sxm-80gb"};
-    case Generation::ada:
-      return {"l40s", "a100-sxm-80gb", "h100-sxm-80gb"};
-    case Generation::blackwell:
-      return {"b200-sxm", "h100-sxm-80gb", "a100-sxm-80gb"};
-    case Generation::cpu:
-      return {"cpu-core"};
-    case Generation::hopper:
-    case Generation::cdna3:
-    case Generation::other:
-      return {"h100-sxm-80gb", "a100-sxm-80gb"};
-  }
-  return {};
-}
 
 void fill_from_fallbacks(Gpu& gpu, const std::vector<Gpu>& fallbacks) {
   std::map<DType, GemmCurve> filled;

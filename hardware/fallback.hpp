@@ -3,15 +3,11 @@
 // silicon this costs a few per cent, across generations ten to twenty, mostly too fast, so every
 // fallback curve is reported by `borrowings`. Residuals and absolute rates have no fallback.
 
-#include <string>
 #include <vector>
 
 #include "hardware/gpu.hpp"
 
 namespace orrery::hardware {
-
-/// Catalogue names of the GPUs whose curves a generation falls back on, the nearest first.
-std::vector<std::string> fallbacks(Generation generation);
 
 /// What is missing is filled from `fallbacks` in order; a curve without a source is missing. A
 /// format that has a peak but no curve takes, in this order: a fallback's curve of that very

@@ -12,26 +12,15 @@
 #include "hardware/calibration.hpp"
 #include "hardware/curve.hpp"
 #include "hardware/dtype.hpp"
+#include "hardware/generation.hpp"
 #include "sim/quantity.hpp"
 
 namespace orrery::hardware {
 
-enum class Generation : std::uint8_t {
-  volta,
-  ampere,
-  ada,
-  hopper,
-  blackwell,
-  cdna2,
-  cdna3,
-  cpu,
-  other
-};
-
 struct Gpu {
   std::string name;  // "a100-sxm-80gb"
   std::string vendor;
-  Generation generation = Generation::other;
+  Generation generation;
   std::array<std::optional<FlopRate>, dtype_count> dense_peak;  // no sparsity
   Bandwidth memory_bandwidth{};
   Bytes memory{};         // usable, as nvidia-smi prints it

@@ -11,8 +11,11 @@ namespace orrery::hardware {
 namespace {
 
 Generation read_generation(const Node& node) {
-  return static_cast<Generation>(node.one_of(
-      {"volta", "ampere", "ada", "hopper", "blackwell", "cdna2", "cdna3", "cpu", "other"}));
+  const auto name = node.as<std::string>();
+  if (!find_entry(EntryKind::generation, name)) {
+    node.fail(unknown_entry(EntryKind::generation, name));
+  }
+  return generation_named(name);
 }
 
 /// Where the numbers of a curve come from; what the user gives without a source is "given".
@@ -148,8 +151,9 @@ Gpu read_gpu(const Node& node) {
   if (const auto first = node.find("curves_from")) {
     from.push_back(fallback_named(first->as<std::string>(), *first));
   }
-  for (const std::string& name : fallbacks(gpu.generation))
+  for (const std::string& name : gpu.generation.curves_from) {
     from.push_back(fallback_named(name, node));
+  }
   fill_from_fallbacks(gpu, from);
   return gpu;
 }

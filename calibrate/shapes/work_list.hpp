@@ -31,7 +31,7 @@ struct WorkList {
 
 struct WorkQuestion {
   Target target = Target::processor;
-  hardware::Generation generation = hardware::Generation::cpu;
+  std::string generation = "cpu";      // of the GPU, by name
   std::int64_t widest = 16384;         // models of a larger hidden size are left out
   std::vector<PlanToMeasure> plans{};  // measured first
 };

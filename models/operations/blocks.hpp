@@ -23,8 +23,8 @@ struct BlockInputs {
   const Model& model;
   const Plan& plan;
   const Software& software;
-  hardware::Generation generation = hardware::Generation::other;
-  std::int64_t node_gpus = 0;  // 0: more than any tensor group has ranks
+  std::string_view generation = "other";  // of the GPU, by name
+  std::int64_t node_gpus = 0;             // 0: more than any tensor group has ranks
   const Registry<Schedule>* schedules = &builtin_schedules();
 };
 

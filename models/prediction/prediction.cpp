@@ -57,7 +57,7 @@ Program lower(const Question& question) {
   const BlockInputs inputs{question.model,
                            question.plan,
                            question.software,
-                           question.cluster.gpu().generation,
+                           question.cluster.gpu().generation.name,
                            question.cluster.node.gpus,
                            question.schedules};
   return lower(inputs);

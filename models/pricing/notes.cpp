@@ -22,7 +22,7 @@ struct Reach {
 
 void note_sequences(const hardware::Gpu& gpu, const Program& program, const Software& software,
                     std::vector<std::string>& assumptions) {
-  const auto curve = gpu.attention.find(std::string{software.attention(gpu.generation)});
+  const auto curve = gpu.attention.find(std::string{software.attention(gpu.generation.name)});
   if (curve == gpu.attention.end() || !curve->second.measured) return;
   const hardware::SequenceRange& range = *curve->second.measured;
   const std::int64_t length = program.step.seq_len;
@@ -46,7 +46,7 @@ int note_borrowed(const hardware::Gpu& gpu, const Program& program, const Softwa
   if (gemm != gpu.gemm.end()) {
     note("gemm " + std::string{hardware::name(gemm->first)}, gemm->second.origin);
   }
-  const auto attention = gpu.attention.find(std::string{software.attention(gpu.generation)});
+  const auto attention = gpu.attention.find(std::string{software.attention(gpu.generation.name)});
   if (attention != gpu.attention.end()) {
     note("attention " + attention->first, attention->second.origin);
   }
@@ -67,7 +67,7 @@ void note_beside(const hardware::Gpu& gpu, const Program& program,
 
 void note_stored_fp8(const hardware::Gpu& gpu, const Program& program,
                      std::vector<std::string>& assumptions) {
-  const bool stored = gpu.generation == hardware::Generation::cpu;
+  const bool stored = gpu.generation.host_cores;
   if (!stored || program.formats.compute != DType::fp8) return;
   note_once(
       fmt::format("fp8 products of {} priced as fp32's: it computes in fp32, and quantising a "

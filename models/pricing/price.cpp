@@ -78,7 +78,7 @@ double memory_derate(const Operation& op, const Software& software) {
 /// highest clock; a step runs them at what is left of it under its own load.
 double measured_derate(const Operation& op, const hardware::Gpu& gpu, const Software& software) {
   if (!is_product(op.kind)) return memory_derate(op, software);
-  return software.gemm_derate(gpu.generation) / gpu.sustained_share;
+  return software.gemm_derate(gpu.generation.name) / gpu.sustained_share;
 }
 
 hardware::AttentionCall call_of(const Operation& op) {
@@ -167,7 +167,7 @@ Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& 
   if (const auto measured = calibrated_time(op, gpu)) {
     return scaled(*measured, measured_derate(op, gpu, software) * slowdown_of(op, gpu, at_once));
   }
-  const auto generation = gpu.generation;
+  const std::string_view generation = gpu.generation.name;
   switch (op.kind) {
     case OpKind::gemm:
     case OpKind::batched_gemm:

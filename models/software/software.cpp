@@ -9,12 +9,6 @@
 
 namespace orrery::models {
 
-std::string_view name(hardware::Generation generation) {
-  constexpr std::string_view of[] = {"volta", "ampere", "ada", "hopper", "blackwell",
-                                     "cdna2", "cdna3",  "cpu", "other"};
-  return of[static_cast<int>(generation)];
-}
-
 namespace {
 
 constexpr Words<Communication, 2> communication_words{
@@ -30,8 +24,8 @@ constexpr Words<Gathered, 2> gathered_words{{{Gathered::again, "again"}, {Gather
 
 /// The entry of a generation, or the one that stands for all others.
 template <class Map>
-const typename Map::mapped_type& of_generation(const Map& map, hardware::Generation generation) {
-  const auto found = map.find(std::string{name(generation)});
+const typename Map::mapped_type& of_generation(const Map& map, std::string_view generation) {
+  const auto found = map.find(std::string{generation});
   return found != map.end() ? found->second : map.at("default");
 }
 
@@ -185,11 +179,11 @@ hardware::DType Software::gradient_beside(hardware::DType type) const {
   return type == hardware::DType::fp16 ? gradient_of_fp16.value_or(gradient) : gradient;
 }
 
-double Software::gemm_derate(hardware::Generation generation) const {
+double Software::gemm_derate(std::string_view generation) const {
   return of_generation(kernels.gemm_derate, generation);
 }
 
-std::string_view Software::attention(hardware::Generation generation) const {
+std::string_view Software::attention(std::string_view generation) const {
   return of_generation(kernels.attention, generation);
 }
 

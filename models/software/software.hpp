@@ -145,12 +145,9 @@ struct Software {
 
   /// What gradients are added up and reduced in by a run that computes in `type`.
   hardware::DType gradient_beside(hardware::DType type) const;
-  double gemm_derate(hardware::Generation generation) const;
-  std::string_view attention(hardware::Generation generation) const;
+  double gemm_derate(std::string_view generation) const;
+  std::string_view attention(std::string_view generation) const;
 };
-
-/// Name of a generation as profiles spell it: "ampere", "hopper".
-std::string_view name(hardware::Generation generation);
 
 /// The JSON of a shipped profile. Errors: `unknown software 'x'; known: ...`.
 Json software_profile(std::string_view name);

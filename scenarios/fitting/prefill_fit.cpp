@@ -16,20 +16,10 @@ constexpr double bf16_bytes = 2;      // bf16
 constexpr double tile_rows = 128;     // queries that one thread block takes, FlashAttention-2
 constexpr double flops_per_pair = 2;  // a multiplication and an addition
 
-/// Streaming multiprocessors, of the datasheets; a wave is one thread block on each.
+/// Streaming multiprocessors; a wave is one thread block on each.
 double multiprocessors(const hardware::Gpu& gpu) {
-  switch (gpu.generation) {
-    case hardware::Generation::volta:
-      return 80;
-    case hardware::Generation::ampere:
-      return 108;
-    case hardware::Generation::ada:
-      return 142;
-    case hardware::Generation::hopper:
-      return 132;
-    default:
-      return 148;
-  }
+  const int stated = gpu.generation.multiprocessors;
+  return stated > 0 ? stated : hardware::generation_named("blackwell").multiprocessors;
 }
 
 /// What the formula needs of a row, in seconds at peak.

@@ -17,7 +17,7 @@ using models::ExpertsProduct;
 
 hardware::Gpu plain_gpu() {
   hardware::Gpu gpu;
-  gpu.generation = hardware::Generation::hopper;
+  gpu.generation = hardware::generation_named("hopper");
   gpu.dense_peak[static_cast<std::size_t>(models::DType::bf16)] = 100_TFLOPS;
   gpu.memory_bandwidth = Bandwidth{1e30};
   gpu.gemm[models::DType::bf16] = {

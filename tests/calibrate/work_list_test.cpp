@@ -38,9 +38,9 @@ PlanToMeasure llama() {
 }
 
 TEST_CASE("The shapes of a plan that runs next are measured first, as they are executed") {
-  const WorkList made = work_list(
-      stack_named("orrery-cuda"),
-      {.target = Target::gpu, .generation = hardware::Generation::hopper, .plans = {llama()}});
+  const WorkList made =
+      work_list(stack_named("orrery-cuda"),
+                {.target = Target::gpu, .generation = "hopper", .plans = {llama()}});
   for (const char* block : {"layer.forward", "layer.backward", "head.backward", "adam"}) {
     CHECK(named(made.points, std::string{"llama-1b-1gpu "} + block).first);
   }

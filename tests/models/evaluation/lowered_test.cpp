@@ -13,8 +13,8 @@ namespace {
 Case lowered(const std::string& plan, const std::string& software) {
   const Question asked = question("gpt2", "dgx-a100-80gb x 2", plan, software);
   Case made;
-  *made.program =
-      lower(BlockInputs{asked.model, asked.plan, asked.software, asked.cluster.gpu().generation});
+  *made.program = lower(
+      BlockInputs{asked.model, asked.plan, asked.software, asked.cluster.gpu().generation.name});
   std::vector<std::string> assumptions;
   made.priced = price_program(*made.program, asked.cluster, asked.software, assumptions);
   return made;

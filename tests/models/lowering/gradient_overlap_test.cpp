@@ -27,7 +27,7 @@ Program replicas(std::int64_t tensor, Zero zero, std::int64_t node_gpus,
   plan.zero = zero;
   plan.bucket = Bytes{1};
   const Model model = tiny_gpt(2);
-  return lower(BlockInputs{model, plan, software, hardware::Generation::other, node_gpus});
+  return lower(BlockInputs{model, plan, software, "other", node_gpus});
 }
 
 TEST_CASE("A stack may reduce sharded gradients only after backward") {

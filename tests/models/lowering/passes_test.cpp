@@ -11,7 +11,7 @@ struct Lowered {
   Plan plan;
   Software software;
 
-  BlockInputs inputs() const { return {model, plan, software, hardware::Generation::other}; }
+  BlockInputs inputs() const { return {model, plan, software, "other"}; }
 };
 
 /// GPT-3 175B in fp16 with dropout and unfused attention, as in Korthikanti et al. 2022.

@@ -25,7 +25,7 @@ struct Built {
   Model model;
   Plan plan;
   Software software;
-  hardware::Generation generation = hardware::Generation::ampere;
+  std::string_view generation = "ampere";
 
   BlockInputs inputs() const { return {model, plan, software, generation}; }
 };

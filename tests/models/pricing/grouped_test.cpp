@@ -15,7 +15,7 @@ namespace {
 hardware::Gpu plain_gpu() {
   hardware::Gpu gpu;
   gpu.name = "plain";
-  gpu.generation = hardware::Generation::hopper;
+  gpu.generation = hardware::generation_named("hopper");
   gpu.dense_peak[static_cast<std::size_t>(DType::bf16)] = 100_TFLOPS;
   gpu.memory_bandwidth = Bandwidth{1e30};
   gpu.gemm[DType::bf16] = {
@@ -47,7 +47,7 @@ TEST_CASE("A tile of an expert that its rows do not fill takes as long as a full
 // Each product begins anew, 1 us, for 10 ns a row; who has no rows is not begun.
 TEST_CASE("A processor takes one expert after another") {
   hardware::Gpu gpu = plain_gpu();
-  gpu.generation = hardware::Generation::cpu;
+  gpu.generation = hardware::generation_named("cpu");
   gpu.gemm[DType::bf16].overhead = 1_us;
   CHECK(grouped_time(experts({100, 0, 50}, ExpertsProduct::forward), gpu) == 2_us + 10_ns * 150);
 }

@@ -90,7 +90,7 @@ TEST_CASE("Only the tokens to predict go through an encoder's head where the sta
   const Model model = catalogue_model("bert-large");
   const auto logits_of = [&](double share) {
     software.kernels.predicted_share = share;
-    const BlockInputs inputs{model, plan, software, hardware::Generation::ampere};
+    const BlockInputs inputs{model, plan, software, "ampere"};
     const BlockPair head = head_blocks(inputs);
     const auto logits = head.forward.find("logits");
     const auto gradient = head.backward.find("logits.grad");

@@ -21,7 +21,7 @@ hardware::Gpu round_gpu() {
   gpu.name = "round";
   for (auto& peak : gpu.dense_peak) peak = FlopRate{1e14};
   gpu.memory_bandwidth = Bandwidth{1e12};
-  gpu.generation = hardware::Generation::hopper;
+  gpu.generation = hardware::generation_named("hopper");
   return gpu;
 }
 
