@@ -1,7 +1,7 @@
 #pragma once
 // A dragonfly: groups of routers, all routers of a group cabled to each other, and every two groups
-// joined by one cable. Routes are minimal: at most one cable in the first group, one between groups
-// and one in the last. Leaves out Valiant's detours and adaptive routing.
+// joined by as many cables as there are for it. Routes are minimal: at most one cable in the first
+// group, one between groups and one in the last. Leaves out Valiant's detours.
 // Source  Kim, Dally, Scott & Abts 2008, "Technology-driven, highly-scalable dragonfly topology"
 
 #include "sim/topology/topology.hpp"
@@ -20,9 +20,11 @@ struct Dragonfly {
   Time global_latency{};  // of a cable between groups
 };
 
-/// Devices are numbered group by group, router by router. Group g reaches group g + 1 + k (modulo
-/// the number of groups) from its router k / h.
-/// Errors  a count < 1, groups > a h + 1: ContractError
+/// Devices are numbered group by group, router by router. Two groups are joined by
+/// w = a h / (groups - 1) cables, rounded down; the j-th of group g to group g + 1 + k (modulo the
+/// number of groups) leaves from its router (k w + j) / h. A flow takes the cable (to modulo w),
+/// the hash's, or the emptiest. Errors  a count < 1, groups > a h + 1, least loaded without the
+/// load of every link: ContractError
 Interconnect dragonfly(const Dragonfly& shape);
 
 }  // namespace orrery

@@ -17,7 +17,11 @@ struct Rung {
   std::size_t first_link = 0;  // the cables up, two links each: by subtree, copy, parent
 };
 
-using Ladder = std::vector<Rung>;
+struct Ladder {
+  std::vector<Rung> rungs;
+  std::size_t devices = 0;
+  std::size_t links = 0;
+};
 
 LinkId cable_up(const Rung& rung, std::size_t subtree, std::size_t copy, std::size_t parent) {
   const std::size_t cable = (subtree * rung.copies + copy) * rung.parents + parent;
@@ -28,30 +32,82 @@ LinkId cable_down(LinkId up) {
   return LinkId{static_cast<std::uint32_t>(index(up) + 1)};
 }
 
-Route climb_and_descend(const Ladder& ladder, std::size_t from, std::size_t to) {
-  Route up;
-  Route down;
+/// Which cable up from `copy` of the subtree that the flow comes from.
+std::size_t chosen_parent(const Rung& rung, std::size_t level, std::size_t copy,
+                          const FlowEnds& flow) {
+  if (rung.parents == 1) return 0;
+  if (flow.choice == PathChoice::by_destination) return flow.to / rung.copies % rung.parents;
+  if (flow.choice == PathChoice::by_hash) return hashed_choice(flow, level, rung.parents);
+  std::size_t best = 0;
+  double least = 0;
+  for (std::size_t parent = 0; parent < rung.parents; ++parent) {
+    const LinkId up = cable_up(rung, flow.from / rung.below, copy, parent);
+    const LinkId down = cable_down(cable_up(rung, flow.to / rung.below, copy, parent));
+    const double load = std::max(flow.loads[index(up)], flow.loads[index(down)]);
+    if (parent == 0 || load < least) best = parent, least = load;
+  }
+  return best;
+}
+
+void climb_and_descend(const Ladder& ladder, const FlowEnds& flow, Route& route) {
+  ensure(flow.from < ladder.devices && flow.to < ladder.devices,
+         "a route joins two devices of its topology");
+  ensure(flow.choice != PathChoice::least_loaded || flow.loads.size() == ladder.links,
+         "the least loaded cable is chosen by the load of every link");
   std::size_t copy = 0;
-  for (std::size_t l = 0; from / ladder[l].below != to / ladder[l].below; ++l) {
-    const Rung& rung = ladder[l];
-    const std::size_t parent = to / rung.copies % rung.parents;
-    up.push_back(cable_up(rung, from / rung.below, copy, parent));
-    down.push_back(cable_down(cable_up(rung, to / rung.below, copy, parent)));
+  std::size_t level = 0;
+  for (; flow.from / ladder.rungs[level].below != flow.to / ladder.rungs[level].below; ++level) {
+    const Rung& rung = ladder.rungs[level];
+    ensure(rung.parents > 0, "no cable joins these two devices");
+    const std::size_t parent = chosen_parent(rung, level, copy, flow);
+    route.push_back(cable_up(rung, flow.from / rung.below, copy, parent));
     copy += parent * rung.copies;
   }
-  up.insert(up.end(), down.rbegin(), down.rend());
-  return up;
+  // Down by the same parents: what is left of the copy on each level below.
+  for (; level > 0; --level) {
+    const Rung& rung = ladder.rungs[level - 1];
+    const std::size_t parent = copy / rung.copies;
+    copy %= rung.copies;
+    route.push_back(cable_down(cable_up(rung, flow.to / rung.below, copy, parent)));
+  }
 }
 
 void check(const FatTree& shape) {
   ensure(shape.devices >= 1 && !shape.levels.empty(), "a fat tree has devices and levels");
-  std::size_t room = 1;
+  ensure(shape.trees >= 1, "a forest has at least 1 tree");
+  auto room = static_cast<std::size_t>(shape.trees);
   for (const FatTreeLevel& level : shape.levels) {
     ensure(level.children >= 1 && level.parents >= 1,
            "a level of a fat tree has at least 1 child and 1 parent");
     room *= static_cast<std::size_t>(level.children);
   }
   ensure(static_cast<std::size_t>(shape.devices) <= room, "a fat tree has too many devices");
+}
+
+/// The switches of one level with their cables to the level below; these become the lower ones.
+Rung add_level(const FatTreeLevel& level, Rung& rung, Interconnect& built,
+               std::vector<Vertex>& lower) {
+  rung.parents = static_cast<std::size_t>(level.parents);
+  rung.first_link = built.topology.links().size();
+  Rung above;
+  above.below = rung.below * static_cast<std::size_t>(level.children);
+  above.copies = rung.copies * rung.parents;
+  const std::size_t subtrees = (built.devices.size() + above.below - 1) / above.below;
+  built.tiers.push_back({built.topology.vertices(), subtrees, above.copies});
+  std::vector<Vertex> upper;
+  for (std::size_t i = 0; i < subtrees * above.copies; ++i) {
+    upper.push_back(built.topology.add_switch());
+  }
+  for (std::size_t i = 0; i < lower.size(); ++i) {
+    const std::size_t subtree = i / rung.copies / static_cast<std::size_t>(level.children);
+    for (std::size_t parent = 0; parent < rung.parents; ++parent) {
+      const std::size_t copy = i % rung.copies + parent * rung.copies;
+      built.topology.connect(lower[i], upper[subtree * above.copies + copy], level.bandwidth,
+                             level.latency);
+    }
+  }
+  lower = std::move(upper);
+  return above;
 }
 
 FatTreeLevel leaf_level(const ClosFabric& fabric) {
@@ -61,17 +117,37 @@ FatTreeLevel leaf_level(const ClosFabric& fabric) {
           .latency = fabric.latency};
 }
 
-/// The level above the leaves, `children` of them under each switch.
-FatTreeLevel spine_level(const ClosFabric& fabric, int children) {
-  ensure(fabric.devices >= 1 && fabric.devices_per_leaf >= 1 && children >= 1,
-         "a fabric has at least 1 device, 1 per leaf and 1 leaf per pod");
-  ensure(fabric.oversubscription > 0, "an oversubscription is above 0");
-  const double width = fabric.devices_per_leaf / fabric.oversubscription;  // in devices' links
-  const double spines = std::max(1.0, std::floor(width));
+/// How switches of one level are cabled to those above.
+struct Upward {
+  int down = 0;  // their cables down
+  Bandwidth cable{};
+  int up = 0;  // their cables up; 0: what the oversubscription leaves
+  double oversubscription = 1;
+  Uplinks form = Uplinks::cables;
+};
+
+/// The level above, `children` of the switches below under each switch.
+FatTreeLevel level_above(const Upward& below, int children, Time latency) {
+  ensure(children >= 1, "a fabric has at least 1 device, 1 per leaf and 1 leaf per pod");
+  ensure(below.oversubscription > 0, "an oversubscription is above 0");
+  const double width = below.up > 0 ? below.up : below.down / below.oversubscription;
+  const double cables = below.up > 0 ? below.up : std::max(1.0, std::floor(width));
+  const bool trunk = below.form == Uplinks::trunk;
   return {.children = children,
-          .parents = static_cast<int>(spines),
-          .bandwidth = fabric.bandwidth * (width / spines),
-          .latency = fabric.latency};
+          .parents = trunk ? 1 : static_cast<int>(cables),
+          .bandwidth = below.cable * (trunk ? width : width / cables),
+          .latency = latency};
+}
+
+FatTreeLevel spine_level(const ClosFabric& fabric, int children) {
+  ensure(fabric.devices >= 1 && fabric.devices_per_leaf >= 1,
+         "a fabric has at least 1 device, 1 per leaf and 1 leaf per pod");
+  return level_above({.down = fabric.devices_per_leaf,
+                      .cable = fabric.bandwidth,
+                      .up = fabric.spines,
+                      .oversubscription = fabric.oversubscription,
+                      .form = fabric.uplinks},
+                     children, fabric.latency);
 }
 
 int divided_up(int count, int by) {
@@ -82,39 +158,19 @@ int divided_up(int count, int by) {
 
 Interconnect fat_tree(const FatTree& shape) {
   check(shape);
-  const auto devices = static_cast<std::size_t>(shape.devices);
   Interconnect built;
-  Ladder ladder(1);
-  std::vector<Vertex> lower;
-  for (std::size_t i = 0; i < devices; ++i) lower.push_back(built.topology.add_device());
-  built.devices = lower;
+  for (int i = 0; i < shape.devices; ++i) built.devices.push_back(built.topology.add_device());
+  Ladder ladder;
+  ladder.rungs.emplace_back();
+  ladder.devices = built.devices.size();
+  std::vector<Vertex> lower = built.devices;
   for (const FatTreeLevel& level : shape.levels) {
-    Rung& rung = ladder.back();
-    rung.parents = static_cast<std::size_t>(level.parents);
-    rung.first_link = built.topology.links().size();
-    Rung above;
-    above.below = rung.below * static_cast<std::size_t>(level.children);
-    above.copies = rung.copies * rung.parents;
-
-    std::vector<Vertex> upper;
-    const std::size_t subtrees = (devices + above.below - 1) / above.below;
-    for (std::size_t i = 0; i < subtrees * above.copies; ++i) {
-      upper.push_back(built.topology.add_switch());
-    }
-    for (std::size_t i = 0; i < lower.size(); ++i) {
-      const std::size_t subtree = i / rung.copies / static_cast<std::size_t>(level.children);
-      for (std::size_t parent = 0; parent < rung.parents; ++parent) {
-        const std::size_t copy = i % rung.copies + parent * rung.copies;
-        built.topology.connect(lower[i], upper[subtree * above.copies + copy], level.bandwidth,
-                               level.latency);
-      }
-    }
-    lower = std::move(upper);
-    ladder.push_back(above);
+    const Rung above = add_level(level, ladder.rungs.back(), built, lower);
+    ladder.rungs.push_back(above);
   }
-  built.route = [ladder, devices](std::size_t from, std::size_t to) {
-    ensure(from < devices && to < devices, "a route joins two devices of its topology");
-    return climb_and_descend(ladder, from, to);
+  ladder.links = built.topology.links().size();
+  built.append = [ladder](const FlowEnds& flow, Route& route) {
+    climb_and_descend(ladder, flow, route);
   };
   return built;
 }
@@ -128,36 +184,14 @@ FatTree two_level(const ClosFabric& fabric) {
 
 FatTree three_level(const ClosFabric& fabric) {
   const FatTreeLevel pod = spine_level(fabric, fabric.leaves_per_pod);
-  FatTreeLevel core = pod;
-  core.children = divided_up(fabric.devices, fabric.devices_per_leaf * fabric.leaves_per_pod);
-  core.parents = fabric.leaves_per_pod;
+  const int pods = divided_up(fabric.devices, fabric.devices_per_leaf * fabric.leaves_per_pod);
+  const FatTreeLevel core = level_above({.down = fabric.leaves_per_pod,
+                                         .cable = pod.bandwidth,
+                                         .up = fabric.cores,
+                                         .oversubscription = fabric.oversubscription_above,
+                                         .form = fabric.uplinks},
+                                        pods, fabric.latency);
   return {fabric.devices, {leaf_level(fabric), pod, core}};
-}
-
-Interconnect rail_optimised(const RailFabric& fabric) {
-  ensure(fabric.nodes >= 1 && fabric.rails >= 1 && fabric.nodes_per_leaf >= 1,
-         "a rail fabric has at least 1 node, 1 rail and 1 node per leaf");
-  const int units = divided_up(fabric.nodes, fabric.nodes_per_leaf);
-  Interconnect tree = fat_tree(two_level({.devices = units * fabric.rails * fabric.nodes_per_leaf,
-                                          .devices_per_leaf = fabric.nodes_per_leaf,
-                                          .oversubscription = fabric.oversubscription,
-                                          .bandwidth = fabric.bandwidth,
-                                          .latency = fabric.latency}));
-  std::vector<std::size_t> places;  // of each port, in the tree
-  std::vector<Vertex> ports;
-  for (int node = 0; node < fabric.nodes; ++node) {
-    for (int rail = 0; rail < fabric.rails; ++rail) {
-      const int leaf = node / fabric.nodes_per_leaf * fabric.rails + rail;
-      places.push_back(
-          static_cast<std::size_t>(leaf * fabric.nodes_per_leaf + node % fabric.nodes_per_leaf));
-      ports.push_back(tree.devices[places.back()]);
-    }
-  }
-  const auto route = [places, in_tree = tree.route](std::size_t from, std::size_t to) {
-    ensure(from < places.size() && to < places.size(), "a route joins two devices of its topology");
-    return in_tree(places[from], places[to]);
-  };
-  return {std::move(tree.topology), std::move(ports), route};
 }
 
 }  // namespace orrery

@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "sim/flows/link.hpp"
@@ -35,7 +35,6 @@ struct LinkProperties {
   Time latency{};
 };
 
-/// Moves, does not copy.
 class Topology {
  public:
   using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, VertexProperties,
@@ -58,12 +57,13 @@ class Topology {
   LinkId add_link(Vertex from, Vertex to, Bandwidth bandwidth, Time latency);
   Cable connect(Vertex one, Vertex other, Bandwidth bandwidth, Time latency);
 
-  std::size_t vertices() const { return boost::num_vertices(*graph_); }
-  VertexKind kind(Vertex vertex) const { return (*graph_)[index(vertex)].kind; }
+  std::size_t vertices() const { return kinds_.size(); }
+  VertexKind kind(Vertex vertex) const { return kinds_.at(index(vertex)); }
   /// In the order added, so that `links()[index(id)]` is the link `id`.
   const std::vector<Link>& links() const { return links_; }
-  /// For any algorithm of Boost.Graph; a vertex descriptor is the vertex's number.
-  const Graph& graph() const { return *graph_; }
+  /// For any algorithm of Boost.Graph; a vertex descriptor is the vertex's number. Built anew: a
+  /// fabric of 100,000 devices is routed by arithmetic and needs none.
+  Graph graph() const;
 
   /// The sum of the latencies along a route.
   Time latency(const Route& route) const;
@@ -77,8 +77,7 @@ class Topology {
  private:
   Vertex add(VertexKind kind);
 
-  // Held apart: a graph of Boost.Graph 1.74 copies where it is moved.
-  std::unique_ptr<Graph> graph_ = std::make_unique<Graph>();
+  std::vector<VertexKind> kinds_;
   std::vector<Link> links_;
 };
 
@@ -86,12 +85,40 @@ class Topology {
 /// that tries links in the order added. Every vertex forwards. Nothing if there is none.
 std::optional<Route> shortest_route(const Topology& topology, Vertex from, Vertex to);
 
-/// A topology of a known shape: its devices by number, and the route from one to another (by
-/// number; empty from a device to itself).
+/// How a switch chooses among cables that lead on equally well.
+enum class PathChoice : std::uint8_t { by_destination, by_hash, least_loaded };
+
+/// A flow that wants a route.
+struct FlowEnds {
+  std::size_t from = 0;  // devices
+  std::size_t to = 0;
+  PathChoice choice = PathChoice::by_destination;
+  std::uint64_t flow = 0;              // by_hash: tells flows of one pair apart
+  std::span<const double> loads = {};  // least_loaded: of every link, in any one unit
+};
+
+/// The n-th of `count` cables for a flow at its `level`-th choice, by its two ends and its number.
+/// The same on every machine: SplitMix64 (Steele, Lea & Flood 2014) of the four numbers.
+std::size_t hashed_choice(const FlowEnds& flow, std::size_t level, std::size_t count);
+
+/// Switches of one kind: `groups` times `each` of them, numbered group by group from `first`.
+struct Tier {
+  std::size_t first = 0;
+  std::size_t groups = 0;
+  std::size_t each = 0;
+};
+
+/// A topology of a known shape. Its devices are the vertices from 0; where a device has one cable,
+/// the links 2 d and 2 d + 1 are device d's, out and in.
 struct Interconnect {
   Topology topology;
   std::vector<Vertex> devices;
-  std::function<Route(std::size_t from, std::size_t to)> route;
+  std::vector<Tier> tiers;  // switches, from the devices up
+  /// Appends the links from one device to another; none from a device to itself.
+  std::function<void(const FlowEnds& flow, Route& route)> append;
+
+  /// By destination.
+  Route route(std::size_t from, std::size_t to) const;
 };
 
 }  // namespace orrery

@@ -8,58 +8,98 @@ namespace orrery {
 namespace {
 
 struct TorusAxis {
-  std::size_t size;
-  std::size_t stride;
+  std::size_t size = 1;
+  std::size_t stride = 1;
+  Border border = Border::wraps;
+  std::vector<LinkId> up{};    // by router: to the next one
+  std::vector<LinkId> down{};  // and back, where that is another cable
+
+  std::size_t at(std::size_t router) const { return router / stride % size; }
+  /// The router `steps` on; a step back is size - 1 steps on.
+  std::size_t stepped(std::size_t router, std::size_t steps) const {
+    return router + ((at(router) + steps) % size) * stride - at(router) * stride;
+  }
+  /// Is going up the way from one router to another?
+  bool upward(std::size_t from, std::size_t to) const {
+    return border == Border::ends ? at(to) > at(from)
+                                  : 2 * ((at(to) + size - at(from)) % size) <= size;
+  }
 };
 
-/// The device one step along an axis; a step back is size - 1 steps on.
-std::size_t stepped(std::size_t device, TorusAxis axis, std::size_t steps) {
-  const std::size_t at = device / axis.stride % axis.size;
-  return device + ((at + steps) % axis.size) * axis.stride - at * axis.stride;
+struct TorusPlan {
+  std::vector<TorusAxis> axes;
+  std::size_t devices = 0;     // in all
+  std::size_t per_router = 1;  // devices
+
+  void append(const FlowEnds& flow, Route& route) const;
+};
+
+LinkId device_link(std::size_t device, std::size_t back) {
+  return LinkId{static_cast<std::uint32_t>(2 * device + back)};
+}
+
+void TorusPlan::append(const FlowEnds& flow, Route& route) const {
+  ensure(flow.from < devices && flow.to < devices, "a route joins two devices of its topology");
+  if (flow.from == flow.to) return;
+  route.push_back(device_link(flow.from, 0));
+  std::size_t here = flow.from / per_router;
+  const std::size_t last = flow.to / per_router;
+  for (const TorusAxis& axis : axes) {
+    const bool upward = axis.upward(here, last);
+    while (axis.at(here) != axis.at(last)) {
+      route.push_back((upward ? axis.up : axis.down)[here]);
+      here = axis.stepped(here, upward ? 1 : axis.size - 1);
+    }
+  }
+  route.push_back(device_link(flow.to, 1));
+}
+
+/// Links of one axis out of every router; a border's missing ones have a place that is never read.
+void wire(TorusAxis& axis, const Torus& shape, const Tier& routers, Topology& topology) {
+  const auto vertex = [&](std::size_t router) {
+    return Vertex{static_cast<std::uint32_t>(routers.first + router)};
+  };
+  for (std::size_t r = 0; r < routers.groups && axis.size > 1; ++r) {
+    const auto link_to = [&](std::size_t steps) {
+      return topology.add_link(vertex(r), vertex(axis.stepped(r, steps)), shape.bandwidth,
+                               shape.latency);
+    };
+    const bool ends = shape.border == Border::ends;
+    axis.up.push_back(ends && axis.at(r) + 1 == axis.size ? LinkId{} : link_to(1));
+    if (axis.size == 2 && !ends) continue;
+    axis.down.push_back(ends && axis.at(r) == 0 ? LinkId{} : link_to(axis.size - 1));
+  }
 }
 
 }  // namespace
 
 Interconnect torus(const Torus& shape) {
   ensure(!shape.dimensions.empty(), "a torus has a dimension");
-  std::vector<TorusAxis> axes;
-  std::size_t devices = 1;
+  ensure(shape.devices_per_router >= 1, "a router of a torus has at least 1 device");
+  TorusPlan plan;
+  plan.per_router = static_cast<std::size_t>(shape.devices_per_router);
+  std::size_t routers = 1;
   for (const int size : shape.dimensions) {
     ensure(size >= 1, "a dimension of a torus has at least 1 device");
-    axes.push_back({static_cast<std::size_t>(size), devices});
-    devices *= static_cast<std::size_t>(size);
+    plan.axes.push_back(
+        {.size = static_cast<std::size_t>(size), .stride = routers, .border = shape.border});
+    routers *= static_cast<std::size_t>(size);
   }
+  plan.devices = routers * plan.per_router;
   Interconnect built;
-  for (std::size_t i = 0; i < devices; ++i) built.devices.push_back(built.topology.add_device());
-
-  std::vector<std::vector<LinkId>> up(axes.size());  // by axis and device: to the next one
-  std::vector<std::vector<LinkId>> down(axes.size());
-  for (std::size_t a = 0; a < axes.size(); ++a) {
-    const TorusAxis axis = axes[a];
-    for (std::size_t i = 0; i < devices && axis.size > 1; ++i) {
-      const auto link_to = [&](std::size_t other) {
-        return built.topology.add_link(built.devices[i], built.devices[other], shape.bandwidth,
-                                       shape.latency);
-      };
-      up[a].push_back(link_to(stepped(i, axis, 1)));
-      if (axis.size > 2) down[a].push_back(link_to(stepped(i, axis, axis.size - 1)));
-    }
+  for (std::size_t i = 0; i < plan.devices; ++i) {
+    built.devices.push_back(built.topology.add_device());
   }
-
-  built.route = [axes, devices, up, down](std::size_t from, std::size_t to) {
-    ensure(from < devices && to < devices, "a route joins two devices of its topology");
-    Route route;
-    for (std::size_t a = 0; a < axes.size(); ++a) {
-      const TorusAxis axis = axes[a];
-      const auto at = [axis](std::size_t device) { return device / axis.stride % axis.size; };
-      const std::size_t ahead = (at(to) + axis.size - at(from)) % axis.size;
-      const bool upward = 2 * ahead <= axis.size;
-      while (at(from) != at(to)) {
-        route.push_back((upward ? up : down)[a][from]);
-        from = stepped(from, axis, upward ? 1 : axis.size - 1);
-      }
-    }
-    return route;
+  const Tier tier{built.topology.vertices(), routers, 1};
+  for (std::size_t r = 0; r < routers; ++r) built.topology.add_switch();
+  for (std::size_t i = 0; i < plan.devices; ++i) {
+    const auto router = static_cast<std::uint32_t>(tier.first + i / plan.per_router);
+    built.topology.connect(built.devices[i], Vertex{router}, shape.device_bandwidth, shape.latency);
+  }
+  for (TorusAxis& axis : plan.axes) wire(axis, shape, tier, built.topology);
+  built.tiers.push_back(tier);
+  built.append = [plan = std::move(plan)](const FlowEnds& flow, Route& route) {
+    plan.append(flow, route);
   };
   return built;
 }

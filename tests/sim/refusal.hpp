@@ -12,6 +12,8 @@ std::string refusal(Action action) {
     action();
   } catch (const ContractError& error) {
     return error.what();
+  } catch (const InputError& error) {
+    return error.what();
   }
   return "nothing was refused";
 }

@@ -218,26 +218,28 @@ TEST_CASE("Devices that do not fill their last leaf get no switches that they do
   }
 }
 
-TEST_CASE("On rails, equal ports of one unit meet at their leaf, and all others at a spine") {
-  const Interconnect built = rail_optimised(
-      {.nodes = 6, .rails = 4, .nodes_per_leaf = 4, .bandwidth = 50_GBps, .latency = 500_ns});
-  const auto port = [](std::size_t node, std::size_t rail) { return node * 4 + rail; };
-  REQUIRE(built.devices.size() == 24);
-  CHECK(longest_valid_route(built) == 4);
-  CHECK(built.route(port(0, 2), port(3, 2)).size() == 2);  // one rail, one unit
-  CHECK(built.route(port(0, 2), port(4, 2)).size() == 4);  // the next unit
-  CHECK(built.route(port(0, 2), port(3, 1)).size() == 4);  // another rail
-  CHECK(built.route(port(0, 2), port(0, 1)).size() == 4);  // of the same node too
-}
-
 TEST_CASE("A torus goes the shorter way round, dimension by dimension") {
   const Interconnect built =
       torus({.dimensions = {4, 3, 2}, .bandwidth = 50_GBps, .latency = 500_ns});
   REQUIRE(built.devices.size() == 24);
-  CHECK(longest_valid_route(built) == 2 + 1 + 1);
+  CHECK(longest_valid_route(built) == 1 + 2 + 1 + 1 + 1);  // out, along each dimension, in
   CHECK(all_shortest(built));
-  // 2 links out along 4 and 3, 1 along 2.
-  CHECK(built.topology.links().size() == 24 * 5);
+  // 2 links out along 4 and 3, 1 along 2; the device's own two.
+  CHECK(built.topology.links().size() == 24 * (5 + 2));
+}
+
+TEST_CASE("A mesh has no way round, and routers may have several devices") {
+  const Interconnect built = torus({.dimensions = {4, 3},
+                                    .border = Border::ends,
+                                    .devices_per_router = 2,
+                                    .device_bandwidth = 25_GBps,
+                                    .bandwidth = 50_GBps,
+                                    .latency = 500_ns});
+  REQUIRE(built.devices.size() == 24);
+  CHECK(longest_valid_route(built) == 1 + 3 + 2 + 1);
+  CHECK(all_shortest(built));
+  // 3 cables along each of 3 rows, 2 along each of 4 columns, 24 to devices; two links each.
+  CHECK(built.topology.links().size() == 2 * (9 + 8 + 24));
 }
 
 TEST_CASE("A dragonfly crosses one cable between groups and at most one in each") {
@@ -269,6 +271,89 @@ TEST_CASE("A dragonfly crosses one cable between groups and at most one in each"
   CHECK(refusal([&] { dragonfly(wide); }) == "a dragonfly has at most a h + 1 groups");
 }
 
+TEST_CASE("Few groups of a dragonfly are joined by all of their global cables, used alike") {
+  // a = 4, h = 2: 8 cables of a group, 4 to each of 2 others; 8 x 8 devices over 4 cables.
+  const Interconnect built = dragonfly({.groups = 3,
+                                        .routers = 4,
+                                        .devices_per_router = 2,
+                                        .global_per_router = 2,
+                                        .device_bandwidth = 25_GBps,
+                                        .local_bandwidth = 25_GBps,
+                                        .global_bandwidth = 25_GBps,
+                                        .latency = 200_ns,
+                                        .global_latency = 1_us});
+  CHECK(longest_valid_route(built) == 5);
+  const std::vector<int> uses = all_to_all(built);
+  const auto& links = built.topology.links();
+  std::size_t across = 0;
+  for (std::size_t l = 0; l < links.size(); ++l) {
+    if (links[l].latency != 1_us) continue;
+    ++across;
+    REQUIRE(uses[l] == 16);
+  }
+  CHECK(across == 3 * 2 * 4);
+}
+
+/// Routes of one flow between each two devices under a choice, each checked.
+std::vector<int> uses_by(const Interconnect& built, PathChoice choice) {
+  std::vector<int> uses(built.topology.links().size(), 0);
+  for (std::size_t from = 0; from < built.devices.size(); ++from) {
+    for (std::size_t to = 0; to < built.devices.size(); ++to) {
+      const std::vector<double> loads(uses.begin(), uses.end());
+      Route route;
+      built.append({.from = from, .to = to, .choice = choice, .loads = loads}, route);
+      REQUIRE(built.topology.joins(route, built.devices[from], built.devices[to]));
+      for (const LinkId link : route) ++uses[index(link)];
+    }
+  }
+  return uses;
+}
+
+TEST_CASE("A hash spreads flows over all spines unevenly, the emptiest cable evenly") {
+  // 4 leaves of 4 hosts and 4 spines: 4 x 12 flows leave a leaf, 12 on each cable if spread alike.
+  const Interconnect built = fat_tree(
+      two_level({.devices = 16, .devices_per_leaf = 4, .bandwidth = 50_GBps, .latency = 500_ns}));
+  const std::vector<int> hashed = uses_by(built, PathChoice::by_hash);
+  const std::vector<int> emptiest = uses_by(built, PathChoice::least_loaded);
+  std::vector<int> on_spines;
+  for (std::size_t l = 0; l < hashed.size(); ++l) {
+    if (!between_switches(built.topology, l)) continue;
+    on_spines.push_back(hashed[l]);
+    CHECK(emptiest[l] >= 9);
+    CHECK(emptiest[l] <= 15);
+  }
+  CHECK(*std::min_element(on_spines.begin(), on_spines.end()) >= 1);
+  CHECK(*std::max_element(on_spines.begin(), on_spines.end()) > 15);
+  CHECK(hashed == uses_by(built, PathChoice::by_hash));
+  Route route;
+  CHECK(refusal([&] {
+          built.append({.from = 0, .to = 9, .choice = PathChoice::least_loaded}, route);
+        }) == "the least loaded cable is chosen by the load of every link");
+}
+
+TEST_CASE("The cables up from a switch as one trunk carry their sum, and a forest has no way out") {
+  // 6 hosts per leaf at 2 : 1: 3 cables; 4 leaves under a pod's trunk of 4 x 3 cables at 3 : 1.
+  const ClosFabric fabric{.devices = 48,
+                          .devices_per_leaf = 6,
+                          .leaves_per_pod = 4,
+                          .oversubscription = 2,
+                          .oversubscription_above = 3,
+                          .uplinks = Uplinks::trunk,
+                          .bandwidth = 50_GBps,
+                          .latency = 500_ns};
+  const FatTree trunks = three_level(fabric);
+  CHECK(trunks.levels[1].parents == 1);
+  CHECK(trunks.levels[1].bandwidth == 150_GBps);
+  CHECK(trunks.levels[2].parents == 1);
+  CHECK(trunks.levels[2].bandwidth == 200_GBps);
+  CHECK(longest_valid_route(fat_tree(trunks)) == 6);
+
+  const Interconnect forest =
+      fat_tree({.devices = 8, .levels = {{.children = 4, .bandwidth = 1_GBps}}, .trees = 2});
+  CHECK(forest.route(4, 7).size() == 2);
+  CHECK(refusal([&] { forest.route(3, 4); }) == "no cable joins these two devices");
+}
+
 TEST_CASE("Shapes that cannot be are refused") {
   CHECK(refusal([] { fat_tree({}); }) == "a fat tree has devices and levels");
   CHECK(refusal([] { fat_tree({.devices = 5, .levels = {{.children = 4, .parents = 1}}}); }) ==
@@ -281,8 +366,6 @@ TEST_CASE("Shapes that cannot be are refused") {
         "a fabric has at least 1 device, 1 per leaf and 1 leaf per pod");
   CHECK(refusal([] { two_level({.devices = 4, .devices_per_leaf = 2, .oversubscription = 0}); }) ==
         "an oversubscription is above 0");
-  CHECK(refusal([] { rail_optimised({.nodes = 1, .rails = 0, .nodes_per_leaf = 1}); }) ==
-        "a rail fabric has at least 1 node, 1 rail and 1 node per leaf");
   CHECK(refusal([] { torus({}); }) == "a torus has a dimension");
   CHECK(refusal([] {
           torus({.dimensions = {2, 0}});
