@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "hardware/fabric.hpp"
 #include "hardware/gpu.hpp"
 #include "hardware/measured_collectives.hpp"
 #include "sim/quantity.hpp"
@@ -14,6 +15,13 @@
 namespace orrery::hardware {
 
 enum class ScaleUp : std::uint8_t { none, pcie, mesh, nvswitch, xgmi, shared_memory };
+
+/// One cable inside a node, both directions alike. Its ends are "gpu3", "nic0", or any other name:
+/// a switch or a socket.
+struct NodeCable {
+  std::string one, other;
+  Bandwidth bandwidth{};  // per direction
+};
 
 /// GPUs that reach each other without the network: a server, or a rack such as NVL72.
 struct NodeType {
@@ -24,37 +32,11 @@ struct NodeType {
   Bandwidth scale_up_bandwidth{};  // per GPU and direction
   bool switch_reduces = false;     // NVLink SHARP (NVLS)
   int nics = 0;
-  Bandwidth nic_bandwidth{};            // of one NIC, per direction
-  Power host_power{};                   // node without its GPUs, under load
-  std::optional<Money> purchase_price;  // of the node with its GPUs and NICs
-};
-
-enum class FabricKind : std::uint8_t { none, fat_tree, rail_optimised, dragonfly, torus };
-
-/// The switch that a fabric is built of; no ports: not known.
-struct Switch {
-  std::string name;  // "quantum-2"
-  int ports = 0;
-  Bandwidth bandwidth{};  // of one port and direction
-  std::optional<Money> purchase_price;
-};
-
-/// The network between nodes and the class of latency that it has.
-struct ClusterFabric {
-  std::string name;
-  FabricKind kind = FabricKind::none;
-  int levels = 0;                  // switches' levels of a fat tree
-  double oversubscription = 1.0;   // downlinks over uplinks at the leaf, 1 = full bisection
-  Bandwidth bandwidth{};           // of one NIC and direction
-  std::string latency_class;       // "infiniband", "efa-v2", "roce", "slingshot", ...
-  Time latency{};                  // one small message between two nodes
-  double efficiency = 0.9;         // share of NIC line rate that a large all-reduce reaches
-  double gather_efficiency = 0.8;  // the same of all-gather and reduce-scatter
-  Switch leaf;
-  /// Nodes that share a leaf switch. Unless given: what the leaf's ports leave, with one port a
-  /// node where rails part its NICs, else one for each NIC (two NICs of half a port's rate share
-  /// one).
-  int nodes_per_leaf = 16;
+  Bandwidth nic_bandwidth{};               // of one NIC, per direction
+  std::vector<std::vector<int>> gpu_nics;  // of each GPU, the nearest; empty: NICs in equal parts
+  std::vector<NodeCable> cables;           // empty: not known
+  Power host_power{};                      // node without its GPUs, under load
+  std::optional<Money> purchase_price;     // of the node with its GPUs and NICs
 };
 
 /// What a ring reaches among a few GPUs of one domain where that depends on how many they are:
@@ -73,13 +55,18 @@ struct CollectiveConstants {
   Time step{};            // h: per ring step inside the domain
   Bandwidth ring_rate{};  // bus bandwidth of the ring over scale_up; 0: 0.8 of its bandwidth
   std::vector<GroupRate> group_rates;  // by increasing ranks; empty: ring_rate for every group
-  Bandwidth switch_rate{};            // NVLS all-reduce: time = size / rate for any number of ranks
-                                      // (H100 274 GB/s: 480 of bus bandwidth at 8 ranks); 0 without
-  Time network{};                     // net: per tree level or ring node hop across nodes
+  Bandwidth switch_rate{};  // NVLS all-reduce: time = size / rate for any number of ranks
+                            // (H100 274 GB/s: 480 of bus bandwidth at 8 ranks); 0 without
+  /// net: per tree level or ring node hop across nodes, wire included. Where the fabric has a
+  /// hop_latency it is that of its longest path.
+  Time network{};
   Time half_size{};                   // G of the across-nodes cost model at two nodes
   double growth = 0.05;               // b: share of NIC sum for mid sizes
   Time half_size_growth{88'000'000};  // g: added to G by each doubling of the nodes (88 us, NDR)
   std::string source;
+  /// No software at all: each constant of a cost model that is not one of these is 0 too, each
+  /// share 1. For clusters on which closed forms hold.
+  bool ideal = false;
 };
 
 /// What one node reads and writes of files, in order and in large blocks; nothing: not measured.

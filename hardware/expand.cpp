@@ -145,11 +145,12 @@ Json expand_fabric(const Node& cluster, const std::string& file, const Json& nod
     fabric["latency_class"] = "infiniband";
     assumptions.push_back("latency class of the fabric not given: infiniband");
   }
-  fill(fabric,
-       entry_named(Node{fabric["latency_class"], file, pointer + "/latency_class"},
-                   EntryKind::latency_class),
+  Json latencies = entry_named(Node{fabric["latency_class"], file, pointer + "/latency_class"},
+                               EntryKind::latency_class);
+  fill(fabric, latencies,
        {"latency", "efficiency", "gather_efficiency", "network", "half_size", "half_size_growth",
-        "growth"});
+        "growth", "ideal"});
+  move_member(latencies, "latency", fabric, "class_latency");
   return fabric;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "hardware/catalogue.hpp"
+#include "hardware/read_fabric.hpp"
 #include "hardware/reading.hpp"
 #include "hardware/sources.hpp"
 
@@ -12,12 +13,6 @@ namespace orrery::hardware {
 namespace {
 
 constexpr int most_gpus_per_node = 576;  // an NVLink 5 domain at its largest
-constexpr int most_gpus = 1 << 20;
-
-std::optional<Money> purchase_price(const Node& node) {
-  const auto price = node.find("purchase_price");
-  return price ? std::optional{positive<Money>(*price)} : std::nullopt;
-}
 
 std::vector<GroupRate> read_group_rates(const Node& rates) {
   std::vector<GroupRate> read;
@@ -82,57 +77,6 @@ NodeType read_node(const Node& node, CollectiveConstants& constants) {
   return type;
 }
 
-Switch read_switch(const Node& node) {
-  node.only({"name", "ports", "bandwidth", "purchase_price", "notes", "sources"});
-  return {.name = node["name"].as<std::string>(),
-          .ports = static_cast<int>(node["ports"].integer(2, 4096)),
-          .bandwidth = positive<Bandwidth>(node["bandwidth"]),
-          .purchase_price = purchase_price(node)};
-}
-
-/// Of p ports, p * r / (r + 1) face down when the fabric is oversubscribed r : 1.
-int nodes_under_leaf(const ClusterFabric& fabric, int nics) {
-  const double down = fabric.leaf.ports * fabric.oversubscription / (1 + fabric.oversubscription);
-  const double split =
-      std::max(1.0, std::floor(ratio(fabric.leaf.bandwidth, fabric.bandwidth) + 1e-9));
-  const int cables = fabric.kind == FabricKind::rail_optimised ? 1 : std::max(1, nics);
-  const double most = most_gpus;
-  return std::max(1, static_cast<int>(std::min(down * split, most)) / cables);
-}
-
-ClusterFabric read_fabric(const Node& node, int nics, CollectiveConstants& constants) {
-  node.only({"name", "kind", "levels", "oversubscription", "switch", "nodes_per_leaf", "bandwidth",
-             "latency_class", "latency", "efficiency", "gather_efficiency", "network", "half_size",
-             "half_size_growth", "growth", "notes", "sources"});
-  ClusterFabric fabric;
-  fabric.name = node.value_or<std::string>("name", "fabric");
-  fabric.kind = static_cast<FabricKind>(
-      node["kind"].one_of({"none", "fat_tree", "rail_optimised", "dragonfly", "torus"}));
-  if (fabric.kind == FabricKind::none) return fabric;
-  const auto levels = node.find("levels");
-  fabric.levels = levels ? static_cast<int>(levels->integer(1, 4)) : 2;
-  if (const auto ratio = node.find("oversubscription")) {
-    fabric.oversubscription = within(*ratio, 1, 1000);
-  }
-  if (const auto rate = node.find("bandwidth")) fabric.bandwidth = positive<Bandwidth>(*rate);
-  fabric.latency_class = node.value_or<std::string>("latency_class", "");
-  fabric.latency = node["latency"].as<Time>();
-  fabric.efficiency = share(node["efficiency"]);
-  fabric.gather_efficiency = share(node["gather_efficiency"]);
-  if (const auto leaf = node.find("switch")) fabric.leaf = read_switch(*leaf);
-  if (const auto nodes = node.find("nodes_per_leaf")) {
-    fabric.nodes_per_leaf = static_cast<int>(nodes->integer(1, most_gpus));
-  } else if (fabric.leaf.ports > 0 && fabric.bandwidth.count() > 0) {
-    fabric.nodes_per_leaf = nodes_under_leaf(fabric, nics);
-  }
-  constants.network = node["network"].as<Time>();
-  constants.half_size = node["half_size"].as<Time>();
-  constants.half_size_growth = node["half_size_growth"].as<Time>();
-  constants.growth = share(node["growth"]);
-  constants.source += "; " + source_of(node.json(), "/network");
-  return fabric;
-}
-
 Storage read_storage(const Node& node) {
   node.only({"read", "write", "notes", "sources"});
   Storage storage;
@@ -181,7 +125,8 @@ Cluster read_cluster(const Node& node) {
   cluster.name = node.value_or<std::string>("name", cluster.node.name);
   const auto nodes = node.find("nodes");
   cluster.nodes = nodes ? static_cast<int>(nodes->integer(1, most_gpus)) : 1;
-  cluster.fabric = read_fabric(node["fabric"], cluster.node.nics, cluster.collectives);
+  cluster.fabric = read_fabric(node["fabric"], {cluster.nodes, cluster.node.nics});
+  read_network_constants(node["fabric"], cluster);
   check_reach(node, cluster);
   if (const auto tables = node.find("measured_collectives")) {
     cluster.measured_collectives = read_collective_tables(*tables);

@@ -8,6 +8,8 @@
 
 namespace orrery::hardware {
 
+inline constexpr int most_gpus = 1 << 20;  // of a cluster; no count of nodes or switches is larger
+
 /// A quantity above zero. Errors: `expected a rate such as "450 GB/s" above zero, found ...`
 template <class Q>
 Q positive(const Node& node) {
@@ -30,6 +32,11 @@ inline double share(const Node& node) {
   const double value = node.as<double>();
   if (!(value > 0 && value <= 1)) node.fail_expected("a share above 0, at most 1");
   return value;
+}
+
+inline std::optional<Money> purchase_price(const Node& node) {
+  const auto price = node.find("purchase_price");
+  return price ? std::optional{positive<Money>(*price)} : std::nullopt;
 }
 
 }  // namespace orrery::hardware

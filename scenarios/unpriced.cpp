@@ -14,8 +14,6 @@ constexpr std::string_view of_stack =
 constexpr std::string_view of_purchase = "no question prices a purchase; clusters are rented";
 
 constexpr UnpricedPointer unpriced[] = {
-    {"/cluster/fabric/latency",
-     "collectives across nodes take what /cluster/fabric/network says of each hop"},
     {"/cluster/fabric/levels", above_leaves},
     {"/cluster/fabric/kind", above_leaves},
     {"/cluster/fabric/switch/purchase_price", of_purchase},

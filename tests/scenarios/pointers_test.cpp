@@ -144,14 +144,14 @@ TEST_CASE("Every number with a pointer moves a figure, or is said to be priced b
 
 TEST_CASE("A change of a number that nothing prices is an assumption, and moves nothing") {
   const Scenario scenario = Scenario::load("llama3-8b-8-h100");
-  const Scenario changed = scenario.replace({{"/cluster/fabric/latency", "7 us"}});
+  const Scenario changed = scenario.replace({{"/cluster/fabric/switch/purchase_price", "$1"}});
   const std::string note =
-      "/cluster/fabric/latency: nothing prices it yet: collectives across nodes take what "
-      "/cluster/fabric/network says of each hop";
+      "/cluster/fabric/switch/purchase_price: nothing prices it yet: no question prices a "
+      "purchase; clusters are rented";
   const std::vector<std::string> assumptions = changed.question().assumptions;
   CHECK(std::count(assumptions.begin(), assumptions.end(), note) == 1);
   CHECK(figures_of(changed) == figures_of(scenario));
-  CHECK(unpriced_in(scenario.json()).contains("/cluster/fabric/latency"));
+  CHECK(unpriced_in(scenario.json()).contains("/cluster/fabric/switch/purchase_price"));
 }
 
 TEST_CASE("Each row of the unpriced is a pointer of some scenario") {
