@@ -3,15 +3,26 @@
 #include <filesystem>
 #include <string_view>
 
+#include "hardware/node_import/node_import.hpp"
+#include "sim/input/text.hpp"
+
 namespace orrery::hardware {
 
 namespace {
 
 bool is_path(std::string_view text) {
-  constexpr std::string_view suffix = ".json";
-  const bool json =
-      text.size() > suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
-  return json || text.find('/') != std::string_view::npos;
+  const auto ends_in = [text](std::string_view suffix) {
+    return text.size() > suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
+  };
+  return ends_in(".json") || ends_in(".xml") || text.find('/') != std::string_view::npos;
+}
+
+/// The file's JSON, or the node that NCCL's topology XML or a table of nvidia-smi is.
+Document loaded(const std::string& path) {
+  constexpr std::size_t most_bytes = std::size_t{64} << 20;
+  const std::string text = read_file(path, most_bytes);
+  return is_node_import(text) ? Document::from(imported_node(text, path), path)
+                              : Document::parse(text, path);
 }
 
 std::string from_folder(const std::filesystem::path& folder, const std::string& path) {
@@ -36,7 +47,7 @@ std::optional<Document> own_file(const Node& name) {
   const auto text = name.as<std::string>();
   if (!is_path(text)) return std::nullopt;
   const std::filesystem::path folder = std::filesystem::path{name.file()}.parent_path();
-  Document document = Document::load(from_folder(folder, text));
+  Document document = loaded(from_folder(folder, text));
   if (!document.root().is_object()) document.root().fail_expected("an object");
   begin_at(std::filesystem::path{document.name()}.parent_path(), document.json());
   return document;

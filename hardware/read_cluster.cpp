@@ -61,9 +61,57 @@ void read_scale_up(const Node& scale_up, NodeType& node, CollectiveConstants& co
   constants.source = source_of(scale_up.json(), "/base");
 }
 
+/// Of each GPU the NICs that are near.
+std::vector<std::vector<int>> read_gpu_nics(const Node& rows, const NodeType& type) {
+  std::vector<std::vector<int>> read;
+  for (const Node& row : rows.elements()) {
+    std::vector<int> nics;
+    for (const Node& nic : row.elements()) {
+      nics.push_back(static_cast<int>(nic.integer(0, type.nics - 1)));
+    }
+    if (nics.empty()) row.fail("a GPU has a NIC");
+    read.push_back(std::move(nics));
+  }
+  if (static_cast<int>(read.size()) != type.gpus) {
+    rows.fail(fmt::format("expected a list of NICs for each of {} GPUs, found {}", type.gpus,
+                          read.size()));
+  }
+  return read;
+}
+
+/// "gpu3" and "nic3" must be there; any other name is a switch or a socket.
+void check_end(const Node& end, const NodeType& type) {
+  const auto name = end.as<std::string>();
+  for (const auto& [kind, count] : {std::pair{"gpu", type.gpus}, std::pair{"nic", type.nics}}) {
+    const bool numbered =
+        name.size() > 3 && name.rfind(kind, 0) == 0 &&
+        std::all_of(name.begin() + 3, name.end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (numbered && (name.size() > 8 || std::stoi(name.substr(3)) >= count)) {
+      end.fail(fmt::format("the node has {} of these, found {}", count, name));
+    }
+  }
+  if (name.empty() || name.size() > 64) end.fail_expected("a name of at most 64 letters");
+}
+
+std::vector<NodeCable> read_cables(const Node& cables, const NodeType& type) {
+  constexpr std::size_t most_cables = 65536;
+  std::vector<NodeCable> read;
+  for (const Node& cable : cables.elements()) {
+    cable.only({"ends", "bandwidth"});
+    const auto ends = cable["ends"].elements();
+    if (ends.size() != 2) cable["ends"].fail_expected("the names of two ends");
+    for (const Node& end : ends) check_end(end, type);
+    read.push_back({ends[0].as<std::string>(), ends[1].as<std::string>(),
+                    positive<Bandwidth>(cable["bandwidth"])});
+    if (read.back().one == read.back().other) cable["ends"].fail("a cable has two ends");
+    if (read.size() > most_cables) cables.fail(fmt::format("more than {} cables", most_cables));
+  }
+  return read;
+}
+
 NodeType read_node(const Node& node, CollectiveConstants& constants) {
-  node.only({"name", "gpu", "gpus", "scale_up", "nics", "nic_bandwidth", "host_power",
-             "purchase_price", "notes", "sources"});
+  node.only({"name", "gpu", "gpus", "scale_up", "nics", "nic_bandwidth", "gpu_nics", "cables",
+             "host_power", "purchase_price", "notes", "sources"});
   NodeType type;
   type.name = node["name"].as<std::string>();
   type.gpu = read_gpu(node["gpu"]);
@@ -72,6 +120,8 @@ NodeType read_node(const Node& node, CollectiveConstants& constants) {
   const auto nics = node.find("nics");
   type.nics = nics ? static_cast<int>(nics->integer(0, 1024)) : 0;
   if (const auto rate = node.find("nic_bandwidth")) type.nic_bandwidth = positive<Bandwidth>(*rate);
+  if (const auto rows = node.find("gpu_nics")) type.gpu_nics = read_gpu_nics(*rows, type);
+  if (const auto cables = node.find("cables")) type.cables = read_cables(*cables, type);
   type.host_power = node.value_or("host_power", Power{});
   type.purchase_price = purchase_price(node);
   return type;

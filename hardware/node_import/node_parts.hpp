@@ -1,0 +1,41 @@
+#pragma once
+// What both readers find, and how it becomes a node. Only hardware/node_import/ includes it.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hardware/cluster.hpp"
+#include "sim/input/document.hpp"
+
+namespace orrery::hardware {
+
+/// How far a GPU is from a NIC, as nvidia-smi and NCCL call it.
+enum class Distance : std::uint8_t { one_switch, switches, host_bridge, numa_node, sockets };
+
+struct NodeParts {
+  int gpus = 0;
+  int nics = 0;
+  std::string gpu{};  // of the catalogue; empty: not known
+  std::optional<ScaleUp> scale_up{};
+  Bandwidth nic_bandwidth{};                       // 0: not known
+  std::vector<std::vector<Distance>> distances{};  // of each GPU, to each NIC
+  std::vector<NodeCable> cables{};
+  std::string source{};  // of all of it: "NCCL topology XML", ...
+  std::string cable_source{};
+  std::vector<std::string> notes{};
+};
+
+/// One NIC or several for each GPU, of the nearest: GPUs that are as near to the same NICs share
+/// them out evenly, in order.
+std::vector<std::vector<int>> nearest_nics(const NodeParts& parts);
+
+/// Errors  no GPU, more GPUs or NICs than a node has: InputError of `name`
+Json node_json(const NodeParts& parts, const std::string& name);
+
+// One file each.
+NodeParts read_nccl_xml(std::string_view text, const std::string& name);
+NodeParts read_topology_matrix(std::string_view text, const std::string& name);
+
+}  // namespace orrery::hardware

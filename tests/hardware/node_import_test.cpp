@@ -1,0 +1,193 @@
+#include "hardware/node_import/node_import.hpp"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "hardware/catalogue.hpp"
+#include "tests/sim/refusal.hpp"
+
+namespace orrery::hardware {
+namespace {
+
+/// Two sockets, each with a PCIe switch of two V100 and a NIC; NVLink from each GPU to two others.
+std::string cube_corner() {
+  const auto gpu = [](int dev, const char* bus, const char* links) {
+    return "<pci busid='" + std::string{bus} +
+           "' class='0x030200' vendor='0x10de' device='0x1db5' link_speed='8 GT/s' "
+           "link_width='16'><gpu dev='" +
+           std::to_string(dev) + "' sm='70' rank='0'>" + links + "</gpu></pci>";
+  };
+  const auto link = [](const char* target, int count) {
+    return "<nvlink target='" + std::string{target} + "' count='" + std::to_string(count) +
+           "' tclass='0x030200'/>";
+  };
+  const auto bridge = [](const std::string& inside, int nic) {
+    return "<pci busid='b' class='0x060400' link_speed='' link_width='0'>" + inside +
+           "<pci busid='n' class='0x020700' link_speed='16 GT/s' link_width='8'><nic><net name='m" +
+           std::to_string(nic) + "' speed='100000'/></nic></pci></pci>";
+  };
+  const std::string cpu = "' arch='x86_64' vendor='GenuineIntel' familyid='6' modelid='85'>";
+  return "<?xml version='1.0'?><!-- two <sockets> -->\n<system version='1'><cpu numaid='0" + cpu +
+         bridge(gpu(0, "a", (link("c", 2) + link("d", 1)).c_str()) +
+                    gpu(1, "e", (link("c", 1) + link("d", 2)).c_str()),
+                0) +
+         "</cpu><cpu numaid='1" + cpu +
+         bridge(gpu(2, "c", (link("a", 2) + link("e", 1)).c_str()) +
+                    gpu(3, "d", (link("a", 1) + link("e", 2)).c_str()),
+                1) +
+         "</cpu></system>";
+}
+
+Json cable(const Json& node, const std::string& one, const std::string& other) {
+  for (const Json& each : node["cables"]) {
+    if (each["ends"] == Json{one, other}) return each["bandwidth"];
+  }
+  return nullptr;
+}
+
+TEST_CASE("NCCL's topology XML is a node with its NICs and cables") {
+  const Json node = imported_node(cube_corner(), "corner.xml");
+  CHECK(node["name"] == "corner");
+  CHECK(node["gpu"] == "v100-sxm-32gb");
+  CHECK(node["gpus"] == 4);
+  CHECK(node["nics"] == 2);
+  CHECK(node["nic_bandwidth"] == "12.5 GB/s");
+  CHECK(node["scale_up"] == Json{{"kind", "mesh"}});
+  CHECK(node["gpu_nics"] == Json::parse("[[0], [0], [1], [1]]"));
+  // 4 NVLinks between GPUs, 4 GPUs and 2 NICs on 2 switches, these on 2 sockets, which are joined.
+  CHECK(node["cables"].size() == 4 + 6 + 2 + 1);
+  CHECK(cable(node, "gpu0", "gpu2") == "40 GB/s");  // two NVLinks
+  CHECK(cable(node, "gpu0", "gpu3") == "20 GB/s");
+  CHECK(cable(node, "gpu3", "pcie1") == "12 GB/s");  // 16 lanes at 8 GT/s
+  CHECK(cable(node, "nic1", "pcie1") == "12 GB/s");  // 8 lanes at 16 GT/s
+  CHECK(cable(node, "pcie1", "cpu1") == "12 GB/s");
+  CHECK(cable(node, "cpu0", "cpu1") == "10 GB/s");
+  CHECK_FALSE(node["sources"].empty());
+}
+
+TEST_CASE("A cluster names the file of its node where a name may stand") {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / "orrery-node-import-test";
+  std::filesystem::create_directories(folder);
+  std::ofstream{folder / "corner.xml"} << cube_corner();
+  const auto read = [&](const std::string& text) {
+    const Document document = Document::parse(text, (folder / "mine.json").string());
+    return read_cluster(Document::from(expand_cluster(document.root()), "mine.json").root());
+  };
+  const Cluster cluster = read(R"({"node": "corner.xml", "nodes": 3, "fabric":
+                                   {"like": "infiniband-edr-fat-tree-2"}})");
+  CHECK(cluster.gpus() == 12);
+  CHECK(cluster.node.cables.size() == 13);
+  CHECK(cluster.node.gpu_nics == std::vector<std::vector<int>>{{0}, {0}, {1}, {1}});
+  CHECK(cluster.nic_bandwidth().count() == 12.5e9);
+  CHECK(read(R"({"node": {"like": "corner.xml", "gpu": "a100-sxm-80gb"}})").gpu().name ==
+        "a100-sxm-80gb");
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("Classes of PCI devices stand in for GPUs and NICs that a provider's file leaves out") {
+  const Json node = imported_node(
+      "<system version='1'><cpu numaid='0' vendor='AuthenticAMD'>"
+      "<pci busid='s' class='0x060400' link_speed='16 GT/s' link_width='16'>"
+      "<pci busid='g' class='0x030200' link_speed='16 GT/s' link_width='16'/>"
+      "<pci busid='n' class='0x020700' link_speed='16 GT/s' link_width='16'/>"
+      "<pci busid='m' class='0x020700' link_speed='16 GT/s' link_width='16'/>"
+      "</pci></cpu></system>",
+      "cloud.xml");
+  CHECK(node["gpus"] == 1);
+  CHECK(node["gpu_nics"] == Json::parse("[[0, 1]]"));
+  CHECK_FALSE(node.contains("gpu"));
+  CHECK(cable(node, "nic1", "pcie0") == "24 GB/s");
+  CHECK(node["notes"] ==
+        "the file does not say how GPUs reach each other; the file does not say which GPU; the "
+        "file does not say what a NIC carries");
+}
+
+TEST_CASE("The table of nvidia-smi topo -m is a node, coloured or not") {
+  const Json node = imported_node(
+      "\t\x1b[4mGPU0\tGPU1\tGPU2\tNIC0\tmlx5_1\tCPU Affinity\tNUMA Affinity\x1b[0m\n"
+      "GPU0\t X \tNV18\tNV18\tPIX\tSYS\t0-55\t0\n"
+      "GPU1\tNV18\t X \tNV18\tPXB\tSYS\t0-55\t0\n"
+      "GPU2\tNV18\tNV18\t X \tSYS\tNODE\t56-111\t1\n"
+      "NIC0\tPIX\tPXB\tSYS\t X \tSYS\n"
+      "mlx5_1\tSYS\tSYS\tNODE\tSYS\t X \n\nLegend:\n\n  X    = Self\n",
+      "topo.txt");
+  CHECK(node["gpus"] == 3);
+  CHECK(node["nics"] == 2);
+  CHECK(node["scale_up"] == Json{{"kind", "nvswitch"}});
+  CHECK(node["gpu_nics"] == Json::parse("[[0], [0], [1]]"));
+  CHECK(cable(node, "gpu1", "nvswitch") == "360 GB/s");
+  CHECK(cable(node, "gpu1", "pcie0") == "12 GB/s");
+  CHECK(cable(node, "nic0", "pcie0") == "12 GB/s");
+  CHECK(cable(node, "pcie2", "cpu1") == "12 GB/s");
+  CHECK(cable(node, "cpu0", "cpu1") == "10 GB/s");
+}
+
+TEST_CASE("NVLinks between pairs are cables of their own, GPUs of one socket share it") {
+  const Json node = imported_node(
+      "      GPU0 GPU1 GPU2 CPU Affinity\nGPU0  X  NV4 SYS 0-7\nGPU1 NV4  X  SYS 0-7\n"
+      "GPU2 SYS SYS  X  8-15\n",
+      "pairs.txt");
+  CHECK(node["scale_up"] == Json{{"kind", "mesh"}});
+  CHECK(cable(node, "gpu0", "gpu1") == "80 GB/s");
+  CHECK(cable(node, "pcie1", "cpu0") == "12 GB/s");
+  CHECK(cable(node, "pcie2", "cpu1") == "12 GB/s");
+}
+
+TEST_CASE("Files that are no topology, or a broken one, get one clear error") {
+  const auto refused = [](const std::string& text) {
+    return refusal([&] { imported_node(text, "f"); });
+  };
+  CHECK(refused("<graphs version='1'/>") ==
+        "f: is a graph that NCCL chose (NCCL_GRAPH_DUMP_FILE); expected a topology "
+        "(NCCL_TOPO_DUMP_FILE)");
+  CHECK(refused("<html/>") == "f: expected NCCL's topology XML with <system>");
+  CHECK(refused("<system><cpu><pci busid='1'/></cpu></system>") ==
+        "f: names no GPU: NCCL finds them when it runs; NCCL_TOPO_DUMP_FILE writes a file that "
+        "has them");
+  CHECK(refused("<system>\n<cpu></system>").rfind("f:line 2: ", 0) == 0);
+  CHECK(refused("<system>\n<cpu numaid='<'></cpu></system>") == "f:line 2: a tag inside a tag");
+  CHECK(refused("<!DOCTYPE a [<!ENTITY b 'c'>]><system/>") ==
+        "f:line 1: a document type or CDATA, which no topology has");
+  CHECK(refused("<system") == "f:line 1: a tag that does not end");
+  CHECK(refused("<!-- ") == "f:line 1: a comment that does not end");
+  std::string deep;
+  for (int i = 0; i < 100'000; ++i) deep += "<pci>";
+  CHECK(refused(deep) == "f:line 1: more than 64 levels");
+  CHECK(refused(std::string(std::size_t{2} << 20, '<')) ==
+        "f: has 2097152 bytes; at most 1048576 are read");
+  CHECK(refused("") == "f: is empty");
+  CHECK(refused("hello") == "f: expected the table of `nvidia-smi topo -m`");
+  CHECK(refused("GPU0 GPU1\nGPU0 X\n") == "f:line 2: expected 2 columns after GPU0, found 1");
+  CHECK(refused("GPU0 GPU1\nGPU0 X NV4\n") == "f: 2 columns and 1 rows");
+  CHECK(refused("GPU0 GPU1\nGPU0 X NV4\nGPU1 PIX X\n") ==
+        "f:line 3: GPU1 to GPU0 is PIX, the other way round NV4");
+  CHECK(refused("GPU0 GPU1\nGPU0 X NW4\n") ==
+        "f:line 2: expected NV#, PIX, PXB, PHB, NODE or SYS at GPU1, found 'NW4'");
+  CHECK(refused("GPU0 GPU1\nGPU1 X NV4\n") == "f:line 2: expected the row of GPU0, found GPU1");
+}
+
+TEST_CASE("Cables and nearest NICs of a node's JSON are checked") {
+  const auto refused = [](const std::string& members) {
+    return refusal([&] {
+      const Document document =
+          Document::parse(R"({"node": {"like": "dgx-1-v100", )" + members + "}}", "mine.json");
+      read_cluster(Document::from(expand_cluster(document.root()), "mine.json").root());
+    });
+  };
+  const std::string place = "mine.json:/node/";
+  CHECK(refused(R"("gpu_nics": [[0]])") ==
+        place + "gpu_nics: expected a list of NICs for each of 8 GPUs, found 1");
+  CHECK(refused(R"("gpu_nics": [[4]])") ==
+        place + "gpu_nics/0/0: expected an integer from 0 to 3, found 4");
+  CHECK(refused(R"("cables": [{"ends": ["gpu8", "pcie0"], "bandwidth": "12 GB/s"}])") ==
+        place + "cables/0/ends/0: the node has 8 of these, found gpu8");
+  CHECK(refused(R"("cables": [{"ends": ["gpu1", "gpu1"], "bandwidth": "12 GB/s"}])") ==
+        place + "cables/0/ends: a cable has two ends");
+  CHECK(refused(R"("cables": [{"ends": ["gpu1"], "bandwidth": "12 GB/s"}])") ==
+        place + R"(cables/0/ends: expected the names of two ends, found ["gpu1"])");
+}
+
+}  // namespace
+}  // namespace orrery::hardware
