@@ -10,6 +10,7 @@
 #include "hardware/fabric.hpp"
 #include "hardware/gpu.hpp"
 #include "hardware/measured_collectives.hpp"
+#include "hardware/protocol_constants.hpp"
 #include "sim/quantity.hpp"
 
 namespace orrery::hardware {
@@ -63,10 +64,15 @@ struct CollectiveConstants {
   Time half_size{};                   // G of the across-nodes cost model at two nodes
   double growth = 0.05;               // b: share of NIC sum for mid sizes
   Time half_size_growth{88'000'000};  // g: added to G by each doubling of the nodes (88 us, NDR)
+  ProtocolConstants protocols;        // what all machines share; an ideal one has none
   std::string source;
-  /// No software at all: each constant of a cost model that is not one of these is 0 too, each
-  /// share 1. For clusters on which closed forms hold.
-  bool ideal = false;
+
+  /// Nothing but bytes over links and `network` costs time: each constant of a cost model is 0,
+  /// each share 1. For clusters on which closed forms hold.
+  void make_ideal() {
+    base = step = half_size = half_size_growth = Time{};
+    protocols = ProtocolConstants::ideal();
+  }
 };
 
 /// What one node reads and writes of files, in order and in large blocks; nothing: not measured.

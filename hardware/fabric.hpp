@@ -76,6 +76,7 @@ struct ClusterFabric {
   Time latency{};                  // one small message between two nodes
   double efficiency = 0.9;         // share of NIC line rate that a large all-reduce reaches
   double gather_efficiency = 0.8;  // the same of all-gather and reduce-scatter
+  bool switch_reduces = false;     // SHARP: switches add what passes through them (CollNet)
   Switch leaf;
   /// Nodes that share a leaf switch or router. Unless given: what the leaf's ports leave, with one
   /// port a node where rails part its NICs, else one for each NIC (two NICs of half a port's rate

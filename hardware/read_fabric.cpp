@@ -287,6 +287,7 @@ ClusterFabric read_fabric(const Node& node, NodeCounts counts) {
              "half_size_growth",
              "growth",
              "ideal",
+             "reduces",
              "notes",
              "sources"});
   ClusterFabric fabric;
@@ -298,6 +299,7 @@ ClusterFabric read_fabric(const Node& node, NodeCounts counts) {
   fabric.latency = node["latency"].as<Time>();
   fabric.efficiency = share(node["efficiency"]);
   fabric.gather_efficiency = share(node["gather_efficiency"]);
+  fabric.switch_reduces = node.value_or("reduces", false);
   if (const auto leaf = node.find("switch")) fabric.leaf = read_switch(*leaf);
   if (const auto hop = node.find("hop_latency")) fabric.hop_latency = hop->as<Time>();
   read_shape(node, counts, fabric);
@@ -317,9 +319,8 @@ void read_network_constants(const Node& node, Cluster& cluster) {
   constants.half_size_growth = node["half_size_growth"].as<Time>();
   constants.growth = share(node["growth"]);
   constants.source += "; " + source_of(node.json(), "/network");
-  constants.ideal = node.value_or("ideal", false);
-  if (!constants.ideal) return;
-  constants.base = constants.step = Time{};
+  if (!node.value_or("ideal", false)) return;
+  constants.make_ideal();
   constants.ring_rate = cluster.node.scale_up_bandwidth;
 }
 

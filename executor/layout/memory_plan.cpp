@@ -78,7 +78,8 @@ std::int64_t MemoryPlan::workspace_of(const Instruction& each) const {
 }
 
 void MemoryPlan::plan_workspace(std::int64_t least) {
-  edge_ = aligned(program_.boundary.count());
+  edge_bytes_ = program_.boundary.count();
+  edge_ = aligned(edge_bytes_);
   for (const BlockPlan& block : blocks_) workspace_ = std::max(workspace_, block.workspace);
   arena_ = workspace_ = std::max(workspace_ + temporaries(), aligned(least));
 }

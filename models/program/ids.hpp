@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "sim/words.hpp"
+
 namespace orrery::models {
 
 /// In-order queues of one rank. The host launches; the others run what was launched: kernels,
@@ -20,9 +22,24 @@ enum class Collective : std::uint8_t {
   broadcast,
   reduce,
   all_to_all,
-  send_receive
+  send_receive,
+  all_to_all_v,  // of distinct sizes
+  gather,
+  scatter
 };
-std::string_view name(Collective collective);  // "all_reduce": as files and tables write them
+/// As files, tables and flags write them.
+inline constexpr Words<Collective, 10> collective_words{
+    {{Collective::all_reduce, "all_reduce"},
+     {Collective::all_gather, "all_gather"},
+     {Collective::reduce_scatter, "reduce_scatter"},
+     {Collective::broadcast, "broadcast"},
+     {Collective::reduce, "reduce"},
+     {Collective::gather, "gather"},
+     {Collective::scatter, "scatter"},
+     {Collective::all_to_all, "all_to_all"},
+     {Collective::all_to_all_v, "all_to_all_v"},
+     {Collective::send_receive, "send_receive"}}};
+std::string_view name(Collective collective);
 
 /// What a step's time is spent on: the parts of a report.
 enum class TimeClass : std::uint8_t {

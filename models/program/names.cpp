@@ -8,9 +8,7 @@ std::string_view name(Lane lane) {
 }
 
 std::string_view name(Collective collective) {
-  constexpr std::string_view of[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast",
-                                     "reduce",     "all_to_all", "send_receive"};
-  return of[static_cast<int>(collective)];
+  return word_of(collective_words, collective);
 }
 
 std::string_view name(TimeClass part) {

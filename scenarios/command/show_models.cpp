@@ -2,9 +2,9 @@
 
 #include "hardware/catalogue.hpp"
 #include "models/model/model.hpp"
-#include "models/network/collectives/collective.hpp"
 #include "models/schedules/schedule.hpp"
 #include "models/software/software.hpp"
+#include "scenarios/collective/algorithms_table.hpp"
 #include "scenarios/command/catalogue_tables.hpp"
 #include "scenarios/command/terminal.hpp"
 #include "scenarios/report/style.hpp"
@@ -169,36 +169,8 @@ Shown show_schedules(const std::optional<std::string>& name) {
 }
 
 Shown show_collectives() {
-  TextTable table{{{"collective", Align::left},
-                   {"bus bandwidth, 8 ranks"},
-                   {"one domain", Align::left},
-                   {"across nodes", Align::left}}};
-  // Any cluster with switches that reduce has all of the algorithms.
-  const hardware::Cluster cluster = hardware::named_cluster("dgx-h100 x 2");
-  const auto algorithms = [&](models::Collective kind, const models::GroupShape& group) {
-    std::string names;
-    for (const models::CollectiveTime& each :
-         models::candidates(kind, Bytes{1 << 20}, group, cluster)) {
-      const std::string name{models::name(each.algorithm)};
-      if (names.find(name) == std::string::npos) names += (names.empty() ? "" : " ") + name;
-    }
-    return names;
-  };
-  Json list = Json::array();
-  for (int i = 0; i <= static_cast<int>(models::Collective::send_receive); ++i) {
-    const auto kind = static_cast<models::Collective>(i);
-    const bool pair = kind == models::Collective::send_receive;
-    models::GroupShape inside, across;
-    inside.ranks = inside.ranks_per_node = pair ? 2 : 8;
-    across.ranks = pair ? 2 : 16;
-    across.nodes = 2;
-    across.ranks_per_node = pair ? 1 : 8;
-    const std::string name{models::name(kind)};
-    table.add({name, fmt::format("{:.3g} x size / time", models::bus_factor(kind, 8)),
-               algorithms(kind, inside), algorithms(kind, across)});
-    list.push_back({{"name", name}});
-  }
-  return {table.text(terminal().colour), list};
+  const AlgorithmsTable table = algorithms_table();
+  return {table.text(terminal().colour), table.json()};
 }
 
 }  // namespace orrery::scenarios

@@ -29,22 +29,22 @@ hardware::Cluster with_constants(const hardware::Cluster& machine, const Collect
   return cluster;
 }
 
-std::optional<models::Algorithm> algorithm_named(const std::string& word) {
-  if (word == "Ring") return models::Algorithm::ring;
-  if (word == "Tree") return models::Algorithm::tree;
-  if (word == "NVLS") return models::Algorithm::nvls;
-  if (word == "NVLSTree") return models::Algorithm::nvls_tree;
-  return std::nullopt;
+/// The algorithm that NCCL calls by this word; empty: none of the table.
+std::string_view algorithm_named(const std::string& word) {
+  for (const auto& [name, algorithm] : models::builtin_algorithms()) {
+    if (!word.empty() && algorithm.nccl == word) return name;
+  }
+  return {};
 }
 
 double modelled_seconds(const MeasuredCollective& row, const hardware::Cluster& cluster) {
   const auto times = models::candidates(*row.collective, row.size, shape_of(row), cluster);
-  const auto named = algorithm_named(row.algorithm);
+  const std::string_view named = algorithm_named(row.algorithm);
   std::optional<Time> fastest;
   std::optional<Time> as_named;
   for (const models::CollectiveTime& one : times) {
     if (!fastest || one.time < *fastest) fastest = one.time;
-    if (named && one.algorithm == *named && (!as_named || one.time < *as_named)) {
+    if (!named.empty() && one.algorithm == named && (!as_named || one.time < *as_named)) {
       as_named = one.time;
     }
   }

@@ -21,15 +21,9 @@ int required_count(const Row& row, const char* column) {
 }
 
 std::optional<models::Collective> collective_named(const std::string& word) {
-  using models::Collective;
-  if (word == "all_reduce") return Collective::all_reduce;
-  if (word == "all_gather") return Collective::all_gather;
-  if (word == "reduce_scatter") return Collective::reduce_scatter;
-  if (word == "broadcast") return Collective::broadcast;
-  if (word == "reduce") return Collective::reduce;
-  if (word == "alltoall" || word == "all_to_all") return Collective::all_to_all;
-  if (word == "sendrecv" || word == "send_receive") return Collective::send_receive;
-  return std::nullopt;
+  if (word == "alltoall") return models::Collective::all_to_all;
+  if (word == "sendrecv") return models::Collective::send_receive;
+  return value_of(models::collective_words, word);
 }
 
 /// "8x ConnectX-7 400G (bonded)" is the NIC; what is in brackets describes the run.

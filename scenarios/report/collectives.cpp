@@ -123,7 +123,7 @@ std::string collectives_section(const ReportInputs& in) {
                took_time ? format(Bandwidth{bus}) : "", step_part(tally.queue, in.prediction.step),
                percent(ratio(tally.queue, in.prediction.step)),
                step_part(tally.shown, in.prediction.step),
-               took_time ? std::string{models::name(one.algorithm)} + protocol : "",
+               took_time ? std::string{one.algorithm} + protocol : "",
                took_time ? std::string{one.limited_by} : ""});
   }
   if (table.empty()) return {};

@@ -151,6 +151,9 @@ void MpiFabric::start_in(const MpiGroup& group, const CollectiveCall& call, Work
                                  type, comm, piece()),
                    "MPI_Ialltoall");
     case Collective::reduce:
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::all_to_all_v:
     case Collective::send_receive:
       break;
   }

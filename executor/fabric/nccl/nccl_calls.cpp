@@ -87,6 +87,9 @@ ncclResult_t enqueue(const CollectiveCall& call, int members, ncclComm_t communi
     case Collective::all_to_all:
       return all_to_all(call, members, communicator, stream);
     case Collective::reduce:
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::all_to_all_v:
     case Collective::send_receive:
       break;
   }

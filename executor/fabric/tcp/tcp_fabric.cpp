@@ -39,6 +39,9 @@ std::shared_ptr<InProgress> start_collective(const CollectiveJob& job) {
     case Collective::broadcast:
       return start_chain(job);
     case Collective::reduce:
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::all_to_all_v:
     case Collective::send_receive:
       break;
   }

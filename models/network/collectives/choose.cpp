@@ -1,6 +1,9 @@
 // Which algorithms could run a collective, and the fastest of them.
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string>
 
 #include "models/network/collectives/measured.hpp"
 #include "models/network/collectives/terms.hpp"
@@ -24,49 +27,123 @@ void check(Collective collective, Bytes size, const GroupShape& group,
          "a leaf switch has a node, and no more uplinks than downlinks");
 }
 
-std::vector<CollectiveTime> reductions_and_gathers(const CostCall& call) {
-  std::vector<CollectiveTime> times;
-  if (call.group.nodes > 1) {
-    if (call.collective == Collective::all_reduce) {
-      times.push_back(collectives::tree_across_nodes(call));
+bool allowed(const CollectiveTime& one, const CollectiveChoice& choice) {
+  return !choice.protocol || !one.protocol || *one.protocol == *choice.protocol;
+}
+
+/// With fewer channels than NCCL opens by itself, so much less rate.
+void limit_channels(CollectiveTime& one, int most) {
+  if (one.channels <= most) return;
+  const double slower = static_cast<double>(one.channels) / most;
+  one.fluid = scaled(one.fluid, slower);
+  one.time = one.latency + one.fluid;
+  one.links = {.nic = scaled(one.links.nic, slower), .nvlink = scaled(one.links.nvlink, slower)};
+  one.wire = one.wire * (1 / slower);
+  one.channels = most;
+}
+
+/// Flows that leave by one NIC: a ring's, of a tree's node twice as many (in one tree it has two
+/// children, in the other none), of pairs one for each peer beyond the node and rank at the NIC.
+double flows_on_nic(const CostCall& call, TrafficPattern pattern, int flows) {
+  switch (pattern) {
+    case TrafficPattern::tree:
+      return 2.0 * flows;
+    case TrafficPattern::all_pairs:
+    case TrafficPattern::star: {
+      const double at_nic = call.group.ranks_per_node / collectives::nics_used(call);
+      return std::max(1.0, at_nic) * flows * (call.group.ranks - call.ranks_inside());
     }
-    times.push_back(collectives::ring_across_nodes(call));
-    return times;
+    default:
+      return flows;
   }
-  times = collectives::ring_in_node(call);
-  if (const auto switched = collectives::nvls(call)) times.push_back(*switched);
-  return times;
+}
+
+void add_times(const std::string& name, const CollectiveAlgorithm& algorithm, const CostCall& call,
+               const CollectiveChoice& choice, std::vector<CollectiveTime>& all) {
+  const auto count = collectives::channels_of(call, algorithm.pattern);
+  for (CollectiveTime& one : algorithm.times(call)) {
+    if (!allowed(one, choice)) continue;
+    one.algorithm = name;
+    one.pattern = call.group.nodes > 1 ? algorithm.pattern : TrafficPattern::none;
+    one.channels = count.channels;
+    one.flows = count.flows;
+    if (one.flows > 0) one.wire = one.wire * (1 / flows_on_nic(call, one.pattern, one.flows));
+    if (choice.channels) limit_channels(one, *choice.channels);
+    all.push_back(one);
+  }
+}
+
+bool chosen(const CollectiveChoice& choice) {
+  return !choice.algorithm.empty() || choice.protocol || choice.channels;
+}
+
+[[noreturn]] void refuse(Collective collective, const CollectivePricing& pricing,
+                         const GroupShape& group, const hardware::Cluster& cluster) {
+  CollectivePricing open = pricing;
+  open.choice = {};
+  std::string usable;
+  for (const auto& [name, algorithm] : *pricing.algorithms) {
+    open.choice.algorithm = name;
+    if (candidates(collective, Bytes{1}, group, cluster, open).empty()) continue;
+    usable += (usable.empty() ? "" : " ") + name;
+  }
+  const CollectiveChoice& choice = pricing.choice;
+  std::string asked{choice.algorithm.empty() ? "" : "algorithm "};
+  asked += choice.algorithm;
+  if (choice.protocol) {
+    asked += asked.empty() ? "protocol " : " with protocol ";
+    asked += name(*choice.protocol);
+  }
+  throw InputError{fmt::format(
+      "{} does not run {} of {} ranks on {} of this cluster; usable: {}", asked, name(collective),
+      group.ranks, group.nodes == 1 ? "1 node" : fmt::format("{} nodes", group.nodes), usable)};
 }
 
 }  // namespace
 
 std::vector<CollectiveTime> candidates(Collective collective, Bytes size, const GroupShape& group,
-                                       const hardware::Cluster& cluster) {
+                                       const hardware::Cluster& cluster,
+                                       const CollectivePricing& pricing) {
   check(collective, size, group, cluster);
-  if (group.ranks == 1 || size == Bytes{0}) {
-    return {collectives::finish({}, Algorithm::direct, std::nullopt)};
+  const CollectiveChoice& choice = pricing.choice;
+  if (!choice.algorithm.empty()) pricing.algorithms->at(choice.algorithm);
+  const CostCall call{.collective = collective,
+                      .size = size,
+                      .group = group,
+                      .cluster = cluster,
+                      .sharing = pricing.sharing};
+  if (group.ranks == 1 || size == Bytes{0}) return {collectives::finish(call, {}, std::nullopt)};
+  std::vector<CollectiveTime> all;
+  for (const auto& [name, algorithm] : *pricing.algorithms) {
+    const bool asked =
+        choice.algorithm.empty() ? algorithm.use == AlgorithmUse::usual : choice.algorithm == name;
+    if (asked && algorithm.performs(collective)) add_times(name, algorithm, call, choice, all);
   }
-  const CostCall call{.collective = collective, .size = size, .group = group, .cluster = cluster};
-  switch (collective) {
-    case Collective::all_to_all:
-      return {collectives::all_to_all(call)};
-    case Collective::send_receive:
-      return {collectives::point_to_point(call)};
-    default:
-      return reductions_and_gathers(call);
-  }
+  return all;
 }
 
 CollectiveTime price(Collective collective, Bytes size, const GroupShape& group,
-                     const hardware::Cluster& cluster) {
-  check(collective, size, group, cluster);
-  if (group.ranks > 1 && size > Bytes{0}) {
-    const auto measured = collectives::measured_time({collective, size, group, cluster});
-    if (measured) return *measured;
+                     const hardware::Cluster& cluster, const CollectivePricing& pricing) {
+  std::optional<CollectiveTime> measured;
+  if (group.ranks > 1 && size > Bytes{0} && !chosen(pricing.choice)) {
+    check(collective, size, group, cluster);
+    measured = collectives::measured_time({collective, size, group, cluster, pricing.sharing});
+    if (measured && group.nodes == 1) return *measured;
   }
-  const auto times = candidates(collective, size, group, cluster);
-  return *std::min_element(times.begin(), times.end(),
-                           [](const auto& a, const auto& b) { return a.time < b.time; });
+  const auto times = candidates(collective, size, group, cluster, pricing);
+  if (times.empty()) refuse(collective, pricing, group, cluster);
+  const auto best = std::min_element(times.begin(), times.end(),
+                                     [](const auto& a, const auto& b) { return a.time < b.time; });
+  if (!measured) return *best;
+  // The table says how long, not how: the wire is used as by the algorithm that would be picked.
+  measured->pattern = best->pattern;
+  measured->flows = best->flows;
+  measured->channels = best->channels;
+  if (best->flows > 0) {
+    const CostCall call{collective, size, group, cluster, pricing.sharing};
+    measured->wire = measured->wire * (1 / flows_on_nic(call, best->pattern, best->flows));
+  }
+  return *measured;
 }
 
 double bus_factor(Collective collective, int ranks) {
@@ -77,6 +154,9 @@ double bus_factor(Collective collective, int ranks) {
     case Collective::all_gather:
     case Collective::reduce_scatter:
     case Collective::all_to_all:
+    case Collective::all_to_all_v:
+    case Collective::gather:
+    case Collective::scatter:
       return (n - 1) / n;
     case Collective::broadcast:
     case Collective::reduce:
@@ -84,16 +164,6 @@ double bus_factor(Collective collective, int ranks) {
       return 1;
   }
   throw ContractError{"a collective outside its enumeration"};
-}
-
-std::string_view name(Algorithm algorithm) {
-  constexpr std::string_view names[] = {"ring", "tree", "nvls", "nvls_tree", "direct"};
-  return names[static_cast<int>(algorithm)];
-}
-
-std::string_view name(Protocol protocol) {
-  constexpr std::string_view names[] = {"ll", "ll128", "simple"};
-  return names[static_cast<int>(protocol)];
 }
 
 }  // namespace orrery::models

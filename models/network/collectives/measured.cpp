@@ -56,9 +56,16 @@ std::optional<CollectiveTime> measured_time(const CostCall& call) {
       bus_factor(call.collective, ranks) / bus_factor(call.collective, table->ranks);
   const Time moving = scaled(table->times.at(call.size) - latency, traffic / share_left(call));
   CollectiveTime result;
-  result.time = scaled(latency, hops) + moving;
+  result.latency = scaled(latency, hops);
+  result.fluid = moving;
+  result.time = result.latency + moving;
   result.limited_by = "measured";
   (call.group.nodes > 1 ? result.links.nic : result.links.nvlink) = moving;
+  if (call.group.nodes > 1) {
+    CostCall alone = call;
+    alone.sharing = LinkSharing::alone;
+    result.wire = Bandwidth{network_share(alone) / nics_used(call) * share_left(call)};
+  }
   return result;
 }
 

@@ -7,19 +7,6 @@
 namespace orrery::models::collectives {
 namespace {
 
-/// Constants of the cost model in a node, common to A100, Hopper and Blackwell.
-/// Source  least |log error| of the smallest candidate over 1,415 rows of public nccl-tests runs
-///         (2, 4, 8 GPUs, 512 B to 512 MiB, mostly NVIDIA aiconfigurator's tables): 3.7 % median,
-///         3.9 % on curves left out of the fit (four folds); base and step as fitted on all
-constexpr double ll_rate = 0.282;        // of the link rate, on bus bytes: half of it is flags
-constexpr double ll_ramp_rate = 0.021;   // of the link rate, until the ramp is ...
-constexpr double ll_ramp_limit = 0.108;  // ... this part of the latency
-constexpr double ll128_rate = 0.715;     // of the link rate
-constexpr double ll128_latency = 2.43;   // over LL's: a step waits for a whole line of 128 bytes
-constexpr double simple_rate = 0.976;    // of the ring's rate
-constexpr double simple_latency = 2.92;  // over LL's: a step ends with a fence
-constexpr double own_shard_rate = 1.49;  // of the link rate: copying a rank's own shard
-
 /// How often the ring is walked: 2(n-1) steps for an all-reduce, n-1 for the others.
 int rounds(Collective collective) {
   return collective == Collective::all_reduce ? 2 : 1;
@@ -38,10 +25,9 @@ double ll_bytes_per_second(const CostCall& call) {
       return std::min(ring, rate.low_latency.count());
     }
   }
-  return std::min(ring, ll_rate * link_rate(call.cluster) * reach(call.cluster, call.group.ranks));
+  return std::min(ring, call.protocols().ll_rate * link_rate(call.cluster) *
+                            reach(call.cluster, call.group.ranks));
 }
-
-}  // namespace
 
 /// Ring of n ranks inside one node, bus bytes V, l = a + h * rounds * (n-1):
 ///   LL      l + min(V / 0.021 R, 0.108 l) + V / 0.282 R
@@ -51,10 +37,14 @@ double ll_bytes_per_second(const CostCall& call) {
 ///         where the link is slower than any copy inside a GPU
 /// a, h    base and step of the cluster's constants; R link rate (times reach in 0.282 R and
 ///         0.715 R); ring: ring_rate
-/// Source  form: "size over rate plus steps" of NCCL's tuner (src/graph/tuning.cc); own shard and
-///         constants: fitted, see above
+/// Source  form: "size over rate plus steps" of NCCL's tuner (src/graph/tuning.cc). Constants
+///         (ProtocolConstants), common to A100, Hopper and Blackwell: least |log error| of the
+///         smallest candidate over 1,415 rows of public nccl-tests runs (2, 4, 8 GPUs, 512 B to
+///         512 MiB, mostly NVIDIA aiconfigurator's tables): 3.7 % median, 3.9 % on curves left out
+///         of the fit (four folds); base and step as fitted on all
 std::vector<CollectiveTime> ring_in_node(const CostCall& call) {
   const auto& constants = call.cluster.collectives;
+  const auto& protocols = call.protocols();
   const int ranks = call.group.ranks;
   const double l =
       seconds(constants.base) + seconds(constants.step) * rounds(call.collective) * (ranks - 1);
@@ -63,22 +53,28 @@ std::vector<CollectiveTime> ring_in_node(const CostCall& call) {
   const auto links = call.cluster.node.scale_up;
   const bool pcie = links == hardware::ScaleUp::pcie;
   const bool nvlink = links == hardware::ScaleUp::nvswitch || links == hardware::ScaleUp::mesh;
-  const double own =
-      has_shards(call.collective) && !pcie ? call.bytes() / ranks / (own_shard_rate * r) : 0;
+  const double own = has_shards(call.collective) && !pcie
+                         ? call.bytes() / ranks / (protocols.own_shard_rate * r)
+                         : 0;
 
   std::vector<CollectiveTime> times;
-  times.push_back(finish({.latency = l,
-                          .ramp = std::min(v / (ll_ramp_rate * r), ll_ramp_limit * l),
-                          .scale_up = v / ll_bytes_per_second(call)},
-                         Algorithm::ring, Protocol::ll));
+  times.push_back(
+      finish(call,
+             {.latency = l,
+              .ramp = std::min(v / (protocols.ll_ramp_rate * r), protocols.ll_ramp_limit * l),
+              .scale_up = v / ll_bytes_per_second(call)},
+             Protocol::ll));
   if (nvlink) {
-    times.push_back(finish({.latency = ll128_latency * l,
-                            .scale_up = v / (ll128_rate * r * reach(call.cluster, ranks)) + own},
-                           Algorithm::ring, Protocol::ll128));
+    times.push_back(
+        finish(call,
+               {.latency = protocols.ll128_latency * l,
+                .scale_up = v / (protocols.ll128_rate * r * reach(call.cluster, ranks)) + own},
+               Protocol::ll128));
   }
-  const double simple = simple_rate * ring_rate(call.cluster, ranks);
-  times.push_back(finish({.latency = simple_latency * l, .scale_up = v / simple + own},
-                         Algorithm::ring, Protocol::simple));
+  const double simple = protocols.simple_rate * ring_rate(call.cluster, ranks);
+  times.push_back(finish(call,
+                         {.latency = protocols.simple_latency * l, .scale_up = v / simple + own},
+                         Protocol::simple));
   return times;
 }
 
@@ -105,10 +101,18 @@ CollectiveTime ring_across_nodes(const CostCall& call) {
   terms.ramp = ramp_across_nodes(call, v, nics);
   const int inside = call.ranks_inside();
   const double on_wire = v / wire;
-  const double on_links = inside > 1 ? v / (simple_rate * ring_rate(call.cluster, inside)) : 0;
+  const double on_links =
+      inside > 1 ? v / (call.protocols().simple_rate * ring_rate(call.cluster, inside)) : 0;
   (on_links > on_wire ? terms.scale_up : terms.network) = std::max(on_links, on_wire);
   terms.beneath = std::min(on_links, on_wire);
-  return finish(terms, Algorithm::ring, std::nullopt);
+  return finish(call, terms, std::nullopt);
+}
+
+}  // namespace
+
+std::vector<CollectiveTime> ring(const CostCall& call) {
+  if (call.group.nodes == 1) return ring_in_node(call);
+  return {ring_across_nodes(call)};
 }
 
 }  // namespace orrery::models::collectives

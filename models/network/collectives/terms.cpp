@@ -13,13 +13,14 @@ double nics_share(const CostCall& call) {
   const double node = cluster.node_bandwidth().count();
   ensure(node > 0, "a group spans nodes but the cluster has no network");
   const double rank = std::max(cluster.nic_bandwidth().count(), node / cluster.node.gpus);
-  return std::min(node / call.group.groups_per_node,
-                  std::min(node, call.group.ranks_per_node * rank));
+  const int groups = call.sharing == LinkSharing::alone ? 1 : call.group.groups_per_node;
+  return std::min(node / groups, std::min(node, call.group.ranks_per_node * rank));
 }
 
 /// The group's nodes under one leaf switch, or nothing if no group of its axis crosses a leaf's
 /// border: one leaf has all nodes, or whole groups. A message is one pair of a longer chain.
 std::optional<double> nodes_under_leaf(const CostCall& call) {
+  if (call.sharing == LinkSharing::alone) return std::nullopt;
   const auto& group = call.group;
   const int leaf = call.cluster.fabric.nodes_per_leaf;
   const int span = (group.nodes - 1) * group.node_stride + 1;
@@ -31,13 +32,25 @@ std::optional<double> nodes_under_leaf(const CostCall& call) {
 
 }  // namespace
 
-CollectiveTime finish(const Terms& terms, Algorithm algorithm, std::optional<Protocol> protocol) {
+double nics_used(const CostCall& call) {
+  const auto& node = call.cluster.node;
+  const double per_rank = std::max(1.0, static_cast<double>(node.nics) / node.gpus);
+  return std::min<double>(node.nics, call.group.ranks_per_node * per_rank);
+}
+
+CollectiveTime finish(const CostCall& call, const Terms& terms, std::optional<Protocol> protocol) {
   const double total = terms.latency + terms.ramp + terms.scale_up + terms.network;
-  CollectiveTime result{.algorithm = algorithm, .protocol = protocol, .limited_by = "latency"};
+  CollectiveTime result{.protocol = protocol, .limited_by = "latency"};
   result.time = nearest_count<Time>(std::ceil(total * 1e12));
+  result.fluid = std::min(result.time, from_seconds(terms.scale_up + terms.network));
+  result.latency = result.time - result.fluid;
   const bool on_wire = terms.network > terms.scale_up;
   result.links = {.nic = from_seconds(on_wire ? terms.network : terms.beneath),
                   .nvlink = from_seconds(on_wire ? terms.beneath : terms.scale_up)};
+  if (result.links.nic > Time{}) {
+    const double part = std::min(1.0, ratio(result.links.nic, result.fluid));
+    result.wire = Bandwidth{part * nics_share(call) / nics_used(call)};
+  }
   double largest = terms.latency;
   const auto consider = [&](double term, std::string_view reason) {
     if (term <= largest) return;
@@ -72,7 +85,8 @@ double ring_rate(const hardware::Cluster& cluster, int ranks) {
     return cluster.collectives.group_rates.back().ring.count();
   }
   const double given = cluster.collectives.ring_rate.count();
-  return reach(cluster, ranks) * (given > 0 ? given : 0.8 * link_rate(cluster));
+  return reach(cluster, ranks) *
+         (given > 0 ? given : cluster.collectives.protocols.scale_up_share * link_rate(cluster));
 }
 
 double network_share(const CostCall& call) {

@@ -24,14 +24,28 @@ struct CostCall {
   Bytes size;
   GroupShape group;
   const hardware::Cluster& cluster;
+  LinkSharing sharing = LinkSharing::with_siblings;
 
   double bytes() const { return static_cast<double>(size.count()); }
   double bus_bytes() const { return bytes() * bus_factor(collective, group.ranks); }
   /// Ranks on the group's fullest node when spread evenly: hops inside a node count these.
   int ranks_inside() const { return (group.ranks + group.nodes - 1) / group.nodes; }
+  const hardware::ProtocolConstants& protocols() const { return cluster.collectives.protocols; }
 };
 
-CollectiveTime finish(const Terms& terms, Algorithm algorithm, std::optional<Protocol> protocol);
+/// The sum in picoseconds, rounded up, and what of it is on which links.
+CollectiveTime finish(const CostCall& call, const Terms& terms, std::optional<Protocol> protocol);
+
+/// How many channels NCCL opens by itself, and flows: channels.cpp. At most `limit` where given.
+struct ChannelCount {
+  int channels = 0;  // of a group on one node; 0: not known
+  int flows = 0;     // CollectiveTime::flows
+};
+ChannelCount channels_of(const CostCall& call, TrafficPattern pattern);
+
+/// NICs of a node that the group's ranks there use: one each, or a rank's part of the node's NICs
+/// if these are more.
+double nics_used(const CostCall& call);
 
 /// Link rate of the data sheet, per GPU and direction: R of the cost model. The PCIe link without
 /// others.
@@ -44,7 +58,8 @@ double reach(const hardware::Cluster& cluster, int ranks);
 
 /// Bus bandwidth of a large ring among `ranks` GPUs of one node. The measured rate of the group's
 /// size where it depends on it (the next larger size between two), else reach * one rate.
-///   default 0.8 R: NCCL's own link speeds, 240 of 300, 371 of 450, 722 of 900 GB/s
+///   default 0.8 R: NCCL's own link speeds, 240 of 300, 371 of 450, 722 of 900 GB/s; an ideal one
+///   has all of R (ProtocolConstants::scale_up_share)
 /// Source  NCCL 2.30, src/graph/topo.h
 double ring_rate(const hardware::Cluster& cluster, int ranks);
 
@@ -56,6 +71,7 @@ double ring_rate(const hardware::Cluster& cluster, int ranks);
 /// m       the group's nodes under one leaf, nodes_per_leaf / node_stride, at least 1. The last
 ///         factor falls away where leaves hold whole groups; a chain of messages always crosses
 /// Leaves out which NIC is near which GPU, and flows that collide although the links suffice.
+/// Without siblings, min(node, ranks_per_node * max(nic, node / gpus)) where the call is alone.
 double network_share(const CostCall& call);
 
 /// As network_share for traffic between all pairs: of each node's bytes (N - m) / (N - 1) leave
@@ -73,22 +89,25 @@ double ramp_across_nodes(const CostCall& call, double bus_bytes, double rate);
 /// Whether the switch reduces for a group with so many ranks in a node.
 bool nvls_runs(const hardware::Cluster& cluster, int ranks_inside);
 
-/// What a send/receive call costs beyond a ring's base, and what an all-to-all between two GPUs of
-/// a node takes to fill: 0.15 us * sqrt(bytes / R), with R in bytes per nanosecond and bytes / R
-/// in nanoseconds. Fitted: all_to_all.cpp.
-constexpr double pairwise_base = 2.8e-6;
-double pairwise_ramp(double bytes, const hardware::Cluster& cluster);
-/// Rate of an all-to-all across nodes next to the network's efficiency in an all-reduce: of 50 GB/s
+/// What pairs inside a node take to fill: 0.15 us * sqrt(bytes / R), with R in bytes per nanosecond
+/// and bytes / R in nanoseconds. Fitted: pairwise.cpp.
+double pair_ramp(double bytes, const CostCall& call);
+/// Rate of pairs across nodes next to the network's efficiency in an all-reduce, 0.80: of 50 GB/s
 /// per GPU all-to-alls had 37 (H100) and 36.8 (B200, tuned), a message 35.8 (the same B200 nodes)
 /// to 45, where an all-reduce has 46. Untuned fabrics were seen at 20 to 48.
-constexpr double pairwise_efficiency = 0.80;
+double pair_efficiency(const CostCall& call);
 
-// One file each. A function returns nothing where its algorithm does not run.
-std::vector<CollectiveTime> ring_in_node(const CostCall& call);  // ring.cpp
-CollectiveTime ring_across_nodes(const CostCall& call);          // ring.cpp
-CollectiveTime tree_across_nodes(const CostCall& call);          // tree.cpp
-std::optional<CollectiveTime> nvls(const CostCall& call);        // nvls.cpp
-CollectiveTime all_to_all(const CostCall& call);                 // all_to_all.cpp
-CollectiveTime point_to_point(const CostCall& call);             // point_to_point.cpp
+// One file each, for the table in builtins.cpp. Empty where an algorithm does not run.
+std::vector<CollectiveTime> ring(const CostCall& call);
+std::vector<CollectiveTime> tree(const CostCall& call);
+std::vector<CollectiveTime> nvls_tree(const CostCall& call);
+std::vector<CollectiveTime> nvls(const CostCall& call);
+std::vector<CollectiveTime> pairwise(const CostCall& call);
+std::vector<CollectiveTime> direct(const CostCall& call);
+std::vector<CollectiveTime> rooted(const CostCall& call);
+std::vector<CollectiveTime> collnet(const CostCall& call);
+std::vector<CollectiveTime> pat(const CostCall& call);
+std::vector<CollectiveTime> hierarchical(const CostCall& call);
+std::vector<CollectiveTime> hierarchical_all_to_all(const CostCall& call);
 
 }  // namespace orrery::models::collectives

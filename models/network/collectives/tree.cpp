@@ -8,11 +8,6 @@
 namespace orrery::models::collectives {
 namespace {
 
-/// What of its rate alone the part inside a node keeps while it feeds the network: 467-487 of 514
-/// GB/s on 2 x 8 H100, 811 of 953 on two racks of GB200, 194 of 240 on 2 x 8 A100.
-/// Source  public two-node logs (nccl-tests issue 309 and others)
-constexpr double feeding_efficiency = 0.9;
-
 /// Bus bandwidth inside a node: the switch's where it reduces and the group has enough ranks,
 /// else the ring's. V / size turns the switch's rate, counted on size, into one on bus bytes.
 double rate_inside(const CostCall& call) {
@@ -23,13 +18,14 @@ double rate_inside(const CostCall& call) {
   return std::max(ring, per_size * call.cluster.collectives.switch_rate.count());
 }
 
-}  // namespace
-
 /// All-reduce of n ranks on N nodes, p = n/N on each (NVLSTree where the switch reduces):
 ///   t = a + 2 h (p-1) + net log2(N) + ramp(V) + max(V, or size if N = 2) / (efficiency * share)
 /// and the last term not below V / (0.9 rate inside the node). On two nodes the data crosses once
 /// each way, not twice as on a ring or a deeper tree: 1.3 to 1.8 times the NICs' bus bandwidth.
 /// share   network_share: what the siblings leave of the NICs; a, h, net: the cluster's constants
+/// 0.9     what of its rate alone the part inside a node keeps while it feeds the network: 467-487
+///         of 514 GB/s on 2 x 8 H100, 811 of 953 on two racks of GB200, 194 of 240 on 2 x 8 A100
+///         (public two-node logs, nccl-tests issue 309 and others)
 /// Source  Sanders, Speck, Traeff 2009, "Two-tree algorithms for full bandwidth broadcast,
 ///         reduction and scan"; latency as NCCL's tuner composes it; public logs of 8 x H100, B200
 ///         on 2 to 1,024 nodes: 0.92 (0.80-0.98) of the NICs from three nodes on
@@ -41,7 +37,7 @@ CollectiveTime tree_across_nodes(const CostCall& call) {
   const double nics = network_share(call);
   const double crossing = nodes == 2 ? call.bytes() : v;
   const double on_wire = crossing / (call.cluster.fabric.efficiency * nics);
-  const double on_links = inside > 1 ? v / (feeding_efficiency * rate_inside(call)) : 0;
+  const double on_links = inside > 1 ? v / (call.protocols().tree_scale_up * rate_inside(call)) : 0;
 
   Terms terms;
   terms.latency = seconds(constants.base) + 2 * seconds(constants.step) * (inside - 1) +
@@ -49,8 +45,19 @@ CollectiveTime tree_across_nodes(const CostCall& call) {
   terms.ramp = ramp_across_nodes(call, v, nics);
   (on_links > on_wire ? terms.scale_up : terms.network) = std::max(on_links, on_wire);
   terms.beneath = std::min(on_links, on_wire);
-  return finish(terms, nvls_runs(call.cluster, inside) ? Algorithm::nvls_tree : Algorithm::tree,
-                std::nullopt);
+  return finish(call, terms, std::nullopt);
+}
+
+}  // namespace
+
+std::vector<CollectiveTime> tree(const CostCall& call) {
+  if (call.group.nodes == 1 || nvls_runs(call.cluster, call.ranks_inside())) return {};
+  return {tree_across_nodes(call)};
+}
+
+std::vector<CollectiveTime> nvls_tree(const CostCall& call) {
+  if (call.group.nodes == 1 || !nvls_runs(call.cluster, call.ranks_inside())) return {};
+  return {tree_across_nodes(call)};
 }
 
 }  // namespace orrery::models::collectives

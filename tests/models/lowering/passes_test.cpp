@@ -55,7 +55,7 @@ std::size_t count(const Block& block, Collective kind, Bytes bytes) {
   return found;
 }
 
-std::size_t collectives(const Block& block) {
+std::size_t collectives_in(const Block& block) {
   std::size_t found = 0;
   for (const Operation& op : block.operations) found += op.kind == OpKind::collective ? 1 : 0;
   return found;
@@ -151,7 +151,7 @@ TEST_CASE("A tensor group sums twice per layer forward and twice backward") {
   const Bytes whole{2 * sbh};
   const Program program = insert_collectives(recomputed(gpt3(8, false, {})), true);
   for (const std::uint32_t block : {layer_forward, layer_backward}) {
-    CHECK(collectives(program.blocks[block]) == 2);
+    CHECK(collectives_in(program.blocks[block]) == 2);
     CHECK(count(program.blocks[block], Collective::all_reduce, whole) == 2);
   }
   // Embedding sums its rows; the loss gathers three fp32 per token of each; the head sums [T, h]
@@ -159,7 +159,7 @@ TEST_CASE("A tensor group sums twice per layer forward and twice backward") {
   CHECK(count(program.blocks[embedding_forward], Collective::all_reduce, whole) == 1);
   CHECK(count(program.blocks[head_forward], Collective::all_gather, Bytes{8 * 12 * 2048}) == 1);
   CHECK(count(program.blocks[head_backward], Collective::all_reduce, whole) == 1);
-  CHECK(collectives(program.blocks[embedding_backward]) == 0);
+  CHECK(collectives_in(program.blocks[embedding_backward]) == 0);
 }
 
 TEST_CASE("Shards of a loss keep everyone's statistics and not only their own") {
@@ -180,11 +180,11 @@ TEST_CASE("With sequence parallelism the sums become scatters, and gathers bring
   const Bytes whole{2 * sbh};
   const Program program = insert_collectives(recomputed(gpt3(8, true, {})), true);
   const Block& forward = program.blocks[layer_forward];
-  CHECK(collectives(forward) == 4);
+  CHECK(collectives_in(forward) == 4);
   CHECK(count(forward, Collective::all_gather, whole) == 2);
   CHECK(count(forward, Collective::reduce_scatter, whole) == 2);
   const Block& backward = program.blocks[layer_backward];
-  CHECK(collectives(backward) == 6);
+  CHECK(collectives_in(backward) == 6);
   CHECK(count(backward, Collective::all_gather, whole) == 4);
   CHECK(count(backward, Collective::reduce_scatter, whole) == 2);
   CHECK(count(program.blocks[embedding_forward], Collective::reduce_scatter, whole) == 1);
@@ -225,7 +225,7 @@ TEST_CASE(
 
 TEST_CASE("One rank alone has no tensor collectives") {
   const Program program = insert_collectives(recomputed(gpt3(1, false, {})), true);
-  for (const Block& block : program.blocks) CHECK(collectives(block) == 0);
+  for (const Block& block : program.blocks) CHECK(collectives_in(block) == 0);
 }
 
 TEST_CASE("Every boundary between chunks is crossed twice per micro-batch") {

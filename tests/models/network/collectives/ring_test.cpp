@@ -14,7 +14,7 @@ TEST_CASE("A large ring in a node takes its bus bytes over the ring and its own 
   const auto result =
       price(Collective::all_reduce, 8_GB, whole_nodes(1), only_bytes(a100_cluster()));
   CHECK(microseconds(result.time) == Approx(59767.760 + 2237.136).epsilon(1e-6));
-  CHECK(result.algorithm == Algorithm::ring);
+  CHECK(result.algorithm == "ring");
   CHECK(result.protocol == Protocol::simple);
   CHECK(result.limited_by == "scale-up");
 }
@@ -68,7 +68,7 @@ TEST_CASE("A gather across nodes walks every hop once and fills its share of the
   const auto result = price(Collective::all_gather, 32_GB, whole_nodes(4), cluster);
   CHECK(microseconds(result.time) == Approx(193750 + 61.98).epsilon(1e-9));
   CHECK(result.limited_by == "network");
-  CHECK(result.algorithm == Algorithm::ring);
+  CHECK(result.algorithm == "ring");
   CHECK_FALSE(result.protocol.has_value());
 }
 

@@ -6,17 +6,13 @@
 #include "models/network/collectives/terms.hpp"
 
 namespace orrery::models::collectives {
-namespace {
 
-/// Source  least |log error| over 532 rows of public runs on A100, Hopper and Blackwell nodes of
-///         2, 4 and 8 GPUs (NVIDIA aiconfigurator's tables): 7.5 % median; repeats differ as much
-constexpr double pairwise_ring_share = 1.05;  // of the ring's rate, on bus bytes
-constexpr double pairwise_own_rate = 2.4;     // of the link rate
+double pair_ramp(double bytes, const CostCall& call) {
+  return call.protocols().pair_root * std::sqrt(bytes / (link_rate(call.cluster) / 1e9));
+}
 
-}  // namespace
-
-double pairwise_ramp(double bytes, const hardware::Cluster& cluster) {
-  return 0.15e-6 * std::sqrt(bytes / (link_rate(cluster) / 1e9));
+double pair_efficiency(const CostCall& call) {
+  return call.protocols().pair_efficiency * call.cluster.fabric.efficiency;
 }
 
 /// Inside a node, V = size (n-1)/n bus bytes:
@@ -24,30 +20,32 @@ double pairwise_ramp(double bytes, const hardware::Cluster& cluster) {
 /// Across N nodes of p ranks the bytes that leave a node count, p size (n-p)/n of them:
 ///   t = a + 2.8 us + h (n-1) + net + max(leaving / (0.8 efficiency * share), inside)
 /// inside  V / (1.05 ring); share: network_share_all_pairs of the group on one node
-/// Source  above; hops per peer: 37-38 us at 16 GPUs on B200 and MI355X logs
-CollectiveTime all_to_all(const CostCall& call) {
+/// Source  least |log error| over 532 rows of public runs on A100, Hopper and Blackwell nodes of
+///         2, 4 and 8 GPUs (NVIDIA aiconfigurator's tables): 7.5 % median; repeats differ as much;
+///         hops per peer: 37-38 us at 16 GPUs on B200 and MI355X logs
+std::vector<CollectiveTime> pairwise(const CostCall& call) {
+  const auto& protocols = call.protocols();
   const auto& constants = call.cluster.collectives;
   const int n = call.group.ranks;
   const double v = call.bus_bytes();
   Terms terms;
-  terms.latency = seconds(constants.base) + pairwise_base;
+  terms.latency = seconds(constants.base) + seconds(protocols.pair_base);
   const int inside = call.ranks_inside();
   const double on_links =
-      inside > 1 ? v / (pairwise_ring_share * ring_rate(call.cluster, inside)) : 0;
+      inside > 1 ? v / (protocols.pairs_ring_share * ring_rate(call.cluster, inside)) : 0;
   if (call.group.nodes == 1) {
-    terms.ramp = pairwise_ramp(v, call.cluster);
+    terms.ramp = pair_ramp(v, call);
     const bool pcie = call.cluster.node.scale_up == hardware::ScaleUp::pcie;
-    const double own = call.bytes() / n / (pairwise_own_rate * link_rate(call.cluster));
+    const double own = call.bytes() / n / (protocols.pairs_own_rate * link_rate(call.cluster));
     terms.scale_up = on_links + (pcie ? 0 : own);
-    return finish(terms, Algorithm::direct, std::nullopt);
+    return {finish(call, terms, std::nullopt)};
   }
   terms.latency += seconds(constants.step) * (n - 1) + seconds(constants.network);
   const double leaving = inside * call.bytes() * (n - inside) / n;
-  const double on_wire = leaving / (pairwise_efficiency * call.cluster.fabric.efficiency *
-                                    network_share_all_pairs(call));
+  const double on_wire = leaving / (pair_efficiency(call) * network_share_all_pairs(call));
   (on_links > on_wire ? terms.scale_up : terms.network) = std::max(on_links, on_wire);
   terms.beneath = std::min(on_links, on_wire);
-  return finish(terms, Algorithm::direct, std::nullopt);
+  return {finish(call, terms, std::nullopt)};
 }
 
 }  // namespace orrery::models::collectives

@@ -3,11 +3,6 @@
 #include "models/network/collectives/terms.hpp"
 
 namespace orrery::models::collectives {
-namespace {
-
-constexpr double pair_efficiency = 0.92;  // of the ring's rate
-
-}  // namespace
 
 /// Inside a node
 ///   t = a + 2.8 us + 0.15 us * sqrt(size / R in ns) + size / (0.92 ring)
@@ -20,19 +15,19 @@ constexpr double pair_efficiency = 0.92;  // of the ring's rate
 ///         is one of its peers); 0.92: the same B200 log at 16 GiB, 664 GB/s of a ring of 720.
 ///         Across nodes as the all-to-all: on the one site where both were measured, under two
 ///         settings, messages had 19.6 and 35.8 GB/s, all-to-alls 22.6 and 37
-CollectiveTime point_to_point(const CostCall& call) {
+std::vector<CollectiveTime> direct(const CostCall& call) {
+  const auto& protocols = call.protocols();
   const auto& constants = call.cluster.collectives;
   Terms terms;
-  terms.latency = seconds(constants.base) + pairwise_base;
+  terms.latency = seconds(constants.base) + seconds(protocols.pair_base);
   if (call.group.nodes > 1) {
     terms.latency += seconds(constants.network);
-    terms.network =
-        call.bytes() / (pairwise_efficiency * call.cluster.fabric.efficiency * network_share(call));
-    return finish(terms, Algorithm::direct, std::nullopt);
+    terms.network = call.bytes() / (pair_efficiency(call) * network_share(call));
+    return {finish(call, terms, std::nullopt)};
   }
-  terms.ramp = pairwise_ramp(call.bytes(), call.cluster);
-  terms.scale_up = call.bytes() / (pair_efficiency * ring_rate(call.cluster, 2));
-  return finish(terms, Algorithm::direct, std::nullopt);
+  terms.ramp = pair_ramp(call.bytes(), call);
+  terms.scale_up = call.bytes() / (protocols.message_rate * ring_rate(call.cluster, 2));
+  return {finish(call, terms, std::nullopt)};
 }
 
 }  // namespace orrery::models::collectives

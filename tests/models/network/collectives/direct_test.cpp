@@ -22,7 +22,7 @@ TEST_CASE("A message inside a node crosses one link") {
   // 271.74 us.
   const auto result = price(Collective::send_receive, 90_MB, inside, h100_cluster());
   CHECK(microseconds(result.time) == Approx(7.4 + 67.08 + 271.74).margin(0.01));
-  CHECK(result.algorithm == Algorithm::direct);
+  CHECK(result.algorithm == "direct");
 }
 
 TEST_CASE("A message between nodes takes the network's latency and its NIC") {

@@ -1,0 +1,70 @@
+// How many channels NCCL opens for a communicator: each is a ring or tree of its own, with a queue
+// pair on the NIC that it crosses.
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/network/collectives/terms.hpp"
+
+namespace orrery::models::collectives {
+namespace {
+
+/// Compute capabilities, times ten.
+constexpr int ampere = 80, hopper = 90, blackwell = 100;
+
+int capability(const CostCall& call) {
+  return call.cluster.gpu().generation.compute_capability;
+}
+
+/// NCCL_IB_QPS_PER_CONNECTION, as it is unless set.
+/// Source  NCCL user guide, "Environment variables"
+constexpr int queue_pairs = 1;
+
+/// Of a ring inside one node: what the search finds, twice: 12 x 20 GB/s on A100, 12 x 30 on H100,
+/// 16 x 45 on B200.
+/// Source  NCCL 2.30, src/graph/search.cc (lists of speeds), src/graph/connect.cc (each twice)
+int channels_inside(const CostCall& call) {
+  if (call.cluster.node.scale_up != hardware::ScaleUp::nvswitch) return 0;
+  if (capability(call) >= blackwell) return 32;
+  return capability(call) >= ampere ? 24 : 0;
+}
+
+/// One channel for each NIC at the NIC's rate (48 GB/s at most; 96 on Blackwell, so that a faster
+/// NIC has several), in two where that is 25 GB/s or more, unless since Hopper more than four
+/// below 50 GB/s were found; each of them twice when connected. Leaves out the doubling of fewer
+/// than 16 channels since Hopper where links inside a node have more than 45 GB/s for each.
+/// Source  NCCL 2.30, src/graph/search.cc, src/graph/connect.cc
+ChannelCount channels_across(const CostCall& call) {
+  const double rate = call.cluster.nic_bandwidth().count() / 1e9;
+  const double fastest = capability(call) >= blackwell ? 96 : 48;
+  const int nics = std::max(1, static_cast<int>(std::lround(nics_used(call))));
+  const int on_each = std::max(1, static_cast<int>(rate / fastest));
+  const double speed = std::min(rate / on_each, fastest);
+  const bool kept = capability(call) >= hopper && speed < 50 && nics * on_each > 4;
+  const int found = on_each * (speed >= 25 && !kept ? 2 : 1);
+  return {.channels = 2 * found * nics, .flows = 2 * found * queue_pairs};
+}
+
+/// From a rank to another over the network: one for every 14 GB/s of its NICs, halved until all
+/// peers have theirs at once among 64.
+/// Source  NCCL 2.30, src/graph/paths.cc
+ChannelCount channels_of_pairs(const CostCall& call) {
+  const double nics = nics_used(call) / call.group.ranks_per_node;
+  const double rate = call.cluster.nic_bandwidth().count() / 1e9 * std::max(1.0, nics);
+  constexpr double of_one = 14;
+  constexpr int most = 64;
+  int each = static_cast<int>(std::ceil(rate / of_one));
+  while (each > 1 && each * (call.group.ranks - 1) > most) each /= 2;
+  return {.channels = std::min(most, each * (call.group.ranks - 1)), .flows = each * queue_pairs};
+}
+
+}  // namespace
+
+ChannelCount channels_of(const CostCall& call, TrafficPattern pattern) {
+  const bool of_pairs = pattern == TrafficPattern::pair || pattern == TrafficPattern::all_pairs ||
+                        pattern == TrafficPattern::star;
+  if (call.group.nodes == 1) return {.channels = of_pairs ? 0 : channels_inside(call)};
+  return of_pairs ? channels_of_pairs(call) : channels_across(call);
+}
+
+}  // namespace orrery::models::collectives
