@@ -1,7 +1,6 @@
 #include "executor/layout/block_plan.hpp"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 
 #include "executor/device/fp8_operand.hpp"
@@ -141,21 +140,10 @@ Block executed(const Block& block) {
 
 BlockPlans plan_blocks(const Block& forward, const Block& backward) {
   BlockPlans plans{formal(forward), formal(backward)};
-  std::map<std::string, std::int64_t> parameters;  // by the tensor of the model
-  std::int64_t next = 0;
-  for (std::size_t id = 0; id < forward.operands.size(); ++id) {
-    const Operand& each = forward.operands[id];
-    if (each.role != Role::parameter) continue;
-    plans.forward.sources[id].offset = parameters[each.tensor] = next;
-    next += each.elements();
-  }
   std::int64_t& saved = plans.forward.saved;
   for (std::size_t id = 0; id < backward.operands.size(); ++id) {
     const Operand& each = backward.operands[id];
     BlockPlan::Source& source = plans.backward.sources[id];
-    if (each.role == Role::parameter || each.role == Role::gradient) {
-      source.offset = parameters.at(each.tensor);
-    }
     if (each.role != Role::saved) continue;
     source = {Base::saved, saved};
     if (const auto twin = forward.find(each.name)) {

@@ -37,7 +37,7 @@ constexpr std::int64_t width_of(models::DType type) {
 struct BlockPlan {
   struct Source {
     Base base = Base::workspace;
-    std::int64_t offset = 0;  // bytes; elements of parameters and gradients
+    std::int64_t offset = 0;  // bytes; parameters and gradients lie where the layout says
   };
   std::vector<View> views;  // by operand, without their data
   std::vector<Source> sources;
@@ -52,8 +52,7 @@ struct BlockPlan {
 /// its gradient is the transposed product. Everything else is the block's own.
 models::Block executed(const models::Block& block);
 
-/// Plans of a forward block and its backward block. Parameters lie one after another from the
-/// base, in the order of the forward block; the layout moves those of embedding and head.
+/// Plans of a forward block and its backward block.
 struct BlockPlans {
   BlockPlan forward, backward;
 };

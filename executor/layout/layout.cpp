@@ -160,4 +160,12 @@ std::int64_t Layout::offset(std::int64_t layer, const std::string& tensor) const
   return placed_[by_name_.at(key_of(layer, tensor))].offset;
 }
 
+std::int64_t Layout::begin_of(const LayerKind& kind, std::int64_t layer) const {
+  const std::vector<Operand>& operands = program_.blocks[kind.forward].operands;
+  const auto first = std::find_if(operands.begin(), operands.end(),
+                                  [](const Operand& each) { return each.role == Role::parameter; });
+  ensure(first != operands.end(), "a layer without parameters");
+  return offset(layer, first->tensor);
+}
+
 }  // namespace orrery::executor

@@ -38,7 +38,6 @@ struct PlacedTensor {
 
 /// Gradients reduced together; without data parallelism, those of a chunk.
 struct Bucket {
-  std::uint32_t chunk = 0;
   std::int64_t first = 0, count = 0;  // elements, in the buffers
   std::int64_t padded = 0;            // a multiple of the data degree where pieces are owned
   std::int64_t piece = 0;             // of one owner
@@ -74,6 +73,8 @@ class Layout {
   /// Where a parameter or gradient begins, by its operand's `tensor`; `layer` is -1 where the block
   /// belongs to no layer.
   std::int64_t offset(std::int64_t layer, const std::string& tensor) const;
+  /// Where the first parameter of such a layer, embedding or head begins: one bucket has them all.
+  std::int64_t begin_of(const models::LayerKind& kind, std::int64_t layer) const;
   /// The tied table here; nothing where there is none or it has no second copy.
   const PlacedTensor* tied_table() const;
 
@@ -100,7 +101,7 @@ class Layout {
   };
   Reductions reductions_of(std::uint32_t chunk) const;
   void cut_buckets(std::uint32_t chunk, std::size_t first_placed);
-  std::int64_t add_bucket(std::uint32_t chunk, std::int64_t first, std::int64_t count);
+  std::int64_t add_bucket(std::int64_t first, std::int64_t count);
   void list_runs();
   void list_partial_sums();
 

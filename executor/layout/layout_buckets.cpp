@@ -59,7 +59,7 @@ void Layout::cut_buckets(std::uint32_t chunk, std::size_t first_placed) {
         const std::int64_t offset = unpadded[i].offset;
         if (from <= offset && offset < next) placed_[first_placed + i].offset = offset - from + to;
       }
-      to += add_bucket(chunk, to, next - from);
+      to += add_bucket(to, next - from);
       from = next;
     }
     ranges.emplace_back(first_bucket, buckets_.size());
@@ -70,8 +70,8 @@ void Layout::cut_buckets(std::uint32_t chunk, std::size_t first_placed) {
 }
 
 /// Its elements with padding.
-std::int64_t Layout::add_bucket(std::uint32_t chunk, std::int64_t first, std::int64_t count) {
-  Bucket bucket{.chunk = chunk, .first = first, .count = count};
+std::int64_t Layout::add_bucket(std::int64_t first, std::int64_t count) {
+  Bucket bucket{.first = first, .count = count};
   bucket.piece = (count + shards_ - 1) / shards_;
   bucket.padded = bucket.piece * shards_;
   bucket.owned = owned_;

@@ -78,8 +78,7 @@ std::int64_t MemoryPlan::workspace_of(const Instruction& each) const {
 }
 
 void MemoryPlan::plan_workspace(std::int64_t least) {
-  edge_bytes_ = program_.boundary.count();
-  edge_ = aligned(edge_bytes_);
+  edge_ = aligned(program_.boundary.count());
   for (const BlockPlan& block : blocks_) workspace_ = std::max(workspace_, block.workspace);
   arena_ = workspace_ = std::max(workspace_ + temporaries(), aligned(least));
 }

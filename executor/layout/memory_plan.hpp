@@ -49,7 +49,6 @@ class MemoryPlan {
   /// The two gradients that layers pass to each other; then the running block's temporaries.
   std::int64_t edge(int which) const { return which * edge_; }
   std::int64_t temporaries() const { return 2 * edge_; }
-  std::int64_t edge_bytes() const { return edge_bytes_; }
 
   /// Before `instruction` binds memory, `send` must have left it.
   struct Reuse {
@@ -103,7 +102,7 @@ class MemoryPlan {
   std::vector<Leaving> leaving_;
   std::size_t depth_;
   std::map<std::uint32_t, std::deque<std::uint32_t>> on_their_way_;  // sends by channel
-  std::int64_t edge_bytes_ = 0, edge_ = 0, workspace_ = 0, arena_ = 0;
+  std::int64_t edge_ = 0, workspace_ = 0, arena_ = 0;
 };
 
 }  // namespace orrery::executor

@@ -20,6 +20,9 @@ struct StateTensor {
   std::int64_t elements() const { return rows * columns; }
 };
 
+/// What is kept of each element; its gradient only during a step.
+enum class StateKind : std::uint8_t { parameter, first_moment, second_moment, gradient };
+
 /// Elements of a global tensor that this rank updates, consecutive there and here. Of the ranks
 /// that update the same ones, exactly one is the writer.
 struct StateRun {

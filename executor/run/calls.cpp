@@ -2,16 +2,41 @@
 
 namespace orrery::executor {
 
+using models::DType;
 using models::Lane;
+
+Element Calls::element(DType type) const {
+  if (arithmetic_ == Arithmetic::ring) return Element::ring;
+  switch (type) {
+    case DType::fp16:
+      return Element::fp16;
+    case DType::bf16:
+      return Element::bf16;
+    case DType::fp64:
+      return Element::fp64;
+    case DType::fp32:
+    case DType::tf32:
+      return Element::fp32;
+    default:
+      return Element::byte;
+  }
+}
 
 void Calls::before(Lane lane) {
   if (!device_.synchronous()) device_.wait(lane, device_.mark(Lane::compute));
 }
 
-void Calls::begun(PendingCall& pending) {
+void Calls::start(CollectiveCall call, PendingCall& pending) {
+  call.group = group(pending.communicator).id;
+  call.queue = pending.lane;
+  pending.request = fabric_.start(call);
   if (device_.synchronous()) return;
   pending.done = device_.mark(pending.lane);
-  if (pending.entry != not_recorded) recording_.end(pending.entry, pending.done);
+  recording_.end(pending.entry, pending.done);
+}
+
+bool Calls::ended(const PendingCall& pending) {
+  return device_.synchronous() && fabric_.test(pending.request);
 }
 
 void Calls::wait(PendingCall& pending) {
@@ -23,9 +48,14 @@ void Calls::wait(PendingCall& pending) {
   position_.communicator.store(-1, std::memory_order_relaxed);
   if (!device_.synchronous() && !transfer) {
     device_.wait(Lane::compute, pending.done);
-  } else if (pending.entry != not_recorded && recording_.instructions()) {
-    recording_.end(pending.entry, device_.mark(pending.lane));
+  } else {
+    recording_.end(pending.entry, pending.lane);
   }
+}
+
+void Calls::wait_for_all(std::vector<PendingCall>& pending) {
+  for (PendingCall& each : pending) wait(each);
+  pending.clear();
 }
 
 }  // namespace orrery::executor

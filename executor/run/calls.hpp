@@ -5,16 +5,15 @@
 
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 #include "executor/device/device.hpp"
 #include "executor/fabric/fabric.hpp"
+#include "executor/run/groups.hpp"
 #include "executor/run/recording.hpp"
 #include "models/program/program.hpp"
 
 namespace orrery::executor {
-
-/// Of a call that leaves no entry in the recording.
-inline constexpr std::size_t not_recorded = static_cast<std::size_t>(-1);
 
 /// Something on its way: a request, and its entry in the recording.
 struct PendingCall {
@@ -39,19 +38,35 @@ struct StepPosition {
 
 class Calls {
  public:
-  Calls(Device& device, Fabric& fabric, Recording& recording, StepPosition& position)
-      : device_{device}, fabric_{fabric}, recording_{recording}, position_{position} {}
+  Calls(Device& device, Fabric& fabric, const std::vector<Group>& groups, Arithmetic arithmetic,
+        Recording& recording, StepPosition& position)
+      : device_{device},
+        fabric_{fabric},
+        groups_{groups},
+        arithmetic_{arithmetic},
+        recording_{recording},
+        position_{position} {}
+
+  const Group& group(std::uint16_t communicator) const { return groups_[communicator]; }
+  /// What the fabric adds or copies of numbers in this format.
+  Element element(models::DType type) const;
 
   /// What the other ranks are given has been computed, and what is overwritten has been read.
   void before(models::Lane lane);
-  /// A collective has been started: its end is a place on its lane, whatever follows there.
-  void begun(PendingCall& pending);
+  /// Starts a collective of the communicator that `pending` names, on the lane that it names: its
+  /// end is a place on that lane, whatever follows there.
+  void start(CollectiveCall call, PendingCall& pending);
+  /// Has it ended? Fabrics that cannot progress by themselves do so here.
+  bool ended(const PendingCall& pending);
   /// The host waits where the fabric needs it; the compute lane goes on after the call.
   void wait(PendingCall& pending);
+  void wait_for_all(std::vector<PendingCall>& pending);
 
  private:
   Device& device_;
   Fabric& fabric_;
+  const std::vector<Group>& groups_;
+  Arithmetic arithmetic_;
   Recording& recording_;
   StepPosition& position_;
 };

@@ -16,8 +16,7 @@ Captured::Captured(const models::Program& program, Device& device)
     const std::vector<models::Operation>& operations = program.blocks[b].operations;
     for (const models::Stretch& each : models::stretches(program, b)) {
       ensure(graphs_ != nullptr, "a plan with CUDA graphs on a device without");
-      Known& known = known_[b].emplace_back();
-      known.stretch = each;
+      Known& known = known_[b].emplace_back(Known{each, {}, false});
       for (std::size_t i = each.first; i < each.end; ++i) {
         for (const auto* ids : {&operations[i].reads, &operations[i].writes}) {
           known.operands.insert(known.operands.end(), ids->begin(), ids->end());
@@ -38,9 +37,9 @@ Captured::~Captured() {
   }
 }
 
-const models::Stretch* Captured::beginning(std::size_t block, std::size_t operation) const {
+const Captured::Known* Captured::beginning(std::size_t block, std::size_t operation) const {
   for (const Known& each : known_[block]) {
-    if (each.stretch.first == operation) return &each.stretch;
+    if (each.first == operation) return &each;
   }
   return nullptr;
 }
@@ -55,17 +54,13 @@ std::size_t Captured::Hash::operator()(const Key& key) const {
   return hash;
 }
 
-void Captured::run(std::size_t block, const models::Stretch& stretch,
-                   const std::vector<View>& views, double loss_scale,
-                   const std::function<void()>& kernels) {
-  const auto known =
-      std::find_if(known_[block].begin(), known_[block].end(),
-                   [&](const Known& each) { return each.stretch.first == stretch.first; });
+void Captured::run(std::size_t block, const Known& stretch, const std::vector<View>& views,
+                   double loss_scale, const std::function<void()>& kernels) {
   asked_.block = block;
   asked_.first = stretch.first;
-  asked_.loss_scale = known->reads_loss_scale ? loss_scale : 0;
+  asked_.loss_scale = stretch.reads_loss_scale ? loss_scale : 0;
   asked_.operands.clear();
-  for (const models::OperandId id : known->operands) asked_.operands.push_back(views[id].data);
+  for (const models::OperandId id : stretch.operands) asked_.operands.push_back(views[id].data);
   const auto found = uses_.find(asked_);
   if (found == uses_.end()) {
     uses_.emplace(asked_, Use{});

@@ -28,13 +28,18 @@ class Captured {
   Captured(const Captured&) = delete;
   Captured& operator=(const Captured&) = delete;
 
-  /// The stretch that begins with an operation of a block; null: it runs by itself.
-  const models::Stretch* beginning(std::size_t block, std::size_t operation) const;
+  /// A stretch, and the arguments of its kernels.
+  struct Known : models::Stretch {
+    std::vector<models::OperandId> operands;  // each once
+    bool reads_loss_scale = false;
+  };
+  /// The one that begins with an operation of a block; null: the operation runs by itself.
+  const Known* beginning(std::size_t block, std::size_t operation) const;
 
   /// Runs a stretch on the operands where `views` has them. `kernels` runs its operations one by
   /// one on the device.
   /// Errors  RunFailure `capturing 'layer.forward' as a CUDA graph: ...`
-  void run(std::size_t block, const models::Stretch& stretch, const std::vector<View>& views,
+  void run(std::size_t block, const Known& stretch, const std::vector<View>& views,
            double loss_scale, const std::function<void()>& kernels);
 
   void begin_step() { counts_.launches = 0; }
@@ -51,12 +56,6 @@ class Captured {
   };
   struct Hash {
     std::size_t operator()(const Key& key) const;
-  };
-  /// One stretch, and the arguments of its kernels.
-  struct Known {
-    models::Stretch stretch;
-    std::vector<models::OperandId> operands;  // each once
-    bool reads_loss_scale = false;
   };
   struct Use {
     bool captured = false;

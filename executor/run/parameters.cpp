@@ -1,4 +1,4 @@
-// What parameters begin with, and their working copies, then and after a load.
+// What parameters begin with.
 
 #include <algorithm>
 #include <atomic>
@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include "executor/run/interpreter.hpp"
 #include "executor/run/random.hpp"
+#include "executor/run/weights.hpp"
 
 namespace orrery::executor {
 
@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::int64_t at_once = std::int64_t{1} << 22;    // drawn before the device gets them
 constexpr std::int64_t of_thread = std::int64_t{1} << 16;  // drawn by one thread in a row
-constexpr std::int64_t narrowed = std::int64_t{1} << 20;   // by one kernel: a CPU widens as many
 
 /// A tensor of the uncut model by its index; in the ring small integers, all of them.
 class InitialValues {
@@ -76,28 +75,29 @@ void fill(const std::vector<Slice>& slices, std::byte* to) {
 }  // namespace
 
 /// The elements that this rank updates, each drawn once: their owner's draw is everybody's.
-void Runner::Interpreter::draw_parameters() {
+void Weights::draw() {
+  const RunSettings& settings = rank_.settings;
   std::vector<InitialValues> initials;
-  for (const StateTensor& each : layout_.tensors()) initials.emplace_back(each, settings_.seed);
-  const std::int64_t width = width_of(state_), all = layout_.owned();
+  for (const StateTensor& each : rank_.layout.tensors()) initials.emplace_back(each, settings.seed);
+  const std::int64_t width = width_of(formats().state), all = rank_.layout.owned();
   std::vector<std::byte> host(static_cast<std::size_t>(std::min(at_once, all) * width));
   std::vector<Slice> slices;
   std::byte* to = nullptr;  // of the first slice
   std::int64_t gathered = 0, drawn = 0;
   const auto write = [&] {
-    if (settings_.arithmetic == Arithmetic::ring) {
+    if (settings.arithmetic == Arithmetic::ring) {
       fill<std::int64_t>(slices, host.data());
     } else {
       width == 8 ? fill<double>(slices, host.data()) : fill<float>(slices, host.data());
     }
-    device_.write(host.data(), to, Bytes{gathered * width});
+    rank_.device.write(host.data(), to, Bytes{gathered * width});
     drawn += gathered;
-    if (settings_.drawn) settings_.drawn(drawn, all);
+    if (settings.drawn) settings.drawn(drawn, all);
     slices.clear();
     gathered = 0;
   };
-  for (const StateRun& run : layout_.runs()) {
-    std::byte* const begin = state_at(StateKind::parameter, run.local);
+  for (const StateRun& run : rank_.layout.runs()) {
+    std::byte* const begin = state(StateKind::parameter, run.local);
     for (std::int64_t i = 0; i < run.count; i += of_thread) {
       const std::int64_t count = std::min(of_thread, run.count - i);
       const bool follows = begin + i * width == to + gathered * width;
@@ -108,31 +108,6 @@ void Runner::Interpreter::draw_parameters() {
     }
   }
   if (gathered > 0) write();
-  follow_masters();
-}
-
-/// Working copies follow the masters, here and then over the data axis.
-void Runner::Interpreter::follow_masters() {
-  for (const Bucket& bucket : layout_.buckets()) {
-    if (!separate_master_) break;
-    const std::int64_t at = shards_weights_ ? bucket.owned : layout_.piece_of(bucket);
-    for (std::int64_t i = 0; i < bucket.piece; i += narrowed) {
-      const std::int64_t count = std::min(narrowed, bucket.piece - i);
-      const View wide{state_at(StateKind::parameter, bucket.owned + i), state_, {1, 1, count}};
-      const View narrow{
-          parameters_.data() + (at + i) * width_of(storage_), storage_, {1, 1, count}};
-      Kernel kernel;
-      kernel.operation = &narrow_;
-      kernel.reads = {&wide, 1};
-      kernel.writes = {&narrow, 1};
-      device_.run(kernel);
-    }
-  }
-  if (!layout_.sharded() || shards_weights_) return;
-  gather_parameters(program_.communicator(models::CommunicatorRole::data),
-                    models::Collective::all_gather, not_recorded, 0);
-  wait_for_data();
-  device_.finish();
 }
 
 }  // namespace orrery::executor

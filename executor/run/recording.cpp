@@ -15,29 +15,30 @@ using models::Program;
 
 }  // namespace
 
-Recording::Recording(const Program& program, std::int64_t rank, TraceDetail detail)
+Recording::Recording(const Program& program, std::int64_t rank, Device& device, TraceDetail detail)
     : program_{program},
       ranks_{program.classes[static_cast<std::size_t>(program.mesh.stage_of(rank))]},
       rank_{rank},
+      device_{device},
       detail_{detail} {}
 
-std::size_t Recording::add(std::size_t instruction, Mark start, std::uint32_t block,
+std::size_t Recording::add(models::Token instruction, models::Lane lane, std::uint32_t block,
                            std::int64_t layer, std::size_t operation) {
   RecordedEntry entry;
-  entry.instruction = static_cast<std::uint32_t>(instruction);
+  entry.instruction = instruction;
   entry.block = block;
   entry.layer = static_cast<std::int32_t>(layer);
   entry.operation = static_cast<std::uint32_t>(operation);
-  entry.start_mark = entry.end_mark = start;
+  entry.start_mark = entry.end_mark = device_.mark(lane);
   entries_.push_back(entry);
   return entries_.size() - 1;
 }
 
-void Recording::resolve(Device& device, Mark begin) {
-  const Time zero = device.time_of(begin);
+void Recording::resolve(Mark begin) {
+  const Time zero = device_.time_of(begin);
   for (RecordedEntry& each : entries_) {
-    each.start = device.time_of(each.start_mark) - zero;
-    each.end = device.time_of(each.end_mark) - zero;
+    each.start = device_.time_of(each.start_mark) - zero;
+    each.end = device_.time_of(each.end_mark) - zero;
   }
 }
 

@@ -12,9 +12,12 @@
 
 namespace orrery::executor {
 
+/// Of what leaves no entry.
+inline constexpr std::size_t not_recorded = static_cast<std::size_t>(-1);
+
 class Recording {
  public:
-  Recording(const models::Program& program, std::int64_t rank, TraceDetail detail);
+  Recording(const models::Program& program, std::int64_t rank, Device& device, TraceDetail detail);
 
   /// Of the steps from now on.
   void set(TraceDetail detail) { detail_ = detail; }
@@ -22,12 +25,28 @@ class Recording {
   bool instructions() const { return detail_ != TraceDetail::none; }
 
   void clear() { entries_.clear(); }
-  /// An operation of a block, or with no block the whole instruction. Returns its number.
-  std::size_t add(std::size_t instruction, Mark start, std::uint32_t block = models::no_binding,
-                  std::int64_t layer = -1, std::size_t operation = 0);
-  void end(std::size_t number, Mark end) { entries_[number].end_mark = end; }
+  /// Entries that begin on a lane, by their number; not_recorded where they are not asked for: an
+  /// instruction as a whole; an operation of a block; an operation of a block, or else its
+  /// instruction.
+  std::size_t begin(models::Token instruction, models::Lane lane) {
+    return instructions() ? add(instruction, lane) : not_recorded;
+  }
+  std::size_t begin(models::Token instruction, models::Lane lane, std::uint32_t block,
+                    std::int64_t layer, std::size_t operation) {
+    return operations() ? add(instruction, lane, block, layer, operation) : not_recorded;
+  }
+  std::size_t begin_either(models::Token instruction, models::Lane lane, std::uint32_t block,
+                           std::size_t operation) {
+    return operations() ? add(instruction, lane, block, -1, operation) : begin(instruction, lane);
+  }
+  void end(std::size_t number, models::Lane lane) {
+    if (number != not_recorded) end(number, device_.mark(lane));
+  }
+  void end(std::size_t number, Mark end) {
+    if (number != not_recorded) entries_[number].end_mark = end;
+  }
   /// Reads the times, counted from `begin`, while the device still knows its marks.
-  void resolve(Device& device, Mark begin);
+  void resolve(Mark begin);
   /// Puts the trace together: words are made only when asked for.
   Trace trace() const;
 
@@ -38,12 +57,16 @@ class Recording {
     Mark start_mark, end_mark;
     Time start{}, end{};
   };
+  std::size_t add(models::Token instruction, models::Lane lane,
+                  std::uint32_t block = models::no_binding, std::int64_t layer = -1,
+                  std::size_t operation = 0);
   TraceRecord operation_record(const RecordedEntry& entry) const;
   TraceRecord instruction_record(const RecordedEntry& entry) const;
 
   const models::Program& program_;
   const models::RankClass& ranks_;
   std::int64_t rank_;
+  Device& device_;
   TraceDetail detail_;
   std::vector<RecordedEntry> entries_;
 };

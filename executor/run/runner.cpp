@@ -6,13 +6,46 @@
 #include <string>
 #include <utility>
 
-#include "executor/run/interpreter.hpp"
+#include "executor/errors.hpp"
+#include "executor/run/blocks.hpp"
+#include "executor/run/optimizer.hpp"
+#include "executor/run/pipe.hpp"
+#include "executor/run/refusals.hpp"
+#include "executor/run/send_depth.hpp"
 #include "models/program/trace_names.hpp"
+#include "models/program/walk.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor {
 
 namespace {
+
+using models::Instruction;
+using models::Program;
+using models::Token;
+
+const Program& accepted(const Program& program, const models::Software& software,
+                        const Device& device, const Fabric& fabric) {
+  if (fabric.ranks() != program.mesh.ranks()) {
+    throw RunFailure{Exit::invalid_program, fmt::format("the program is for {} ranks, here are {}",
+                                                        program.mesh.ranks(), fabric.ranks())};
+  }
+  const std::string why = refusal(program, software, device);
+  if (!why.empty()) throw RunFailure{Exit::invalid_program, "cannot execute " + why};
+  models::check(program);
+  return program;
+}
+
+/// Bytes of what the tensor group sums before the norm, packed.
+std::int64_t packed_sums(const Layout& layout) {
+  std::int64_t elements = 0;
+  for (const Span& each : layout.partial_sums()) elements += each.count;
+  return elements * 8;
+}
+
+const models::RankClass& class_of(const Program& program, std::int64_t rank) {
+  return program.classes[static_cast<std::size_t>(program.mesh.stage_of(rank))];
+}
 
 /// Highest resident size of the process; 0 where the system does not say.
 /// Source  proc(5), VmHWM of /proc/self/status, in KiB
@@ -28,116 +61,211 @@ Bytes resident_size() {
 
 }  // namespace
 
-std::int64_t Runner::Interpreter::size_of_state(StateKind kind) const {
-  return bits(kind == StateKind::gradient ? gradient_ : state_) / 8;
+/// In the order in which one needs another.
+struct Runner::Parts {
+  Parts(const Program& program, Device& on, Fabric& between, RunSettings given);
+
+  struct Dispatch;
+  StepOutcome step(std::int64_t index);
+  void share_masters();
+
+  Device& device;
+  Fabric& fabric;
+  RunSettings settings;
+  Layout layout;
+  MemoryPlan plan;
+  std::vector<Group> groups;
+  StepPosition at;
+  HeldMemory memory;
+  Recording recording;
+  Calls calls;
+  RankContext rank;
+  Weights weights;
+  Reducer reducer;
+  Samples samples;
+  Blocks blocks;
+  Optimizer optimizer;
+  Pipe pipe;
+};
+
+Runner::Parts::Parts(const Program& program, Device& on, Fabric& between, RunSettings given)
+    : device{on},
+      fabric{between},
+      settings{std::move(given)},
+      layout{program, fabric.rank()},
+      plan{program, program.mesh.stage_of(fabric.rank()), packed_sums(layout), send_depth(program)},
+      groups{make_groups(program, fabric)},
+      memory{class_of(program, fabric.rank()), plan, device, settings.freed},
+      recording{program, fabric.rank(), device, recordable(settings.trace, program.graphs)},
+      calls{device, fabric, groups, settings.arithmetic, recording, at},
+      rank{program,        fabric.rank(), class_of(program, fabric.rank()),
+           layout,         plan,          settings,
+           memory.arena(), device,        calls,
+           recording},
+      weights{rank, memory},
+      reducer{rank, weights, memory},
+      samples{rank, memory},
+      blocks{rank, weights, reducer, samples},
+      optimizer{rank, weights, reducer},
+      pipe{rank, fabric} {
+  ensure(settings.arithmetic == Arithmetic::real || width_of(program.formats.storage) == 8,
+         "the ring needs precision fp64");
+  device.finish();  // what is written next is not cleared after it
+  weights.draw();
+  share_masters();
 }
 
-/// The optimizer's buffer holds [master, where it is apart | first moment | second moment].
-std::byte* Runner::Interpreter::state_at(StateKind kind, std::int64_t local) const {
-  const std::int64_t width = size_of_state(kind);
-  const std::int64_t part = layout_.owned() * width;
-  const std::int64_t moments = separate_master_ ? part : 0;
-  if (kind == StateKind::first_moment) return optimizer_.data() + moments + local * width;
-  if (kind == StateKind::second_moment) return optimizer_.data() + moments + part + local * width;
-  if (kind == StateKind::parameter && separate_master_) return optimizer_.data() + local * width;
-  const bool of_gradient = kind == StateKind::gradient;
-  std::byte* buffer = (of_gradient ? gradients_ : parameters_).data();
-  const bool owned_only = of_gradient ? shards_sums_ : shards_weights_;
-  if (!layout_.sharded() || owned_only) return buffer + local * width;
-  for (const Bucket& bucket : layout_.buckets()) {
-    if (local < bucket.owned || local >= bucket.owned + bucket.piece) continue;
-    return buffer + (layout_.piece_of(bucket) + local - bucket.owned) * width;
+/// Working copies follow the masters, here and then over the data axis.
+void Runner::Parts::share_masters() {
+  weights.follow_masters();
+  reducer.gather_all();
+}
+
+/// What runs for each opcode.
+struct Runner::Parts::Dispatch {
+  Parts& of;
+
+  void compute(Token i, const Instruction&) const {
+    of.pipe.wait_for_arrivals();
+    of.blocks.run(i);
   }
-  throw ContractError{"state is asked for that this rank does not own"};
-}
+  void optimizer(Token i, const Instruction&) const { of.optimizer.run(i); }
+  void norm(Token i, const Instruction&) const { of.optimizer.norm(i); }
+  void send(Token i, const Instruction&) const { of.pipe.send(i); }
+  void receive(Token i, const Instruction&) const { of.pipe.receive(i); }
+  void compress(Token i, const Instruction&) const { of.reducer.compress(i); }
+  void reduce_gradient(Token i, const Instruction&) const { of.reducer.reduce(i); }
+  void tie(Token i, const Instruction&) const { of.reducer.tie(i); }
+  void gather(Token i, const Instruction&) const { of.reducer.gather(i); }
+  void unshard(Token i, const Instruction&) const { of.reducer.unshard(i); }
+};
 
-void Runner::Interpreter::finish_loading(std::int64_t steps) {
-  updates_ = steps - scale_.state().skipped;
-  follow_masters();
-}
-
-Progress Runner::Interpreter::progress() const {
-  Progress progress;
-  progress.step = at_.step.load(std::memory_order_relaxed);
-  progress.instruction = at_.instruction.load(std::memory_order_relaxed);
-  const int peer = at_.peer.load(std::memory_order_relaxed);
-  const int communicator = at_.communicator.load(std::memory_order_relaxed);
-  const std::size_t count = ranks_.instructions.size();
-  const bool between = progress.instruction >= count;
-  if (peer >= 0) progress.waits_for = fmt::format("rank {}", peer);
-  if (communicator >= 0) {
-    const auto at = static_cast<std::size_t>(communicator);
-    progress.waits_for = text_of(program_.communicators[at], groups_[at]);
+StepOutcome Runner::Parts::step(std::int64_t index) {
+  at.step.store(index, std::memory_order_relaxed);
+  at.instruction.store(0, std::memory_order_relaxed);
+  device.finish();
+  device.forget_marks();
+  recording.clear();
+  memory.begin_step();
+  pipe.begin_step();
+  optimizer.begin_step(index);
+  StepOutcome outcome;
+  outcome.loss_scale = optimizer.loss_scale().value();
+  blocks.begin_step(samples.weight() * outcome.loss_scale);
+  samples.load(index);
+  const Mark begin = device.mark(models::Lane::compute);
+  const auto count = static_cast<Token>(rank.ranks.instructions.size());
+  for (Token i = 0; i < count; ++i) {
+    at.instruction.store(i, std::memory_order_relaxed);
+    pipe.before_binding(i);
+    memory.follow(i, false);
+    visit(i, rank.instruction(i), Dispatch{*this});
+    if (i + 1 == count) pipe.wait_for_sends();  // whose memory ends with the step
+    memory.follow(i, true);
   }
-  progress.text =
-      between
-          ? fmt::format("rank {} has ended step {}", rank_, progress.step)
-          : fmt::format("rank {} is in step {} at instruction {} of {}, {}", rank_, progress.step,
-                        progress.instruction, count,
-                        models::trace_title(program_, ranks_.instructions[progress.instruction]));
-  if (!progress.waits_for.empty()) progress.text += ", and waits for " + progress.waits_for;
-  progress.works = progress.waits_for.empty() && device_.synchronous();
-  return progress;
+  reducer.wait_for_all();
+  const Mark end = device.mark(models::Lane::compute);
+  device.finish();
+  at.instruction.store(count, std::memory_order_relaxed);
+  recording.resolve(begin);
+  outcome.wall = device.time_of(end) - device.time_of(begin);
+  optimizer.report(outcome);
+  samples.report(reducer, outcome);
+  return outcome;
 }
 
-Runner::Runner(const models::Program& program, const models::Software& software, Device& device,
+Runner::Runner(const Program& program, const models::Software& software, Device& device,
                Fabric& fabric, RunSettings settings)
-    : run_{std::make_unique<Interpreter>(program, software, device, fabric, std::move(settings))} {}
+    : parts_{std::make_unique<Parts>(accepted(program, software, device, fabric), device, fabric,
+                                     std::move(settings))} {}
 Runner::~Runner() = default;
 
 StepOutcome Runner::step(std::int64_t index) {
   try {
-    return run_->step(index);
+    return parts_->step(index);
   } catch (...) {
-    run_->give_up();
+    // What waits for other ranks on the device's queues ends, so that its memory can be given back.
+    if (!parts_->device.synchronous()) parts_->fabric.abort("a rank cannot go on");
     throw;
   }
 }
+
 void Runner::record(TraceDetail detail) {
-  run_->record(detail);
+  parts_->recording.set(recordable(detail, parts_->rank.program.graphs));
 }
+
 Progress Runner::progress() const {
-  return run_->progress();
+  const RankContext& rank = parts_->rank;
+  const StepPosition& at = parts_->at;
+  Progress progress;
+  progress.step = at.step.load(std::memory_order_relaxed);
+  progress.instruction = at.instruction.load(std::memory_order_relaxed);
+  const int peer = at.peer.load(std::memory_order_relaxed);
+  const int communicator = at.communicator.load(std::memory_order_relaxed);
+  const std::size_t count = rank.ranks.instructions.size();
+  const bool between = progress.instruction >= count;
+  if (peer >= 0) progress.waits_for = fmt::format("rank {}", peer);
+  if (communicator >= 0) {
+    const auto number = static_cast<std::uint16_t>(communicator);
+    progress.waits_for = text_of(rank.program.communicators[number], parts_->calls.group(number));
+  }
+  progress.text =
+      between ? fmt::format("rank {} has ended step {}", rank.rank, progress.step)
+              : fmt::format(
+                    "rank {} is in step {} at instruction {} of {}, {}", rank.rank, progress.step,
+                    progress.instruction, count,
+                    models::trace_title(
+                        rank.program, rank.instruction(static_cast<Token>(progress.instruction))));
+  if (!progress.waits_for.empty()) progress.text += ", and waits for " + progress.waits_for;
+  progress.works = progress.waits_for.empty() && rank.device.synchronous();
+  return progress;
 }
+
 MeasuredMemory Runner::memory() const {
-  MeasuredMemory memory = run_->memory();
+  MeasuredMemory memory = parts_->memory.measured();
   memory.padding = memory.allocated - memory.peak;
   memory.resident = resident_size();
   return memory;
 }
 GraphCounts Runner::graphs() const {
-  return run_->graphs();
+  return parts_->blocks.graphs();
 }
-const Trace& Runner::trace() const {
-  return run_->trace();
+Trace Runner::trace() const {
+  Trace trace = parts_->recording.trace();
+  trace.note("peak_memory_bytes", parts_->memory.measured().peak.count());
+  return trace;
 }
 const std::vector<StateTensor>& Runner::state_tensors() const {
-  return run_->layout().tensors();
+  return parts_->layout.tensors();
 }
 const std::vector<StateRun>& Runner::state_runs() const {
-  return run_->layout().runs();
+  return parts_->layout.runs();
 }
 models::DType Runner::state_format() const {
-  return run_->state_format();
+  return parts_->weights.formats().state;
 }
 models::DType Runner::gradient_format() const {
-  return run_->gradient_format();
+  return parts_->weights.formats().gradient;
 }
 void Runner::read_state(StateKind kind, std::int64_t local, std::int64_t count, void* to) const {
-  run_->device().read(run_->state_at(kind, local), to, Bytes{count * run_->size_of_state(kind)});
+  const Weights& weights = parts_->weights;
+  parts_->device.read(weights.state(kind, local), to, Bytes{count * weights.width_of_state(kind)});
 }
 void Runner::load_state(StateKind kind, std::int64_t local, std::int64_t count, const void* from) {
-  run_->device().write(from, run_->state_at(kind, local), Bytes{count * run_->size_of_state(kind)});
+  const Weights& weights = parts_->weights;
+  parts_->device.write(from, weights.state(kind, local),
+                       Bytes{count * weights.width_of_state(kind)});
 }
 std::optional<LossScaleState> Runner::loss_scale() const {
-  if (!run_->loss_scale().counts()) return std::nullopt;
-  return run_->loss_scale().state();
+  const LossScale& scale = parts_->optimizer.loss_scale();
+  return scale.counts() ? std::optional{scale.state()} : std::nullopt;
 }
 void Runner::load_loss_scale(const LossScaleState& state) {
-  run_->loss_scale().load(state);
+  parts_->optimizer.loss_scale().load(state);
 }
 void Runner::finish_loading(std::int64_t steps) {
-  run_->finish_loading(steps);
+  parts_->optimizer.resume(steps);
+  parts_->share_masters();
 }
 
 }  // namespace orrery::executor

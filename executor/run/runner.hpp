@@ -23,8 +23,6 @@
 
 namespace orrery::executor {
 
-enum class StateKind : std::uint8_t { parameter, first_moment, second_moment, gradient };
-
 /// Errors  RunFailure{invalid_program} naming what this executor or the device lacks: constructor.
 /// All: RunFailure from the fabric (a peer failed) or the device.
 class Runner {
@@ -49,7 +47,7 @@ class Runner {
   MeasuredMemory memory() const;
   GraphCounts graphs() const;
   /// Of the last step, in the simulator's terms: the same tracks, names, ids and classes.
-  const Trace& trace() const;
+  Trace trace() const;
 
   /// All tensors of the model; the runs of this rank, ascending in `local`; the format of their
   /// elements (fp32 or fp64; in the ring 8-byte integers). Parameters are the optimizer's own,
@@ -70,8 +68,8 @@ class Runner {
   void finish_loading(std::int64_t steps);
 
  private:
-  class Interpreter;
-  std::unique_ptr<Interpreter> run_;
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
 };
 
 }  // namespace orrery::executor

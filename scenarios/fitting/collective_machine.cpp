@@ -18,11 +18,12 @@ struct UsualNode {
   std::string_view gpu, network, node, fabric;  // network: a word of `link`; fabric empty: usual
 };
 
-constexpr std::array<UsualNode, 24> usual_nodes{{
+constexpr std::array<UsualNode, 25> usual_nodes{{
     {"a100-sxm-80gb", "EFA", "p4de", ""},
     {"h100-sxm-80gb", "EFA", "p5", ""},
     {"h200-sxm-141gb", "EFA", "p5en", ""},
     {"b200-sxm", "EFA", "p6-b200", ""},
+    {"h100-sxm-80gb", "TCPXO", "a3-mega", ""},  // before TCPX, which its name contains
     {"h100-sxm-80gb", "TCPX", "a3-high", ""},
     {"h200-sxm-141gb", "RoCE", "a3-ultra", ""},
     {"a100-sxm-40gb", "RoCE", "oci-bm-gpu4", ""},

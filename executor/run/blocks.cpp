@@ -1,0 +1,137 @@
+#include "executor/run/blocks.hpp"
+
+#include <algorithm>
+
+namespace orrery::executor {
+
+namespace {
+
+using models::Opcode;
+using models::Token;
+
+/// Where a rank's rows and its shard of the vocabulary begin.
+Place place_of(const models::Program& program, std::int64_t rank) {
+  const models::Block& embedding =
+      program.blocks[program.kind(models::ModelPart::embedding).forward];
+  Place place{.sequence = program.step.seq_len};
+  const auto begin = [&](const models::Operand& of) {
+    return shard_of(rank, of.sharding, models::Dimension::rows, program.mesh) * of.shape[1];
+  };
+  for (const models::Operation& op : embedding.operations) {
+    if (op.kind == models::OpKind::embedding) {
+      place.first_vocabulary = begin(embedding.operands[op.reads[1]]);
+    }
+  }
+  for (const models::Operand& each : embedding.operands) {
+    if (each.role == models::Role::output) place.first_row = begin(each);
+  }
+  return place;
+}
+
+}  // namespace
+
+Blocks::Blocks(const RankContext& rank, Weights& weights, Reducer& reducer, Samples& samples)
+    : rank_{rank},
+      weights_{weights},
+      reducer_{reducer},
+      samples_{samples},
+      captured_{rank.program, rank.device},
+      place_{place_of(rank.program, rank.rank)} {
+  for (const std::uint32_t chunk : rank_.ranks.chunks) {
+    const std::uint32_t forward = rank_.program.chunks[chunk].forward;
+    for (const models::Invocation& run : rank_.program.phases[forward].invocations) {
+      const models::LayerKind& kind = *rank_.program.use_of(run.block).kind;
+      for (std::int64_t n = 0; n < run.count; ++n) {
+        const std::int64_t layer = run.first_layer < 0 ? -1 : run.first_layer + n;
+        for (const std::uint32_t block : {kind.forward, kind.backward}) {
+          place_parameters(block, layer);
+        }
+      }
+    }
+  }
+}
+
+void Blocks::place_parameters(std::uint32_t block, std::int64_t layer) {
+  const std::vector<models::Operand>& operands = rank_.program.blocks[block].operands;
+  views_.resize(std::max(views_.size(), operands.size()));
+  std::vector<std::int64_t>& elements = elements_[{block, layer}];
+  for (const models::Operand& each : operands) {
+    const bool lies = each.role == models::Role::gradient || each.role == models::Role::parameter;
+    elements.push_back(lies ? rank_.layout.offset(layer, each.tensor) : 0);
+  }
+}
+
+void Blocks::begin_step(double loss_scale) {
+  captured_.begin_step();
+  place_.loss_scale = loss_scale;
+}
+
+void Blocks::run(Token i) {
+  const models::Instruction& each = rank_.instruction(i);
+  if (each.awaits != models::no_token) reducer_.wait_for(each.awaits);
+  const bool backward = each.op == Opcode::backward;
+  if (backward && rank_.program.sharding.gradients) empty_buckets(i);
+  const std::size_t entry =
+      rank_.recording.operations() ? not_recorded : rank_.recording.begin(i, models::Lane::compute);
+  for (const models::Invocation& run : rank_.invocations(i)) {
+    for (std::int64_t n = 0; n < run.count; ++n) {
+      run_layer(i, run, run.first_layer < 0 ? -1 : run.first_layer + (backward ? -n : n));
+    }
+  }
+  rank_.recording.end(entry, models::Lane::compute);
+}
+
+/// The buffer that a part of backward fills is the one that the next reduction empties; a tied
+/// embedding's is its own. What is still on its way out of it must have left.
+void Blocks::empty_buckets(Token i) {
+  const std::vector<models::Instruction>& list = rank_.ranks.instructions;
+  const auto next = std::find_if(list.begin() + i + 1, list.end(), [](const auto& each) {
+    return each.op == Opcode::reduce_gradient;
+  });
+  if (next != list.end()) weights_.bind_filled(next->target);
+  for (const models::Invocation& run : rank_.invocations(i)) {
+    const std::vector<std::int64_t>& elements = elements_.at({run.block, run.first_layer});
+    for (std::size_t id = 0; id < elements.size(); ++id) {
+      if (rank_.program.blocks[run.block].operands[id].role != models::Role::gradient) continue;
+      const std::size_t bucket = rank_.layout.bucket_at(elements[id]);
+      reducer_.wait_until_empty(weights_.gradient(rank_.layout.buckets()[bucket].first));
+    }
+  }
+}
+
+void Blocks::run_layer(Token i, const models::Invocation& run, std::int64_t layer) {
+  const models::Instruction& each = rank_.instruction(i);
+  const models::LayerKind& kind = *rank_.program.use_of(run.block).kind;
+  const ChunkPlan& chunk = rank_.plan.chunk(each.chunk);
+  const std::size_t place = chunk.place_of(kind, layer);
+  const bool backward = each.op == Opcode::backward;
+  if (backward && place + 1 == chunk.layers.size()) {  // its first
+    const std::int64_t in = rank_.plan.bound(i).in;
+    flowing_ = in < 0 ? nullptr : rank_.arena + in;
+    next_edge_ = 0;  // every backward leaves the same addresses to graphs
+  }
+  std::byte* const output = output_of(i, chunk, place);
+  run_block({i, run.block, layer, saved_of(i, chunk, place), flowing_, output});
+  if (backward) {
+    flowing_ = output;
+  } else if (kind.part == models::ModelPart::head) {
+    samples_.keep_statistics(each.micro_batch, views_);
+  }
+}
+
+/// Where a layer of a chunk leaves what the next one reads: forward in the next one's saved input,
+/// backward in one of two buffers of the workspace, and at the chunk's end in what is to be sent.
+std::byte* Blocks::output_of(Token i, const ChunkPlan& chunk, std::size_t place) {
+  const std::int64_t out = rank_.plan.bound(i).out;
+  std::byte* const leaving = out < 0 ? nullptr : rank_.arena + out;
+  if (rank_.instruction(i).op == Opcode::forward) {
+    if (place + 1 == chunk.layers.size()) return leaving;
+    const std::uint32_t next = chunk.layers[place + 1].forward;
+    return saved_of(i, chunk, place + 1) + rank_.plan.blocks()[next].arrival;
+  }
+  if (place == 0) return leaving;
+  next_edge_ = 1 - next_edge_;
+  return rank_.arena + rank_.plan.edge(next_edge_);
+}
+
+}  // namespace orrery::executor

@@ -1,0 +1,65 @@
+#pragma once
+// Blocks on their operands: where each operand lies for a layer and a micro-batch, kernels one by
+// one or as CUDA graphs, and the collectives between them. A collective of a block is waited for by
+// the operation that the block says waits for it, by the next one on its lane, and at the block's
+// end.
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "executor/run/captured.hpp"
+#include "executor/run/reducer.hpp"
+#include "executor/run/samples.hpp"
+
+namespace orrery::executor {
+
+class Blocks {
+ public:
+  Blocks(const RankContext& rank, Weights& weights, Reducer& reducer, Samples& samples);
+
+  /// What backward begins from: the loss's scale over the tokens of the global batch.
+  void begin_step(double loss_scale);
+  /// Runs the phase of a forward or backward.
+  void run(models::Token i);
+  const GraphCounts& graphs() const { return captured_.counts(); }
+
+ private:
+  /// A block bound to a layer and a micro-batch.
+  struct Use {
+    models::Token instruction = 0;
+    std::uint32_t block = 0;
+    std::int64_t layer = -1;
+    std::byte *saved = nullptr, *input = nullptr, *output = nullptr;
+  };
+
+  void place_parameters(std::uint32_t block, std::int64_t layer);
+  void empty_buckets(models::Token i);
+  void run_layer(models::Token i, const models::Invocation& run, std::int64_t layer);
+  std::byte* saved_of(models::Token i, const ChunkPlan& chunk, std::size_t place) const {
+    return rank_.arena + rank_.plan.bound(i).saved + chunk.layers[place].saved;
+  }
+  std::byte* output_of(models::Token i, const ChunkPlan& chunk, std::size_t place);
+
+  // run_block.cpp: one block
+  void run_block(const Use& use);
+  void bind_operands(const Use& use);
+  void run_operation(const Use& use, std::size_t index);
+  void start_collective(const Use& use, std::size_t index);
+  void wait_for(const models::Operation& op);
+
+  const RankContext& rank_;
+  Weights& weights_;
+  Reducer& reducer_;
+  Samples& samples_;
+  Captured captured_;
+  /// Where parameters and gradients lie, by operand: of a block, and the layer that it is bound to.
+  std::map<std::pair<std::uint32_t, std::int64_t>, std::vector<std::int64_t>> elements_;
+  Place place_;
+  std::vector<View> views_;       // of the running block's operands
+  std::byte* flowing_ = nullptr;  // the gradient that backward passes on
+  int next_edge_ = 0;
+  std::vector<PendingCall> pending_;
+};
+
+}  // namespace orrery::executor

@@ -1,0 +1,207 @@
+#include "executor/run/reducer.hpp"
+
+#include <algorithm>
+
+#include "sim/errors.hpp"
+
+namespace orrery::executor {
+
+namespace {
+
+using models::Collective;
+using models::Lane;
+using models::Token;
+
+}  // namespace
+
+Reducer::Reducer(const RankContext& rank, Weights& weights, HeldMemory& memory)
+    : rank_{rank},
+      weights_{weights},
+      compressed_{rank, weights, memory},
+      number_{memory.hold(models::BufferKind::staging, 64)} {}
+
+/// Its entry in the recording begins where all that it needs is there.
+PendingCall Reducer::begin(Token i, std::uint16_t communicator) {
+  PendingCall pending;
+  pending.instruction = i;
+  pending.communicator = communicator;
+  if (i == models::no_token || !rank_.recording.instructions()) return pending;
+  rank_.calls.before(Lane::data);
+  pending.entry = rank_.recording.begin(i, Lane::data);
+  return pending;
+}
+
+void Reducer::start(CollectiveCall call, PendingCall pending) {
+  const Group& group = rank_.calls.group(pending.communicator);
+  ensure(group.index >= 0, "a rank takes part in a collective of a group that it is not in");
+  if (group.alone()) {
+    if (call.send == call.receive) return;
+    return rank_.device.copy(call.send, call.receive, Bytes{call.count * size_of(call.element)},
+                             Lane::compute);
+  }
+  rank_.calls.before(Lane::data);
+  rank_.calls.start(call, pending);
+  pending_.push_back(pending);
+}
+
+/// One bucket, or its parts around a tied table.
+void Reducer::reduce(Token i) {
+  const models::JointCollective& joint = rank_.joint(i);
+  PendingCall pending = begin(i, joint.communicator);
+  if (compressed_.any()) return start(compressed_.call_of(i), pending);
+  const auto [first, last] = rank_.layout.reduced(rank_.instruction(i).target);
+  for (std::size_t b = first; b < last; ++b) {
+    const Bucket& bucket = rank_.layout.buckets()[b];
+    CollectiveCall call;
+    call.kind = joint.kind;
+    call.element = rank_.calls.element(weights_.formats().gradient);
+    call.send = call.receive = weights_.gradient(bucket.first);
+    call.count = bucket.count;
+    if (joint.kind == Collective::reduce_scatter) {
+      call.count = bucket.piece;
+      call.receive = weights_.gradient(rank_.layout.piece_of(bucket));
+    }
+    if (rank_.program.sharding.gradients) pending.filled = weights_.gradient(bucket.first);
+    start(call, pending);
+  }
+}
+
+void Reducer::compress(Token i) {
+  const Token awaited = rank_.instruction(i).awaits;
+  if (awaited != models::no_token) wait_for(awaited);
+  compressed_.run(i);
+}
+
+/// One unit's weights from their owners (ZeRO-3).
+void Reducer::unshard(Token i) {
+  const models::JointCollective& joint = rank_.joint(i);
+  const models::Unit& unit = rank_.program.units[joint.first_unit];
+  const std::int64_t element =
+      rank_.layout.begin_of(rank_.program.kinds[unit.kinds.front()], unit.layer);
+  const std::size_t number = rank_.layout.bucket_at(element);
+  const Bucket& bucket = rank_.layout.buckets()[number];
+  CollectiveCall call;
+  call.kind = Collective::all_gather;
+  call.send = weights_.working(bucket.owned);
+  call.receive = rank_.arena + rank_.plan.bound(i).saved;
+  call.count = bucket.piece;
+  call.element = rank_.calls.element(weights_.formats().storage);
+  weights_.bind_gathered(number, call.receive);
+  start(call, begin(i, joint.communicator));
+}
+
+void Reducer::tie(Token i) {
+  const models::JointCollective& joint = rank_.joint(i);
+  wait_for_all();
+  const PendingCall pending = begin(i, joint.communicator);
+  const bool table = rank_.program.role_of(joint.communicator) == models::CommunicatorRole::tie;
+  if (!table) return sum_partial(pending);
+  const PlacedTensor* tied = rank_.layout.tied_table();
+  ensure(tied != nullptr, "a tie without a tied table");
+  CollectiveCall call;
+  call.send = call.receive = weights_.owned_gradient(tied->offset);
+  call.count = tied->elements();
+  call.element = rank_.calls.element(weights_.formats().gradient);
+  start(call, pending);
+}
+
+/// Packed in the workspace, summed as one, and back.
+void Reducer::sum_partial(PendingCall pending) {
+  const models::DType type = weights_.formats().gradient;
+  std::int64_t total = 0;
+  const auto copy_spans = [&](bool pack) {
+    total = 0;
+    for (const Span& span : rank_.layout.partial_sums()) {
+      std::byte* const gradient = weights_.owned_gradient(span.first);
+      std::byte* const packed = rank_.arena + total * width_of(type);
+      rank_.device.copy(pack ? gradient : packed, pack ? packed : gradient,
+                        Bytes{span.count * width_of(type)}, Lane::compute);
+      total += span.count;
+    }
+  };
+  copy_spans(true);
+  CollectiveCall call;
+  call.send = call.receive = rank_.arena;
+  call.count = total;
+  call.element = rank_.calls.element(type);
+  if (total > 0) start(call, pending);
+  wait_for_all();
+  copy_spans(false);
+}
+
+void Reducer::gather(Token i) {
+  const models::JointCollective& joint = rank_.joint(i);
+  gather_parameters(joint.kind, begin(i, joint.communicator));
+}
+
+void Reducer::gather_all() {
+  if (!rank_.layout.sharded() || rank_.program.sharding.parameters) return;
+  gather_parameters(
+      Collective::all_gather,
+      begin(models::no_token, rank_.program.communicator(models::CommunicatorRole::data)));
+  wait_for_all();
+  rank_.device.finish();
+}
+
+/// Each bucket from its owners, piece by piece: all at once, or one owner after another.
+void Reducer::gather_parameters(Collective kind, const PendingCall& pending) {
+  const models::DType type = weights_.formats().storage;
+  const bool in_turn = kind == Collective::broadcast;
+  const int owners = in_turn ? static_cast<int>(rank_.program.shards()) : 1;
+  for (const Bucket& bucket : rank_.layout.buckets()) {
+    for (int owner = 0; owner < owners; ++owner) {
+      CollectiveCall call;
+      call.kind = kind;
+      call.count = bucket.piece;
+      call.element = rank_.calls.element(type);
+      call.root = owner;
+      call.receive = weights_.parameter(bucket.first + owner * bucket.piece);
+      call.send = in_turn ? call.receive : weights_.parameter(rank_.layout.piece_of(bucket));
+      start(call, pending);
+    }
+  }
+}
+
+void Reducer::sum_number(std::uint16_t communicator, models::DType type, Token i) {
+  CollectiveCall call;
+  call.send = call.receive = number();
+  call.count = 1;
+  call.element = rank_.calls.element(type);
+  start(call, begin(i, communicator));
+  wait_for_all();
+}
+
+void Reducer::wait(PendingCall& pending) {
+  rank_.calls.wait(pending);
+  if (pending.filled == nullptr) return;
+  weights_.add_to_sums(rank_.instruction(pending.instruction).target, pending.filled);
+}
+
+/// With all that began before it.
+void Reducer::wait_for(Token collective) {
+  const auto found = std::find_if(pending_.rbegin(), pending_.rend(), [&](const PendingCall& each) {
+    return each.instruction == collective;
+  });
+  for (auto each = pending_.begin(); each != found.base(); ++each) wait(*each);
+  pending_.erase(pending_.begin(), found.base());
+}
+
+void Reducer::wait_for_all() {
+  for (PendingCall& each : pending_) wait(each);
+  pending_.clear();
+}
+
+void Reducer::wait_until_empty(const std::byte* bucket) {
+  for (auto each = pending_.rbegin(); each != pending_.rend(); ++each) {
+    if (each->filled == bucket) return wait_for(each->instruction);
+  }
+}
+
+/// What has ended is noted as it ends.
+void Reducer::poll() {
+  if (pending_.empty() || !rank_.calls.ended(pending_.front())) return;
+  wait(pending_.front());
+  pending_.erase(pending_.begin());
+}
+
+}  // namespace orrery::executor

@@ -1,0 +1,155 @@
+// Where a step's tokens come from and where its loss is worked out, from the statistics that the
+// head leaves for its backward.
+
+#include "executor/run/samples.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "executor/run/reducer.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::executor {
+
+namespace {
+
+/// Of the head's forward: what the loss's backward reads of every shard.
+std::size_t statistics_of(const models::Program& program, const models::LayerKind& head) {
+  const models::Block& backward = program.blocks[head.backward];
+  for (const models::Operation& op : backward.operations) {
+    if (op.kind != models::OpKind::cross_entropy_backward) continue;
+    const auto id = program.blocks[head.forward].find(backward.operands[op.reads[2]].name);
+    ensure(id.has_value(), "a loss keeps no statistics");
+    return *id;
+  }
+  throw ContractError{"a head has no loss"};
+}
+
+/// Sum of -log softmax at the label, from each shard's statistics [shards, rows, 3].
+template <class T>
+double loss_of(const T* statistics, std::int64_t shards, std::int64_t rows) {
+  double sum = 0;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    double largest = -std::numeric_limits<double>::infinity(), label = largest;
+    for (std::int64_t s = 0; s < shards; ++s) {
+      const T* of = statistics + (s * rows + row) * 3;
+      largest = std::max(largest, static_cast<double>(of[0]));
+      label = std::max(label, static_cast<double>(of[2]));
+    }
+    double exponentials = 0;
+    for (std::int64_t s = 0; s < shards; ++s) {
+      const T* of = statistics + (s * rows + row) * 3;
+      exponentials += static_cast<double>(of[1]) * std::exp(static_cast<double>(of[0]) - largest);
+    }
+    sum += largest + std::log(exponentials) - label;
+  }
+  return sum;
+}
+
+std::uint64_t ring_loss_of(const std::uint64_t* statistics, std::int64_t count) {
+  std::uint64_t sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) sum += statistics[3 * i + 1];
+  return sum;
+}
+
+}  // namespace
+
+Samples::Samples(const RankContext& rank, HeldMemory& memory)
+    : rank_{rank},
+      own_{rank.settings.tokens == nullptr
+               ? synthetic_tokens(rank.settings.seed, rank.program.vocabulary)
+               : nullptr},
+      source_{own_ ? *own_ : *rank.settings.tokens} {
+  const models::Program& program = rank_.program;
+  const std::vector<std::uint32_t>& chunks = rank_.ranks.chunks;
+  const bool embeds = program.chunks[chunks.front()].embeds;
+  const bool predicts = program.chunks[chunks.back()].predicts;
+  const std::int64_t micro_batches = program.step.micro_batches;
+  if (embeds || predicts) {
+    batch_ =
+        memory.hold(models::BufferKind::staging, 2 * micro_batches * program.step.tokens() * 8);
+  }
+  if (!predicts) return;
+  const models::LayerKind& head = program.kind(models::ModelPart::head);
+  operand_ = statistics_of(program, head);
+  view_ = rank_.plan.blocks()[head.forward].views[*operand_];
+  statistics_ = memory.hold(models::BufferKind::staging,
+                            micro_batches * view_.elements() * width_of(view_.dtype));
+}
+
+std::byte* Samples::part(std::int64_t number) const {
+  return batch_ == nullptr ? nullptr : batch_ + number * rank_.program.step.tokens() * 8;
+}
+
+double Samples::weight() const {
+  const models::Program& program = rank_.program;
+  return 1.0 / static_cast<double>(program.step.micro_batches * program.step.tokens() *
+                                   program.mesh.degree(models::MeshAxis::data));
+}
+
+void Samples::load(std::int64_t step) {
+  if (batch_ == nullptr) return;
+  const models::StepShape& of = rank_.program.step;
+  const std::int64_t samples = of.micro_batches * of.sequences, s = of.seq_len;
+  const std::int64_t replica = rank_.program.mesh.coordinate(rank_.rank, models::MeshAxis::data);
+  std::vector<std::int64_t> sample(static_cast<std::size_t>(s + 1));
+  std::vector<std::int64_t> both(static_cast<std::size_t>(2 * samples * s));
+  for (std::int64_t i = 0; i < samples; ++i) {
+    source_.fill(step, replica * samples + i, sample);
+    if (rank_.settings.alive) rank_.settings.alive();
+    std::copy(sample.begin(), sample.end() - 1, both.begin() + i * s);
+    std::copy(sample.begin() + 1, sample.end(), both.begin() + (samples + i) * s);
+  }
+  rank_.device.write(both.data(), batch_, Bytes{std::ssize(both) * 8});
+}
+
+/// The loss is worked out when the step has ended: what it is made of is copied aside.
+void Samples::keep_statistics(std::int64_t micro_batch, const std::vector<View>& operands) {
+  const std::int64_t bytes = view_.elements() * width_of(view_.dtype);
+  rank_.device.copy(operands[*operand_].data, statistics_ + micro_batch * bytes, Bytes{bytes},
+                    models::Lane::compute);
+}
+
+/// One rank of each tensor group of the last stage knows its micro-batches' loss.
+std::uint64_t Samples::known_loss() const {
+  const bool first = rank_.program.mesh.coordinate(rank_.rank, models::MeshAxis::tensor) == 0;
+  const bool ring = rank_.settings.arithmetic == Arithmetic::ring;
+  if (!operand_ || !first) return 0;  // the bits of 0.0, too
+  const std::int64_t each = view_.elements() * width_of(view_.dtype), rows = view_.shape[1];
+  std::vector<std::byte> host(static_cast<std::size_t>(rank_.program.step.micro_batches * each));
+  rank_.device.read(statistics_, host.data(), Bytes{std::ssize(host)});
+  double loss = 0;
+  std::uint64_t known = 0;
+  for (const std::byte* at = host.data(); at < host.data() + host.size(); at += each) {
+    if (ring) {
+      known += ring_loss_of(reinterpret_cast<const std::uint64_t*>(at), view_.elements() / 3);
+    } else if (width_of(view_.dtype) == 8) {
+      loss += loss_of(reinterpret_cast<const double*>(at), view_.shape[0], rows);
+    } else {
+      loss += loss_of(reinterpret_cast<const float*>(at), view_.shape[0], rows);
+    }
+  }
+  return ring ? known : std::bit_cast<std::uint64_t>(loss * weight());
+}
+
+/// All ranks add up what they know. Not a part of the step: the Program has no such collective.
+void Samples::report(Reducer& reducer, StepOutcome& outcome) const {
+  std::uint64_t loss = known_loss();
+  const bool ring = rank_.settings.arithmetic == Arithmetic::ring;
+  const std::uint16_t world = rank_.program.communicator(models::CommunicatorRole::world);
+  if (rank_.program.mesh.ranks() > 1) {
+    rank_.device.write(&loss, reducer.number(), Bytes{8});
+    reducer.sum_number(world, models::DType::fp64);
+    rank_.device.read(reducer.number(), &loss, Bytes{8});
+  }
+  if (ring) {
+    outcome.ring_loss = loss;
+  } else {
+    outcome.loss = std::bit_cast<double>(loss);
+  }
+}
+
+}  // namespace orrery::executor

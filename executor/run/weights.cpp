@@ -1,0 +1,122 @@
+#include "executor/run/weights.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "sim/errors.hpp"
+
+namespace orrery::executor {
+
+namespace {
+
+using models::BufferKind;
+
+constexpr std::int64_t narrowed = std::int64_t{1} << 20;  // by one kernel: a CPU widens as many
+
+}  // namespace
+
+Weights::Weights(const RankContext& rank, HeldMemory& memory)
+    : rank_{rank}, sharding_{rank.program.sharding} {
+  const Layout& layout = rank_.layout;
+  const auto held = [&](bool sharded) { return sharded ? layout.owned() : layout.elements(); };
+  parameters_ =
+      memory.hold(BufferKind::parameter, held(sharding_.parameters) * width_of(formats().storage));
+  gradient_bytes_ = held(sharding_.gradients) * width_of(formats().gradient);
+  gradients_ = memory.hold(BufferKind::gradient, gradient_bytes_);
+  const std::int64_t states = separate_master() ? 3 : 2;
+  optimizer_ =
+      memory.hold(BufferKind::optimizer, states * layout.owned() * width_of(formats().state));
+  if (sharding_.gradients) hold_buckets(memory);
+  accumulate_.kind = models::OpKind::accumulate;
+  accumulate_.dtype = formats().gradient;
+  narrow_.kind = models::OpKind::cast;
+  narrow_.name = "working copy";
+  narrow_.dtype = formats().storage;
+}
+
+/// What backward fills and reductions empty, with room for the last owner's padding.
+void Weights::hold_buckets(HeldMemory& memory) {
+  std::int64_t bytes = 0;
+  for (const models::PersistentBuffer& each : rank_.ranks.persistent) {
+    if (!each.bucket) continue;
+    bucket_offsets_.push_back(bytes);
+    bytes += aligned(each.bytes.count() + rank_.program.shards() * width_of(formats().gradient));
+  }
+  buckets_ = memory.hold(BufferKind::gradient, bytes);
+  filled_.assign(rank_.layout.buckets().size(), nullptr);
+  gathered_ = filled_;
+  // A tied head adds to the embedding's bucket before its turn comes.
+  const std::vector<models::Instruction>& list = rank_.ranks.instructions;
+  for (auto each = list.rbegin(); each != list.rend(); ++each) {
+    if (each->op == models::Opcode::reduce_gradient) bind_filled(each->target);
+  }
+}
+
+std::byte* Weights::in_bucket(bool sharded, const std::vector<std::byte*>& buckets,
+                              std::byte* whole, models::DType type, std::int64_t element) const {
+  if (!sharded) return whole + element * width_of(type);
+  const std::size_t bucket = rank_.layout.bucket_at(element);
+  return buckets[bucket] + (element - rank_.layout.buckets()[bucket].first) * width_of(type);
+}
+
+std::byte* Weights::owned_gradient(std::int64_t element) const {
+  const std::int64_t width = width_of(formats().gradient);
+  if (!sharding_.gradients) return gradients_ + element * width;
+  const Bucket& bucket = rank_.layout.buckets()[rank_.layout.bucket_at(element)];
+  return gradients_ + (bucket.owned + element - rank_.layout.piece_of(bucket)) * width;
+}
+
+std::byte* Weights::owned(std::byte* buffer, bool sharded, std::int64_t local,
+                          std::int64_t width) const {
+  if (!rank_.layout.sharded() || sharded) return buffer + local * width;
+  for (const Bucket& bucket : rank_.layout.buckets()) {
+    if (local < bucket.owned || local >= bucket.owned + bucket.piece) continue;
+    return buffer + (rank_.layout.piece_of(bucket) + local - bucket.owned) * width;
+  }
+  throw ContractError{"state is asked for that this rank does not own"};
+}
+
+std::byte* Weights::state(StateKind kind, std::int64_t local) const {
+  const std::int64_t width = width_of_state(kind), all = rank_.layout.owned();
+  const std::int64_t masters = separate_master() ? all : 0;
+  switch (kind) {
+    case StateKind::gradient:
+      return owned(gradients_, sharding_.gradients, local, width);
+    case StateKind::parameter:
+      return separate_master() ? optimizer_ + local * width : working(local);
+    case StateKind::first_moment:
+      return optimizer_ + (masters + local) * width;
+    case StateKind::second_moment:
+      return optimizer_ + (masters + all + local) * width;
+  }
+  throw ContractError{"a state of no known kind"};
+}
+
+void Weights::bind_filled(std::uint32_t collective) {
+  const std::size_t buffer = rank_.program.collectives[collective].buffer;
+  filled_[rank_.layout.reduced(collective).first] = buckets_ + bucket_offsets_[buffer];
+}
+
+void Weights::add_to_sums(std::uint32_t collective, std::byte* filled) {
+  const models::DType type = formats().gradient;
+  const Bucket& bucket = rank_.layout.buckets()[rank_.layout.reduced(collective).first];
+  const std::int64_t piece = (rank_.layout.piece_of(bucket) - bucket.first) * width_of(type);
+  const View sum = row_of(gradients_ + bucket.owned * width_of(type), type, bucket.piece);
+  const std::array<View, 2> reads{row_of(filled + piece, type, bucket.piece), sum};
+  run_on(rank_.device, accumulate_, reads, {&sum, 1});
+  rank_.device.zero(filled, Bytes{bucket.padded * width_of(type)});
+}
+
+void Weights::follow_masters() {
+  if (!separate_master()) return;
+  for (const Bucket& bucket : rank_.layout.buckets()) {
+    for (std::int64_t i = 0; i < bucket.piece; i += narrowed) {
+      const std::int64_t local = bucket.owned + i, count = std::min(narrowed, bucket.piece - i);
+      const View wide = row_of(state(StateKind::parameter, local), formats().state, count);
+      const View narrow = row_of(working(local), formats().storage, count);
+      run_on(rank_.device, narrow_, {&wide, 1}, {&narrow, 1});
+    }
+  }
+}
+
+}  // namespace orrery::executor

@@ -1,0 +1,73 @@
+#pragma once
+// The training state of one rank: parameters as kernels read them, their gradients, and what the
+// optimizer updates. Where the optimizer's state is sharded (ZeRO), `local` counts the elements
+// that this rank owns; `element` always counts those of the layout.
+//
+// Sharded gradients (ZeRO-2 and 3) are the owned sums, and backward fills buckets. Sharded
+// parameters (ZeRO-3) are the owned ones, and all of a bucket lie where they were last gathered.
+
+#include <vector>
+
+#include "executor/run/held_memory.hpp"
+#include "executor/run/rank_context.hpp"
+
+namespace orrery::executor {
+
+class Weights {
+ public:
+  Weights(const RankContext& rank, HeldMemory& memory);
+
+  /// What every run begins with: functions of the seed and the index in the uncut model. Of the
+  /// elements that this rank owns; their working copies do not follow yet.
+  void draw();
+  /// Working copies of what this rank owns follow the masters.
+  void follow_masters();
+
+  const models::Formats& formats() const { return rank_.program.formats; }
+  bool separate_master() const { return formats().storage != formats().state; }
+
+  /// For the running block.
+  std::byte* parameter(std::int64_t element) const {
+    return in_bucket(sharding_.parameters, gathered_, parameters_, formats().storage, element);
+  }
+  std::byte* gradient(std::int64_t element) const {
+    return in_bucket(sharding_.gradients, filled_, gradients_, formats().gradient, element);
+  }
+
+  /// Of what this rank owns.
+  std::byte* owned_gradient(std::int64_t element) const;
+  std::byte* working(std::int64_t local) const {
+    return owned(parameters_, sharding_.parameters, local, width_of(formats().storage));
+  }
+  std::byte* state(StateKind kind, std::int64_t local) const;
+  std::int64_t width_of_state(StateKind kind) const {
+    return width_of(kind == StateKind::gradient ? formats().gradient : formats().state);
+  }
+  void clear_gradients() { rank_.device.zero(gradients_, Bytes{gradient_bytes_}); }
+
+  /// Backward fills the bucket that this reduction empties.
+  void bind_filled(std::uint32_t collective);
+  /// A reduction has ended: the owned piece is added to the sums, and the bucket is cleared for
+  /// what fills it next.
+  void add_to_sums(std::uint32_t collective, std::byte* filled);
+  /// All parameters of a bucket are being gathered there.
+  void bind_gathered(std::size_t bucket, std::byte* at) { gathered_[bucket] = at; }
+
+ private:
+  std::byte* in_bucket(bool sharded, const std::vector<std::byte*>& buckets, std::byte* whole,
+                       models::DType type, std::int64_t element) const;
+  std::byte* owned(std::byte* buffer, bool sharded, std::int64_t local, std::int64_t width) const;
+  void hold_buckets(HeldMemory& memory);
+
+  const RankContext& rank_;
+  const models::StateSharding& sharding_;
+  std::int64_t gradient_bytes_ = 0;
+  std::byte *parameters_ = nullptr, *gradients_ = nullptr, *buckets_ = nullptr;
+  std::byte* optimizer_ =
+      nullptr;  // masters, where they are separate; first moments; second moments
+  std::vector<std::int64_t> bucket_offsets_;   // by JointCollective::buffer
+  std::vector<std::byte*> filled_, gathered_;  // by the layout's bucket
+  models::Operation accumulate_, narrow_;
+};
+
+}  // namespace orrery::executor
