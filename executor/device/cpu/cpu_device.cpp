@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 
@@ -84,57 +85,43 @@ bool stored_as(DType type) {
   return bits(type) == 64;
 }
 
+/// What runs for each kind of operation; null: the device refuses it.
+template <class T>
+constexpr auto kernels() {
+  std::array<void (*)(const cpu::Call<T>&), models::op_kind_count> table{};
+  const auto set = [&table](OpKind kind, auto run) { table[static_cast<std::size_t>(kind)] = run; };
+  set(OpKind::gemm, cpu::gemm<T>);
+  set(OpKind::batched_gemm, cpu::batched_gemm<T>);
+  set(OpKind::grouped_gemm, cpu::grouped_gemm<T>);
+  set(OpKind::softmax, cpu::softmax<T>);
+  set(OpKind::softmax_backward, cpu::softmax_backward<T>);
+  set(OpKind::rotary, cpu::rotary<T>);
+  set(OpKind::rotary_backward, cpu::rotary<T>);
+  set(OpKind::norm, cpu::norm<T>);
+  set(OpKind::norm_backward, cpu::norm_backward<T>);
+  set(OpKind::activation, cpu::activation<T>);
+  set(OpKind::activation_backward, cpu::activation_backward<T>);
+  set(OpKind::add, cpu::add<T>);
+  set(OpKind::add_backward, cpu::add_backward<T>);
+  set(OpKind::embedding, cpu::embedding<T>);
+  set(OpKind::embedding_backward, cpu::embedding_backward<T>);
+  set(OpKind::cross_entropy, cpu::cross_entropy<T>);
+  set(OpKind::cross_entropy_backward, cpu::cross_entropy_backward<T>);
+  set(OpKind::squared_norm, cpu::squared_norm<T>);
+  set(OpKind::adam, cpu::adam<T>);
+  set(OpKind::accumulate, cpu::accumulate<T>);
+  set(OpKind::cast, cpu::cast<T>);
+  set(OpKind::top_k, cpu::top_k<T>);
+  set(OpKind::scatter_add, cpu::scatter_add<T>);
+  return table;
+}
+
 template <class T>
 void dispatch(const cpu::Call<T>& call) {
-  switch (call.operation().kind) {
-    case OpKind::gemm:
-      return cpu::gemm(call);
-    case OpKind::batched_gemm:
-      return cpu::batched_gemm(call);
-    case OpKind::grouped_gemm:
-      return cpu::grouped_gemm(call);
-    case OpKind::softmax:
-      return cpu::softmax(call);
-    case OpKind::softmax_backward:
-      return cpu::softmax_backward(call);
-    case OpKind::rotary:
-    case OpKind::rotary_backward:
-      return cpu::rotary(call);
-    case OpKind::norm:
-      return cpu::norm(call);
-    case OpKind::norm_backward:
-      return cpu::norm_backward(call);
-    case OpKind::activation:
-      return cpu::activation(call);
-    case OpKind::activation_backward:
-      return cpu::activation_backward(call);
-    case OpKind::add:
-      return cpu::add(call);
-    case OpKind::add_backward:
-      return cpu::add_backward(call);
-    case OpKind::embedding:
-      return cpu::embedding(call);
-    case OpKind::embedding_backward:
-      return cpu::embedding_backward(call);
-    case OpKind::cross_entropy:
-      return cpu::cross_entropy(call);
-    case OpKind::cross_entropy_backward:
-      return cpu::cross_entropy_backward(call);
-    case OpKind::squared_norm:
-      return cpu::squared_norm(call);
-    case OpKind::adam:
-      return cpu::adam(call);
-    case OpKind::accumulate:
-      return cpu::accumulate(call);
-    case OpKind::cast:
-      return cpu::cast(call);
-    case OpKind::top_k:
-      return cpu::top_k(call);
-    case OpKind::scatter_add:
-      return cpu::scatter_add(call);
-    default:
-      throw ContractError{"the CPU was given an operation that it refuses"};
-  }
+  static constexpr auto table = kernels<T>();
+  const auto run = table[static_cast<std::size_t>(call.operation().kind)];
+  ensure(run != nullptr, "the CPU was given an operation that it refuses");
+  run(call);
 }
 
 }  // namespace

@@ -1,58 +1,50 @@
 #include "executor/device/cuda/kernels/kernels.hpp"
 
+#include <array>
+
 #include "executor/device/cuda/kernels/call.hpp"
 
 namespace orrery::executor::cuda {
 
 using models::OpKind;
 
+namespace {
+
+/// What launches each kind of operation; null: no kernel of ours.
+constexpr auto launchers() {
+  std::array<void (*)(const Call&), models::op_kind_count> table{};
+  const auto set = [&table](OpKind kind, auto run) { table[static_cast<std::size_t>(kind)] = run; };
+  set(OpKind::softmax, softmax);
+  set(OpKind::softmax_backward, softmax_backward);
+  set(OpKind::rotary, rotary);
+  set(OpKind::rotary_backward, rotary);
+  set(OpKind::norm, norm);
+  set(OpKind::norm_backward, norm_backward);
+  set(OpKind::activation, activation);
+  set(OpKind::activation_backward, activation_backward);
+  set(OpKind::add, add);
+  set(OpKind::add_backward, add_backward);
+  set(OpKind::embedding, embedding);
+  set(OpKind::embedding_backward, embedding_backward);
+  set(OpKind::cross_entropy, cross_entropy);
+  set(OpKind::cross_entropy_backward, cross_entropy_backward);
+  set(OpKind::squared_norm, squared_norm);
+  set(OpKind::adam, adam);
+  set(OpKind::accumulate, accumulate);
+  set(OpKind::cast, cast);
+  set(OpKind::top_k, top_k);
+  set(OpKind::scatter_add, scatter_add);
+  set(OpKind::quantise, quantise);
+  return table;
+}
+
+}  // namespace
+
 void launch_kernel(const Kernel& kernel, Stream stream, std::byte* scratch) {
-  const Call call{kernel, stream, scratch};
-  switch (kernel.operation->kind) {
-    case OpKind::softmax:
-      return softmax(call);
-    case OpKind::softmax_backward:
-      return softmax_backward(call);
-    case OpKind::rotary:
-    case OpKind::rotary_backward:
-      return rotary(call);
-    case OpKind::norm:
-      return norm(call);
-    case OpKind::norm_backward:
-      return norm_backward(call);
-    case OpKind::activation:
-      return activation(call);
-    case OpKind::activation_backward:
-      return activation_backward(call);
-    case OpKind::add:
-      return add(call);
-    case OpKind::add_backward:
-      return add_backward(call);
-    case OpKind::embedding:
-      return embedding(call);
-    case OpKind::embedding_backward:
-      return embedding_backward(call);
-    case OpKind::cross_entropy:
-      return cross_entropy(call);
-    case OpKind::cross_entropy_backward:
-      return cross_entropy_backward(call);
-    case OpKind::squared_norm:
-      return squared_norm(call);
-    case OpKind::adam:
-      return adam(call);
-    case OpKind::accumulate:
-      return accumulate(call);
-    case OpKind::cast:
-      return cast(call);
-    case OpKind::top_k:
-      return top_k(call);
-    case OpKind::scatter_add:
-      return scatter_add(call);
-    case OpKind::quantise:
-      return quantise(call);
-    default:
-      throw ContractError{"an operation that is not one of the GPU's kernels"};
-  }
+  static constexpr auto table = launchers();
+  const auto launch = table[static_cast<std::size_t>(kernel.operation->kind)];
+  ensure(launch != nullptr, "an operation that is not one of the GPU's kernels");
+  launch({kernel, stream, scratch});
 }
 
 std::int64_t scratch_bytes(const models::Operation& operation, std::span<const View> reads,

@@ -1,4 +1,4 @@
-// Activations and residual sums, element by element. A thread has one pack of an output row.
+// Activations, element by element. A thread has one pack of an output row.
 
 #include "executor/device/cuda/kernels/call.hpp"
 #include "executor/device/cuda/kernels/kernels.hpp"
@@ -127,81 +127,6 @@ struct ActivateBackward {
   }
 };
 
-/// Rows of b are those of a, or one for each position: row i has position (first + i) mod sequence.
-struct RowsOfSum {
-  bool by_position = false;
-  std::int64_t first = 0, sequence = 1;
-
-  RowsOfSum() = default;
-  explicit RowsOfSum(const Call& call)
-      : by_position{call.operation().by_position},
-        first{call.kernel.place.first_row},
-        sequence{call.kernel.place.sequence} {}
-  __device__ std::int64_t row_of(std::int64_t i) const {
-    return by_position ? divided(first + i, sequence).remainder : i;
-  }
-};
-
-/// out = a + b [+ bias]
-template <class T>
-struct Add {
-  Packs packs;
-  RowsOfSum rows;
-  const T* a;
-  const T* b;
-  const T* bias;  // or null
-  T* out;
-
-  __device__ void operator()(std::int64_t i) const {
-    using C = Compute<T>;
-    constexpr int width = per_access<T>;
-    const Division of = divided(i, packs.in_row);
-    const std::int64_t row = of.quotient * packs.n, at = of.remainder * width;
-    auto x = load<width>(a + row, at, packs.n, packs.aligned);
-    const auto y = load<width>(b + rows.row_of(of.quotient) * packs.n, at, packs.n, packs.aligned);
-    Pack<T, width> more{};
-    if (bias != nullptr) more = load<width>(bias, at, packs.n, packs.aligned);
-#pragma unroll
-    for (int j = 0; j < width; ++j) {
-      C sum = widen_to<C>(x.of[j]) + widen_to<C>(y.of[j]);
-      if (bias != nullptr) sum += widen_to<C>(more.of[j]);
-      x.of[j] = from_float<T>(sum);
-    }
-    store(x, out + row, at, packs.n, packs.aligned);
-  }
-};
-
-/// table[position] += rows of that position, in their order; one thread for each pack of a row of
-/// the table.
-template <class T, class G>
-struct AddToTable {
-  Packs packs;  // rows: positions that occur
-  RowsOfSum rows;
-  std::int64_t count = 0;  // rows of the gradient
-  const T* gradient;
-  G* table;
-
-  __device__ void operator()(std::int64_t i) const {
-    using C = Compute<T>;
-    constexpr int width = per_access<T>;
-    const Division of = divided(i, packs.in_row);
-    const std::int64_t at = of.remainder * width;
-    G* row = table + rows.row_of(of.quotient) * packs.n;
-    auto there = load<width>(row, at, packs.n, packs.aligned);
-    C sum[width];
-#pragma unroll
-    for (int j = 0; j < width; ++j) sum[j] = widen_to<C>(there.of[j]);
-    for (std::int64_t r = of.quotient; r < count; r += rows.sequence) {
-      const auto pack = load<width>(gradient + r * packs.n, at, packs.n, packs.aligned);
-#pragma unroll
-      for (int j = 0; j < width; ++j) sum[j] += widen_to<C>(pack.of[j]);
-    }
-#pragma unroll
-    for (int j = 0; j < width; ++j) there.of[j] = from_float<G>(sum[j]);
-    store(there, row, at, packs.n, packs.aligned);
-  }
-};
-
 template <class F>
 struct Function {
   using type = F;
@@ -253,52 +178,6 @@ void activation_backward(const Call& call) {
       gated ? packs.launch(call.stream, ActivateBackward<T, F, Gate::before_up>{packs, dy, x, out})
             : packs.launch(call.stream, ActivateBackward<T, F, Gate::none>{packs, dy, x, out});
     });
-  });
-}
-
-void add(const Call& call) {
-  const std::int64_t rows = call.out(0).shape[1], n = call.out(0).shape[2];
-  const RowsOfSum of{call};
-  with_format(call.out(0).dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
-    const T* a = call.read<T>(0);
-    const T* b = call.read<T>(1);
-    const T* bias = call.read<T>(2);
-    T* out = call.write<T>(0);
-    const bool one_line = bias == nullptr && !of.by_position;
-    const Packs packs = one_line ? Packs{1, rows * n, per_access<T>, a, b, out}
-                                 : Packs{rows, n, per_access<T>, a, b, bias, out};
-    packs.launch(call.stream, Add<T>{packs, of, a, b, bias, out});
-  });
-}
-
-void add_row(const View& row, const View& to, Stream stream) {
-  const std::int64_t rows = to.shape[1], n = to.shape[2];
-  with_format(to.dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
-    auto* out = reinterpret_cast<T*>(to.data);
-    const auto* bias = reinterpret_cast<const T*>(row.data);
-    RowsOfSum one;  // a table of one position, which every row has
-    one.by_position = true;
-    const Packs packs{rows, n, per_access<T>, bias, out};
-    packs.launch(stream, Add<T>{packs, one, out, bias, nullptr, out});
-  });
-}
-
-/// Gradients of a bias (a sum over rows) or of the positions' rows; they are added to.
-void add_backward(const Call& call) {
-  const RowsOfSum positions{call};
-  if (!positions.by_position) {
-    return column_sums(call.in(0), call.out(0), call.stream, call.scratch);
-  }
-  const std::int64_t rows = call.in(0).shape[1], n = call.in(0).shape[2];
-  with_formats(call.in(0).dtype, call.out(0).dtype, [&](auto type, auto sums) {
-    using T = typename decltype(type)::type;
-    using G = typename decltype(sums)::type;
-    const T* dy = call.read<T>(0);
-    G* table = call.write<G>(0);
-    const Packs packs{std::min(rows, positions.sequence), n, per_access<T>, dy, table};
-    packs.launch(call.stream, AddToTable<T, G>{packs, positions, rows, dy, table});
   });
 }
 
