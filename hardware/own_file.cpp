@@ -21,7 +21,7 @@ bool is_path(std::string_view text) {
 Document loaded(const std::string& path) {
   constexpr std::size_t most_bytes = std::size_t{64} << 20;
   const std::string text = read_file(path, most_bytes);
-  return is_node_import(text) ? Document::from(imported_node(text, path), path)
+  return is_node_import(text) ? Document::from(imported_node(text, path).json, path)
                               : Document::parse(text, path);
 }
 

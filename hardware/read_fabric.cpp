@@ -181,7 +181,10 @@ void read_torus(const Node& node, NodeCounts counts, ClusterFabric& fabric) {
     fabric.direct.dimensions.push_back(positive_count(size));
     routers = std::min<std::int64_t>(routers * fabric.direct.dimensions.back(), most_gpus);
   }
-  if (fabric.direct.dimensions.empty()) dimensions.fail("a torus or mesh has a dimension");
+  constexpr std::size_t most_dimensions = 8;
+  if (fabric.direct.dimensions.empty() || fabric.direct.dimensions.size() > most_dimensions) {
+    dimensions.fail_expected(fmt::format("a list of 1 to {} sizes", most_dimensions));
+  }
   if (routers * fabric.nodes_per_leaf < counts.nodes) {
     dimensions.fail(
         fmt::format("room for {} nodes, found {}", routers * fabric.nodes_per_leaf, counts.nodes));

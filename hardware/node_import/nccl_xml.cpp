@@ -119,7 +119,7 @@ Bandwidth pcie_rate(const Tree& pci) {
     if (text == transfers) lane = rate;
   }
   const int width = number<int>(attribute(pci, "link_width")).value_or(0);
-  return Bandwidth{lane * (width > 0 ? width : 16) / 80 * 1e9};
+  return Bandwidth{lane * (width > 0 && width <= 32 ? width : 16) / 80 * 1e9};
 }
 
 /// Between two sockets. Source  NCCL, src/graph/topo.h and topo.cc, ncclTopoGetInterCpuBw
@@ -242,7 +242,9 @@ class NcclXml {
   void add_nets(const Tree* pci, const Tree& nic, const std::vector<std::string>& way) {
     for (const auto& [tag, net] : nic) {
       if (tag != "net") continue;
-      const double megabits = number<double>(attribute(net, "speed")).value_or(0);
+      constexpr double most_megabits = 1e8;
+      double megabits = number<double>(attribute(net, "speed")).value_or(0);
+      if (!(megabits >= 1 && megabits <= most_megabits)) megabits = 0;  // not known
       nics_.push_back({pci, &net, attribute(net, "name"), way, Bandwidth{megabits * 1e6 / 8}});
     }
   }
@@ -280,7 +282,12 @@ class NcclXml {
   }
 
   void add_gpu_link(std::size_t gpu, const Tree& link, bool xgmi, NodeParts& parts) const {
+    constexpr int most_links = 64;
     const int count = number<int>(attribute(link, "count")).value_or(1);
+    if (count < 1 || count > most_links) {
+      throw InputError{name_, fmt::format("expected 1 to {} links between two GPUs, found {}",
+                                          most_links, count)};
+    }
     const Bandwidth rate = gpu_link_rate(*gpus_[gpu].element, xgmi) * static_cast<double>(count);
     const std::string target = attribute(link, "target");
     const auto other = std::find_if(gpus_.begin(), gpus_.end(),

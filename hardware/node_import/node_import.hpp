@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "hardware/cluster.hpp"
 #include "sim/input/document.hpp"
 
 namespace orrery::hardware {
@@ -15,9 +16,13 @@ namespace orrery::hardware {
 /// Whether a text is one of the two: it begins with a tag, or has a row of GPU0.
 bool is_node_import(std::string_view text);
 
-/// The node as `/node` of a cluster has it, its `gpu` where the file says which (PCI device), each
-/// number with its source, notes on what the file leaves open.
+struct ImportedNode {
+  Json json;       // as `/node` of a cluster has it: its `gpu` where the file says which (PCI
+                   // device), each number with its source, notes on what the file leaves open
+  NodeType shape;  // counts, cables and nearest NICs; without its GPU
+};
+
 /// Errors  neither format, a graph file, malformed rows or tags, no GPU: InputError
-Json imported_node(std::string_view text, const std::string& name);
+ImportedNode imported_node(std::string_view text, const std::string& name);
 
 }  // namespace orrery::hardware

@@ -102,14 +102,9 @@ Json node_json(const NodeParts& parts, const std::string& name) {
   return node;
 }
 
-bool is_node_import(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return false;
-  if (text[first] == '{' || text[first] == '[') return false;  // JSON may name a GPU0
-  return text[first] == '<' || text.find("GPU0") != std::string_view::npos;
-}
+namespace {
 
-Json imported_node(std::string_view text, const std::string& name) {
+ImportedNode read_import(std::string_view text, const std::string& name) {
   if (text.size() > most_bytes) {
     throw InputError{name,
                      fmt::format("has {} bytes; at most {} are read", text.size(), most_bytes)};
@@ -117,8 +112,35 @@ Json imported_node(std::string_view text, const std::string& name) {
   require_text(text, name);
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) throw InputError{name, "is empty"};
-  return node_json(
-      text[first] == '<' ? read_nccl_xml(text, name) : read_topology_matrix(text, name), name);
+  const NodeParts parts =
+      text[first] == '<' ? read_nccl_xml(text, name) : read_topology_matrix(text, name);
+  ImportedNode imported{node_json(parts, name), {}};
+  imported.shape.name = imported.json["name"];
+  imported.shape.gpus = parts.gpus;
+  imported.shape.nics = parts.nics;
+  imported.shape.scale_up = parts.scale_up.value_or(ScaleUp::none);
+  imported.shape.nic_bandwidth = parts.nic_bandwidth;
+  if (parts.nics > 0) imported.shape.gpu_nics = nearest_nics(parts);
+  imported.shape.cables = parts.cables;
+  return imported;
+}
+
+}  // namespace
+
+bool is_node_import(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return false;
+  if (text[first] == '{' || text[first] == '[') return false;  // JSON may name a GPU0
+  return text[first] == '<' || text.find("GPU0") != std::string_view::npos;
+}
+
+ImportedNode imported_node(std::string_view text, const std::string& name) {
+  try {
+    return read_import(text, name);
+  } catch (const InputError& error) {
+    // A problem may quote the file: nothing in it breaks the line.
+    throw InputError{printable(error.place()), printable(error.problem())};
+  }
 }
 
 }  // namespace orrery::hardware

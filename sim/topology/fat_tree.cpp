@@ -184,7 +184,8 @@ FatTree two_level(const ClosFabric& fabric) {
 
 FatTree three_level(const ClosFabric& fabric) {
   const FatTreeLevel pod = spine_level(fabric, fabric.leaves_per_pod);
-  const int pods = divided_up(fabric.devices, fabric.devices_per_leaf * fabric.leaves_per_pod);
+  const int leaves = divided_up(fabric.devices, fabric.devices_per_leaf);
+  const int pods = divided_up(leaves, fabric.leaves_per_pod);
   const FatTreeLevel core = level_above({.down = fabric.leaves_per_pod,
                                          .cable = pod.bandwidth,
                                          .up = fabric.cores,

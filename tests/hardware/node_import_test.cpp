@@ -39,6 +39,10 @@ std::string cube_corner() {
          "</cpu></system>";
 }
 
+Json json_of(const std::string& text, const std::string& name) {
+  return imported_node(text, name).json;
+}
+
 Json cable(const Json& node, const std::string& one, const std::string& other) {
   for (const Json& each : node["cables"]) {
     if (each["ends"] == Json{one, other}) return each["bandwidth"];
@@ -47,7 +51,7 @@ Json cable(const Json& node, const std::string& one, const std::string& other) {
 }
 
 TEST_CASE("NCCL's topology XML is a node with its NICs and cables") {
-  const Json node = imported_node(cube_corner(), "corner.xml");
+  const Json node = json_of(cube_corner(), "corner.xml");
   CHECK(node["name"] == "corner");
   CHECK(node["gpu"] == "v100-sxm-32gb");
   CHECK(node["gpus"] == 4);
@@ -87,7 +91,7 @@ TEST_CASE("A cluster names the file of its node where a name may stand") {
 }
 
 TEST_CASE("Classes of PCI devices stand in for GPUs and NICs that a provider's file leaves out") {
-  const Json node = imported_node(
+  const Json node = json_of(
       "<system version='1'><cpu numaid='0' vendor='AuthenticAMD'>"
       "<pci busid='s' class='0x060400' link_speed='16 GT/s' link_width='16'>"
       "<pci busid='g' class='0x030200' link_speed='16 GT/s' link_width='16'/>"
@@ -105,7 +109,7 @@ TEST_CASE("Classes of PCI devices stand in for GPUs and NICs that a provider's f
 }
 
 TEST_CASE("The table of nvidia-smi topo -m is a node, coloured or not") {
-  const Json node = imported_node(
+  const Json node = json_of(
       "\t\x1b[4mGPU0\tGPU1\tGPU2\tNIC0\tmlx5_1\tCPU Affinity\tNUMA Affinity\x1b[0m\n"
       "GPU0\t X \tNV18\tNV18\tPIX\tSYS\t0-55\t0\n"
       "GPU1\tNV18\t X \tNV18\tPXB\tSYS\t0-55\t0\n"
@@ -125,7 +129,7 @@ TEST_CASE("The table of nvidia-smi topo -m is a node, coloured or not") {
 }
 
 TEST_CASE("NVLinks between pairs are cables of their own, GPUs of one socket share it") {
-  const Json node = imported_node(
+  const Json node = json_of(
       "      GPU0 GPU1 GPU2 CPU Affinity\nGPU0  X  NV4 SYS 0-7\nGPU1 NV4  X  SYS 0-7\n"
       "GPU2 SYS SYS  X  8-15\n",
       "pairs.txt");

@@ -51,8 +51,8 @@ class FabricGraph {
   /// and adaptive where there is a choice.
   bool by_destination() const { return choice_ == PathChoice::by_destination; }
   /// `route` becomes the links that the flow crosses, in order; empty from a port to itself.
-  /// Errors  a port that is none; two rails that never meet; adaptive without all loads:
-  ///         ContractError
+  /// Errors  a port that is none; two rails that never meet: ContractError; adaptive without the
+  ///         loads of all links: InputError
   void route(const PortFlow& flow, Route& route) const;
   /// The same for any port of a leaf, without the link out of it; only where `by_destination`.
   /// All of an all-to-all that ends at a port is counted leaf by leaf with it.
@@ -60,7 +60,8 @@ class FabricGraph {
   /// Whether any route joins two ports: on rails that never meet, only ports of one rail.
   bool joined(std::size_t from, std::size_t to) const;
 
-  /// "node3/nic1 to rail1/leaf0", "leaf2 to spine5", "spine5 to leaf2", "leaf2 to spines".
+  /// "node3/nic1 to rail1/leaf0", "leaf2 to spine5", "spine5 to leaf2", "leaf2 to spines"; where
+  /// several cables join two routers of a dragonfly, all but the first end in ", cable 2".
   std::string name(LinkId link) const;
   std::string name(Vertex vertex) const;
   /// The link or switch of that name; nothing if there is none.

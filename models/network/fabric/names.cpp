@@ -60,8 +60,16 @@ std::string FabricGraph::name(Vertex vertex) const {
 }
 
 std::string FabricGraph::name(LinkId link) const {
-  const Topology::Link& ends = built_.topology.links().at(index(link));
-  return name(ends.from) + " to " + name(ends.to);
+  const auto& links = built_.topology.links();
+  const Topology::Link& ends = links.at(index(link));
+  const auto is_parallel = [&](std::size_t l) {
+    return links[l].from == ends.from && links[l].to == ends.to;
+  };
+  std::size_t first = index(link);  // parallel cables are built one after the other
+  while (first > 0 && is_parallel(first - 1)) --first;
+  const std::string cable =
+      first == index(link) ? "" : fmt::format(", cable {}", index(link) - first + 1);
+  return name(ends.from) + " to " + name(ends.to) + cable;
 }
 
 std::optional<Vertex> FabricGraph::switch_named(std::string_view wanted) const {
@@ -83,12 +91,12 @@ std::optional<LinkId> FabricGraph::link_named(std::string_view wanted) const {
     return std::nullopt;
   };
   const auto from = vertex_named(wanted.substr(0, gap));
-  const auto to = vertex_named(wanted.substr(gap + 4));
+  const std::string_view end = wanted.substr(gap + 4);
+  const auto to = vertex_named(end.substr(0, end.find(',')));
   const auto& links = built_.topology.links();
   for (std::size_t l = 0; from && to && l < links.size(); ++l) {
-    if (links[l].from == *from && links[l].to == *to) {
-      return LinkId{static_cast<std::uint32_t>(l)};
-    }
+    const LinkId link{static_cast<std::uint32_t>(l)};
+    if (links[l].from == *from && links[l].to == *to && name(link) == wanted) return link;
   }
   return std::nullopt;
 }

@@ -18,7 +18,7 @@ bool is_end(const std::string& name) {
 }
 
 /// How far, and how wide on the way.
-struct Reach {
+struct Reached {
   int links = -1;
   double width = 0;
   LinkId last{};
@@ -114,7 +114,7 @@ std::optional<Route> NodeGraph::route(Vertex from, Vertex to) const {
   for (std::size_t l = 0; l < links.size(); ++l) {
     out[index(links[l].from)].push_back(LinkId{static_cast<std::uint32_t>(l)});
   }
-  std::vector<Reach> reach(topology_.vertices());
+  std::vector<Reached> reach(topology_.vertices());
   reach.at(index(from)) = {0, 1e300, {}};
   std::queue<Vertex> next;
   for (next.push(from); !next.empty(); next.pop()) {
@@ -122,7 +122,7 @@ std::optional<Route> NodeGraph::route(Vertex from, Vertex to) const {
     if (here != from && topology_.kind(here) == VertexKind::device) continue;  // nothing through it
     for (const LinkId link : out[index(here)]) {
       const Topology::Link& step = links[index(link)];
-      Reach& there = reach[index(step.to)];
+      Reached& there = reach[index(step.to)];
       const double width = std::min(reach[index(here)].width, step.bandwidth.count());
       const int away = reach[index(here)].links + 1;
       if (there.links >= 0 && (there.links < away || there.width >= width)) continue;

@@ -77,7 +77,7 @@ Interconnect dragonfly_of(const hardware::Cluster& cluster) {
   const Bandwidth rate = cluster.nic_bandwidth();
   const Time hop = fabric.hop_latency.value_or(Time{});
   const int routers = fabric.direct.routers_per_group;
-  const int groups = divided_up(cluster.nodes, routers * fabric.nodes_per_leaf);
+  const int groups = divided_up(divided_up(cluster.nodes, fabric.nodes_per_leaf), routers);
   const double cables = 2.0 * fabric.nodes_per_leaf * cluster.node.nics + routers +
                         fabric.direct.global_cables;  // links out of one router
   check_size(static_cast<double>(groups) * routers * cables);

@@ -129,6 +129,47 @@ TEST_CASE("Three levels have pods with spines of their own, each with its cores"
   CHECK(longest_route(sprayed) == 6);
 }
 
+TEST_CASE("D-mod-k gives every uplink of a level as many destinations, on three levels too") {
+  // 4 pods of 16 ports: 48 beyond a leaf's pod and 12 in it over 4 uplinks; 48 over 16 of a pod.
+  const FabricGraph graph{over(R"("kind": "fat_tree", "levels": 3, "nodes_per_leaf": 4,
+                                  "leaves_per_pod": 4, "routing": "d-mod-k")",
+                               64)};
+  std::multiset<int> expected;
+  for (int i = 0; i < 16 * 4; ++i) expected.insert(60 / 4);
+  for (int i = 0; i < 16 * 4; ++i) expected.insert(48 / 16);
+  CHECK(destinations_of_uplinks(graph) == expected);
+}
+
+TEST_CASE(
+    "A hash parts flows of one pair, and the emptiest uplink is taken where loads are known") {
+  const auto spread = [](const FabricGraph& graph, std::span<const double> loads) {
+    std::set<Route> routes;
+    Route route;
+    for (std::uint64_t flow = 0; flow < 64; ++flow) {
+      graph.route({.from = 0, .to = 40, .flow = flow, .loads = loads}, route);
+      routes.insert(route);
+    }
+    return routes;
+  };
+  const FabricGraph hashed{over(leaf16 + R"("spines": 8, "routing": "ecmp")", 64)};
+  CHECK_FALSE(hashed.by_destination());
+  CHECK(spread(hashed, {}).size() == 8);
+  CHECK(longest_route(hashed) == 4);
+
+  const FabricGraph adaptive{over(leaf16 + R"("spines": 8, "routing": "adaptive")", 64)};
+  std::vector<double> loads(adaptive.links(), 1);
+  for (const char* name : {"leaf0 to spine5", "spine5 to leaf2", "leaf0 to spine2"}) {
+    loads[index(*adaptive.link_named(name))] = 0;
+  }
+  const std::set<Route> taken = spread(adaptive, loads);  // spine2's way down is not empty
+  CHECK(taken.size() == 1);
+  CHECK(adaptive.name(taken.begin()->at(1)) == "leaf0 to spine5");
+  CHECK(refusal([&] {
+          spread(adaptive, {});
+        }).rfind("/cluster/fabric/routing: adaptive routing needs what every link carries", 0) ==
+        0);
+}
+
 TEST_CASE("On rails a port meets its rail at its leaf, and other rails above or never") {
   const std::string unit = R"("nodes_per_leaf": 4, "routing": "d-mod-k", "kind": )";
   const FabricGraph met{over(unit + R"("rail_optimised")", 6, 4)};
@@ -161,6 +202,13 @@ TEST_CASE("A dragonfly, a torus and a mesh have their own counts") {
   CHECK(groups.links() == 2 * 24 + 12 * 3 + 3 * 2 * 4);
   CHECK(longest_route(groups) == 5);
   CHECK(groups.switch_named("group2/router3").has_value());
+  std::set<std::string> names;  // two cables of a router to each of two routers
+  for (std::size_t l = 0; l < groups.links(); ++l) {
+    const LinkId link{static_cast<std::uint32_t>(l)};
+    CHECK(names.insert(groups.name(link)).second);
+    CHECK(groups.link_named(groups.name(link)) == link);
+  }
+  CHECK(names.count("group0/router0 to group1/router2, cable 2") == 1);
 
   const FabricGraph torus{over(R"("kind": "torus", "dimensions": [4, 3, 2])", 24, 2)};
   CHECK(torus.links() == 2 * 48 + 24 * 5);
@@ -211,6 +259,20 @@ TEST_CASE("A latency of the fabric's own moves every network step by its differe
   CHECK(hops.collectives.network == 10_us + 4_us - 2700_ns);
   CHECK(message_latency(hops, 2) == 10_us + 2_us - 2700_ns);
   CHECK(message_latency(network(""), 2) == 10_us);
+}
+
+TEST_CASE("Every node of the catalogue has a network between 64 of it") {
+  Route route;
+  for (const std::string& name : hardware::Catalogue::nodes()) {
+    INFO(name);
+    const hardware::Cluster cluster = hardware::named_cluster(name + " x 64");
+    if (cluster.node.nics == 0) continue;
+    const FabricGraph graph{cluster};
+    CHECK(graph.ports() == static_cast<std::size_t>(64 * cluster.node.nics));
+    graph.route({.from = 0, .to = graph.port(63, 0)}, route);
+    CHECK(static_cast<int>(route.size()) == cluster.fabric.longest_path);
+    CHECK(graph.capacity(route.front()) == cluster.nic_bandwidth());
+  }
 }
 
 TEST_CASE("Fabrics that cannot be are refused by their pointer") {
