@@ -1,0 +1,29 @@
+#pragma once
+// `orrery show topology`: switches by level, cables, bisection, how far apart ranks are, and the
+// names of links that perturbations take.
+
+#include <string>
+
+#include "hardware/cluster.hpp"
+#include "sim/input/document.hpp"
+
+namespace orrery::scenarios {
+
+/// {cluster, nodes, gpus_per_node, nics_per_node, nic_bandwidth_bytes_per_s, fabric, node};
+/// `fabric` is null without a network: {kind, routing, pxn, switches[{name, count}], cables[{from,
+/// to, count, bytes_per_s, latency_s}], bisection_bytes_per_s, half_of_nics_bytes_per_s,
+/// paths[{cables, latency_s, nodes, from, to}] from the first NIC to the same NIC of all other
+/// nodes, links, link_names[], null above 20,000}; `node` as `node_facts`.
+Json topology_facts(const hardware::Cluster& cluster);
+
+/// {gpus, nics, stated, gpu_nics[[..]], cables[{from, to, bytes_per_s}], paths[{from, to, way[]}]}
+Json node_facts(const hardware::NodeType& node);
+
+/// How a fabric routes, for people: a torus or mesh has one way.
+std::string routing_text(const hardware::ClusterFabric& fabric);
+
+/// Either of them for people.
+std::string topology_text(const Json& facts, bool colour);
+std::string node_text(const Json& facts, bool colour);
+
+}  // namespace orrery::scenarios
