@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "sim/errors.hpp"
 
@@ -113,6 +114,7 @@ void Network::widen(std::size_t hops) {
 }
 
 void Network::start(Engine::Word word) {
+  ++events_;
   const auto flow = static_cast<std::uint32_t>(word);
   if (flows_[flow].remaining == 0 || flows_[flow].hops == 0) {
     settle_at_instant_end();
@@ -124,6 +126,13 @@ void Network::start(Engine::Word word) {
 
 void Network::join(std::uint32_t flow) {
   const std::span<Hop> hops = path(flow);
+  if (is_alone(flow) && run_alone(flow)) {
+    for (std::uint32_t hop = 0; hop < hops.size(); ++hop) {
+      hops[hop].place = 0;
+      links_[hops[hop].link].flows.push_back({flow, hop});
+    }
+    return;
+  }
   for (std::uint32_t hop = 0; hop < hops.size(); ++hop) {
     auto& neighbours = links_[hops[hop].link].flows;
     hops[hop].place = static_cast<std::uint32_t>(neighbours.size());
@@ -134,6 +143,32 @@ void Network::join(std::uint32_t flow) {
   joined_ = true;
 }
 
+bool Network::is_alone(std::uint32_t flow) const {
+  const Hop* const hops = hops_.data() + flow * stride_;
+  return std::all_of(hops, hops + flows_[flow].hops,
+                     [this](const Hop& hop) { return links_[hop.link].flows.empty(); });
+}
+
+/// The common case of a ring: as fast as its slowest link, without a settlement. A flow that meets
+/// it later, in this instant too, touches their links and both are settled. False: it would last
+/// too long, which a settlement refuses.
+bool Network::run_alone(std::uint32_t index) {
+  Flow& flow = flows_[index];
+  std::uint64_t rate = std::numeric_limits<std::uint64_t>::max();
+  for (const Hop hop : path(index)) rate = std::min(rate, links_[hop.link].capacity);
+  const Int128 left = (flow.remaining + rate - 1) / rate;
+  if (left > std::numeric_limits<std::int64_t>::max() - engine_.now().count()) return false;
+  flow.rate = rate;
+  flow.component = new_component();
+  Component& component = components_[flow.component];
+  component.flows.assign(1, index);
+  component.links = flow.hops;
+  component.since = engine_.now();
+  component.end = engine_.after(Time{static_cast<std::int64_t>(left)},
+                                [this, number = flow.component] { end_next(number); });
+  return true;
+}
+
 void Network::leave(std::uint32_t flow) {
   for (const Hop hop : path(flow)) {
     FlowLink& link = links_[hop.link];
@@ -141,8 +176,11 @@ void Network::leave(std::uint32_t flow) {
     link.flows[hop.place] = last;
     path(last.flow)[last.hop].place = hop.place;
     link.flows.pop_back();
-    if (link.flows.empty()) --components_[flows_[flow].component].links;
-    touch(hop.link);
+    if (link.flows.empty()) {
+      --components_[flows_[flow].component].links;
+    } else {
+      touch(hop.link);
+    }
   }
 }
 
@@ -151,9 +189,19 @@ void Network::finish(std::uint32_t flow) {
   for (const Hop hop : path(flow)) links_[hop.link].carried += messages_[flow].size;
   messages_[flow].serial = 0;
   retired_flows_.push_back(flow);
+  settle_at_instant_end();
   ++ended_;
   Engine::Handler done = std::move(messages_[flow].done);  // it may send, and so move messages_
   if (done) done();
+}
+
+Bytes Network::memory() const {
+  const auto held = [](const auto& all) { return all.capacity() * sizeof(all.front()); };
+  std::size_t bytes = held(links_) + held(tanks_) + held(flows_) + held(messages_) + held(hops_) +
+                      held(components_) + held(free_flows_) + held(retired_flows_);
+  for (const FlowLink& link : links_) bytes += held(link.flows);
+  for (const Component& component : components_) bytes += held(component.flows);
+  return Bytes{static_cast<std::int64_t>(bytes)};
 }
 
 void Network::touch(std::uint32_t link) {
@@ -170,6 +218,7 @@ void Network::settle_at_instant_end() {
 }
 
 void Network::end_next(std::uint32_t index) {
+  ++events_;
   Component& component = components_[index];
   const Int128 elapsed = (engine_.now() - component.since).count();
   component.since = engine_.now();
@@ -180,18 +229,16 @@ void Network::end_next(std::uint32_t index) {
     if (flows_[flow].remaining > 0) {
       component.flows[left++] = flow;
     } else {
-      ending_.push_back(flow);
+      ending_.emplace_back(messages_[flow].serial, flow);
     }
   }
   component.flows.resize(left);
   ensure(!ending_.empty(), "a component's next end has come, but none of its flows has ended");
   dissolve(index);
 
-  std::sort(ending_.begin(), ending_.end(), [this](std::uint32_t a, std::uint32_t b) {
-    return messages_[a].serial < messages_[b].serial;
-  });
-  for (const std::uint32_t flow : ending_) leave(flow);
-  for (const std::uint32_t flow : ending_) finish(flow);
+  if (!std::is_sorted(ending_.begin(), ending_.end())) std::sort(ending_.begin(), ending_.end());
+  for (const auto& [serial, flow] : ending_) leave(flow);
+  for (const auto& [serial, flow] : ending_) finish(flow);
 }
 
 std::vector<Bandwidth> fair_rates(std::span<const Bandwidth> links, std::span<const Route> routes) {

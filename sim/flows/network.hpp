@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sim/engine.hpp"
@@ -61,6 +62,10 @@ class Network {
   /// The ledger: every flow sent ends once.
   std::uint64_t sent() const { return sent_; }
   std::uint64_t ended() const { return ended_; }
+  /// Starts after a latency, and ends of flows of one component at one instant.
+  std::uint64_t events() const { return events_; }
+  /// Held for links and flows; grows to what the busiest instant needed.
+  Bytes memory() const;
 
  private:
   static constexpr std::uint32_t none = 0xffff'ffff;
@@ -115,6 +120,8 @@ class Network {
   }
   void start(Engine::Word flow);
   void join(std::uint32_t flow);
+  bool is_alone(std::uint32_t flow) const;
+  bool run_alone(std::uint32_t flow);
   void leave(std::uint32_t flow);
   void finish(std::uint32_t flow);
   void touch(std::uint32_t link);
@@ -150,9 +157,9 @@ class Network {
   std::vector<std::uint32_t> touched_;
   std::vector<std::uint32_t> retired_flows_;
   std::vector<std::uint32_t> dissolved_;
-  std::vector<std::uint32_t> ending_;
-  std::vector<std::uint32_t> filling_;  // links of the component at hand
-  std::vector<std::uint64_t> shares_;   // of each of them: left / open
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> ending_;  // serial, flow
+  std::vector<std::uint32_t> filling_;                           // links of the component at hand
+  std::vector<std::uint64_t> shares_;                            // of each of them: left / open
   std::vector<std::uint32_t> changed_;  // those of them whose share has changed
   std::vector<std::uint32_t> full_;     // those of them that are full at the level at hand
   std::uint64_t unsettled_ = 0;         // flows that must find a component
@@ -162,6 +169,7 @@ class Network {
 
   std::uint64_t sent_ = 0;
   std::uint64_t ended_ = 0;
+  std::uint64_t events_ = 0;
 };
 
 /// What each route gets when all flow at once, without an event: the k-th rate is of the k-th
