@@ -1,0 +1,243 @@
+// Locked parts: all flows of a part move together, at the rate of the one whose links have least.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "models/network/collectives/rank_network.hpp"
+#include "models/network/collectives/steps.hpp"
+
+namespace orrery::models {
+namespace {
+
+using collectives::CostCall;
+using collectives::RankNetwork;
+
+/// Flows of one part: how many cross each link is in the rows.
+struct LockedPart {
+  Time begin{};        // on its links
+  double amount = 0;   // bytes of each flow, as its NIC counts them
+  double fastest = 0;  // bytes per second that one flow may have
+};
+
+/// Links that are alike: what each carries, and how many flows of each part cross it.
+struct LinkRow {
+  double capacity = 0;
+  std::array<double, 2> flows{};
+};
+
+using Parts = std::vector<LockedPart>;
+using Rows = std::vector<LinkRow>;
+
+/// Max-min with one rate for each part: raise all, stop those that cross a full link.
+std::array<double, 2> rates_of(const Parts& parts, const Rows& rows,
+                               const std::array<bool, 2>& active) {
+  std::array<double, 2> rates{};
+  std::array<bool, 2> open = active;
+  while (open[0] || open[1]) {
+    double level = std::numeric_limits<double>::infinity();
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+      if (open[p]) level = std::min(level, parts[p].fastest);
+    }
+    for (const LinkRow& row : rows) {
+      double left = row.capacity, flows = 0;
+      for (std::size_t p = 0; p < parts.size(); ++p) {
+        if (active[p] && !open[p]) left -= row.flows[p] * rates[p];
+        if (open[p]) flows += row.flows[p];
+      }
+      if (flows > 0) level = std::min(level, left / flows);
+    }
+    std::array<bool, 2> stops{};
+    for (std::size_t p = 0; p < parts.size(); ++p) stops[p] = open[p] && parts[p].fastest <= level;
+    for (const LinkRow& row : rows) {
+      double left = row.capacity, flows = 0;
+      for (std::size_t p = 0; p < parts.size(); ++p) {
+        if (active[p] && !open[p]) left -= row.flows[p] * rates[p];
+        if (open[p]) flows += row.flows[p];
+      }
+      if (flows <= 0 || left / flows > level * (1 + 1e-12)) continue;
+      for (std::size_t p = 0; p < parts.size(); ++p)
+        stops[p] = stops[p] || (open[p] && row.flows[p] > 0);
+    }
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+      if (!stops[p]) continue;
+      rates[p] = level;
+      open[p] = false;
+    }
+  }
+  return rates;
+}
+
+/// The end of the last part, and how often rates changed until then.
+NetworkRun run_parts(const Parts& parts, const Rows& rows) {
+  NetworkRun run{.transfers = parts.size()};
+  run.memory = Bytes{static_cast<std::int64_t>(rows.capacity() * sizeof(LinkRow))};
+  std::array<double, 2> left{};
+  for (std::size_t p = 0; p < parts.size(); ++p) left[p] = parts[p].amount;
+  double now = 0;
+  while (true) {
+    std::array<bool, 2> active{};
+    double next = std::numeric_limits<double>::infinity();
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+      const double begin = seconds(parts[p].begin);
+      active[p] = left[p] > 0 && begin <= now;
+      if (left[p] > 0 && begin > now) next = std::min(next, begin);
+    }
+    const auto rates = rates_of(parts, rows, active);
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+      if (active[p]) next = std::min(next, now + left[p] / rates[p]);
+    }
+    if (std::isinf(next)) break;
+    ++run.events;
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+      if (!active[p]) continue;
+      const double after = left[p] - rates[p] * (next - now);
+      left[p] = now + left[p] / rates[p] <= next ? 0 : after;
+    }
+    now = next;
+  }
+  run.time = nearest_count<Time>(now * 1e12);
+  for (const LockedPart& part : parts) run.time = std::max(run.time, part.begin);
+  return run;
+}
+
+/// Flows per link, collected link by link, as rows.
+class FlowCounts {
+ public:
+  explicit FlowCounts(const FabricGraph& fabric) : fabric_{fabric}, counts_(fabric.links()) {}
+
+  void add(const Route& route, std::size_t part, double flows) {
+    for (const LinkId link : route) counts_[index(link)][part] += flows;
+  }
+  void add(LinkId link, std::size_t part, double flows) { counts_[index(link)][part] += flows; }
+
+  /// Links that differ in nothing once.
+  Rows rows() const {
+    std::map<std::array<double, 3>, bool> seen;
+    Rows rows;
+    for (std::size_t i = 0; i < counts_.size(); ++i) {
+      const auto& flows = counts_[i];
+      if (flows[0] == 0 && flows[1] == 0) continue;
+      const double capacity = fabric_.capacity(LinkId{static_cast<std::uint32_t>(i)}).count();
+      if (!seen.emplace(std::array{capacity, flows[0], flows[1]}, true).second) continue;
+      rows.push_back({.capacity = capacity, .flows = flows});
+    }
+    return rows;
+  }
+
+ private:
+  const FabricGraph& fabric_;
+  std::vector<std::array<double, 2>> counts_;
+};
+
+/// What one flow has to carry: the work that the price gives it, at the rate that it occupies.
+double amount_of(const CollectiveTime& alone) {
+  return seconds(alone.fluid) * alone.wire.count();
+}
+
+/// Where links inside nodes limit, no flow is faster than at its price.
+double fastest_of(const CollectiveTime& alone) {
+  const bool inside = ratio(alone.links.nic, alone.fluid) < 1 - 1e-9;
+  return inside ? alone.wire.count() : std::numeric_limits<double>::infinity();
+}
+
+/// A ring, tree or message: from each node to the next one of the pattern, on every NIC.
+NetworkRun run_edges(const RankNetwork& ranks, const CollectiveTime& alone, bool one_message,
+                     int used) {
+  FlowCounts counts{ranks.fabric()};
+  const int nodes = ranks.nodes();
+  for (int node = 0; node < (one_message ? 1 : nodes); ++node) {
+    for (int nic = 0; nic < used; ++nic) {
+      counts.add(ranks.rail(node, (node + 1) % nodes, nic), 0, alone.flows);
+    }
+  }
+  return run_parts({{.begin = alone.latency,
+                     .amount = amount_of(alone),
+                     .fastest = std::min(fastest_of(alone), alone.wire.count())}},
+                   counts.rows());
+}
+
+/// Which links the flows of a uniform all-to-all cross, part 0 under one leaf, part 1 beyond:
+/// into each port from every leaf, whose other ports each send as many.
+Rows pair_rows(const RankNetwork& ranks, double flows) {
+  const FabricGraph& fabric = ranks.fabric();
+  FlowCounts counts{fabric};
+  std::vector<double> at_port(fabric.ports()), on_leaf(fabric.leaves());
+  std::map<std::pair<std::size_t, int>, double> of_node;  // ranks of a node under a leaf
+  for (int rank = 0; rank < ranks.ranks(); ++rank) {
+    const std::size_t port = ranks.port_of(rank);
+    ++at_port[port];
+    ++on_leaf[fabric.leaf_of(port)];
+    ++of_node[{fabric.leaf_of(port), ranks.node_of(rank)}];
+  }
+  const auto own = [&](std::size_t leaf, int node) {
+    const auto found = of_node.find({leaf, node});
+    return found == of_node.end() ? 0.0 : found->second;
+  };
+  Route route;
+  std::vector<char> counted(fabric.ports());
+  for (int rank = 0; rank < ranks.ranks(); ++rank) {
+    const std::size_t port = ranks.port_of(rank);
+    if (counted[port]) continue;
+    counted[port] = 1;
+    for (std::size_t leaf = 0; leaf < fabric.leaves(); ++leaf) {
+      const double senders = on_leaf[leaf] - own(leaf, ranks.node_of(rank));
+      if (senders <= 0) continue;
+      const std::size_t part = leaf == fabric.leaf_of(port) ? 0 : 1;
+      fabric.route_from_leaf(leaf, port, route);
+      counts.add(route, part, senders * at_port[port] * flows);
+      counts.add(fabric.out_of(port), part, senders * at_port[port] * flows);
+    }
+  }
+  return counts.rows();
+}
+
+NetworkRun run_pairs(const CostCall& cost, const RankNetwork& ranks, const CollectiveTime& alone) {
+  const auto& cluster = cost.cluster;
+  // The price waits for the longest path; flows under one leaf begin earlier.
+  const Time constant = alone.latency - cluster.collectives.network;
+  const auto begin = [&](std::size_t cables) {
+    return constant + message_latency(cluster, cables);
+  };
+  const auto longest = static_cast<std::size_t>(cluster.fabric.longest_path);
+  const Parts both{
+      {.begin = begin(2), .amount = amount_of(alone), .fastest = fastest_of(alone)},
+      {.begin = begin(longest), .amount = amount_of(alone), .fastest = fastest_of(alone)}};
+  const Rows rows = pair_rows(ranks, alone.flows);
+  Parts parts = both;
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    const bool used =
+        std::any_of(rows.begin(), rows.end(), [&](const LinkRow& row) { return row.flows[p] > 0; });
+    if (!used) parts[p].amount = 0, parts[p].begin = Time{};
+  }
+  return run_parts(parts, rows);
+}
+
+}  // namespace
+
+NetworkRun run_locked(const NetworkCall& call, const CollectiveTime& alone) {
+  if (!call.counts.empty()) {
+    throw InputError{"--network: distinct sizes are no locked part; accepted: static, steps"};
+  }
+  const CostCall cost{.collective = call.collective,
+                      .size = call.size,
+                      .group = call.group,
+                      .cluster = call.cluster,
+                      .sharing = LinkSharing::alone};
+  if (alone.pattern == TrafficPattern::none)
+    return {.time = alone.time, .transfers = 1, .events = 1};
+  const RankNetwork ranks{cost, 1, {}};
+  if (alone.pattern == TrafficPattern::all_pairs) {
+    if (!ranks.fabric().by_destination()) {
+      throw InputError{
+          "--network: events count all pairs by their destinations, and this fabric's "
+          "routing hashes or adapts; accepted: static, steps"};
+    }
+    return run_pairs(cost, ranks, alone);
+  }
+  const int used = std::max(1, static_cast<int>(std::lround(collectives::nics_used(cost))));
+  return run_edges(ranks, alone, alone.pattern == TrafficPattern::pair, used);
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,258 @@
+#include "models/network/collectives/steps.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/network/collectives/rank_network.hpp"
+#include "sim/engine.hpp"
+
+namespace orrery::models {
+namespace {
+
+using collectives::CostCall;
+using collectives::RankNetwork;
+
+/// One simulation: its clock, its links, and when its ranks begin.
+struct StepsRun {
+  explicit StepsRun(const RankNetwork& ranks) { ranks.install(network); }
+
+  NetworkRun finish() {
+    engine.run();
+    ensure(network.sent() == network.ended(), "every message that was sent arrives");
+    return {.time = engine.now(),
+            .transfers = network.ended(),
+            .events = network.events(),
+            .memory = network.memory()};
+  }
+
+  Engine engine;
+  Network network{engine};
+};
+
+/// Pieces that pass from edge to edge, one at a time on each: the edges of a ring, or of a chain.
+/// A piece goes on when it has come and the piece before it has left.
+class EdgeWalk {
+ public:
+  /// ready    pieces that the first sender of each edge has from the beginning
+  /// size     of a piece on an edge
+  struct Plan {
+    std::vector<Route> routes{};
+    bool closed = true;  // the last edge leads to the first
+    std::uint32_t pieces = 0;
+    std::vector<Bytes> sizes{};  // piece k on edge e: sizes[(e + pieces_of - k) % sizes.size()]
+  };
+
+  EdgeWalk(StepsRun& run, Plan plan) : run_{run}, plan_{std::move(plan)} {
+    edges_.resize(plan_.routes.size());
+    for (Edge& edge : edges_) edge.ready = plan_.closed ? 1 : 0;
+    if (!plan_.closed) edges_.front().ready = plan_.pieces;
+  }
+
+  void begin() {
+    for (std::uint32_t edge = 0; edge < edges_.size(); ++edge) advance(edge);
+  }
+
+ private:
+  struct Edge {
+    std::uint32_t sent = 0, ready = 0;
+    bool busy = false;
+  };
+
+  /// A shard moves on by one edge with every piece.
+  Bytes size_of(std::uint32_t edge, std::uint32_t piece) const {
+    const auto shards = static_cast<std::uint32_t>(plan_.sizes.size());
+    return plan_.sizes[plan_.closed ? (edge + shards - piece % shards) % shards : piece];
+  }
+
+  void advance(std::uint32_t index) {
+    Edge& edge = edges_[index];
+    if (edge.busy || edge.sent == edge.ready || edge.sent == plan_.pieces) return;
+    edge.busy = true;
+    run_.network.send(size_of(index, edge.sent++), plan_.routes[index],
+                      [this, index] { arrived(index); });
+  }
+
+  void arrived(std::uint32_t index) {
+    edges_[index].busy = false;
+    const bool last = index + 1 == edges_.size();
+    if (!last || plan_.closed) {
+      const std::uint32_t next = last ? 0 : index + 1;
+      ++edges_[next].ready;
+      advance(next);
+    }
+    advance(index);
+  }
+
+  StepsRun& run_;
+  Plan plan_;
+  std::vector<Edge> edges_;
+};
+
+/// `total` in equal parts, a byte apart at most.
+std::vector<Bytes> cut(Bytes total, std::int64_t parts) {
+  std::vector<Bytes> cuts;
+  std::int64_t before = 0;
+  for (std::int64_t i = 1; i <= parts; ++i) {
+    const auto until = static_cast<std::int64_t>(static_cast<Int128>(total.count()) * i / parts);
+    cuts.push_back(Bytes{until - before});
+    before = until;
+  }
+  return cuts;
+}
+
+CostCall cost_call(const NetworkCall& call) {
+  return {.collective = call.collective,
+          .size = call.size,
+          .group = call.group,
+          .cluster = call.cluster,
+          .sharing = LinkSharing::alone};
+}
+
+Bandwidth inside_rate(const CostCall& call, double share) {
+  const int inside = call.ranks_inside();
+  return inside > 1 ? Bandwidth{share * collectives::ring_rate(call.cluster, inside)} : Bandwidth{};
+}
+
+/// One ring's edges: the ranks in order, on each node beginning with the one after the NIC's, and
+/// from node to node over that NIC.
+std::vector<Route> edges_of(const RankNetwork& ranks, int nic, bool closed) {
+  std::vector<int> order;
+  for (int first = 0; first < ranks.ranks(); first += ranks.gpus()) {
+    const int here = std::min(ranks.gpus(), ranks.ranks() - first);
+    for (int i = 0; i < here; ++i) order.push_back(first + (nic + 1 + i) % here);
+  }
+  std::vector<Route> routes;
+  const std::size_t edges = closed ? order.size() : order.size() - 1;
+  for (std::size_t i = 0; i < edges; ++i) {
+    const int from = order[i], to = order[(i + 1) % order.size()];
+    const bool crosses = ranks.node_of(from) != ranks.node_of(to);
+    Route& route = routes.emplace_back();
+    if (crosses) {
+      route = ranks.rail(ranks.node_of(from), ranks.node_of(to), nic);
+    } else {
+      ranks.route(from, to, route);
+    }
+  }
+  return routes;
+}
+
+/// Pieces in which a broadcast or a reduction goes down the chain.
+/// Source  NCCL 2.30, src/include/device.h and src/init.cc: a buffer of 4 MiB in 8 steps
+constexpr std::int64_t slice = 512 << 10;
+
+/// As many rings as nodes have NICs, each with an equal part of the bytes: shards that go round
+/// once (all-gather, reduce-scatter) or twice (all-reduce), slices from one end to the other.
+NetworkRun ring_steps(const NetworkCall& call) {
+  const CostCall cost = cost_call(call);
+  const auto& fabric = call.cluster.fabric;
+  const bool reduces_fully = call.collective == Collective::all_reduce;
+  const bool closed =
+      call.collective != Collective::broadcast && call.collective != Collective::reduce;
+  const RankNetwork ranks{cost, reduces_fully ? fabric.efficiency : fabric.gather_efficiency,
+                          inside_rate(cost, call.cluster.collectives.protocols.simple_rate)};
+  StepsRun run{ranks};
+  const int rings = call.group.nodes > 1 ? ranks.nics() : 1;
+  const std::vector<Bytes> parts = cut(call.size, rings);
+  std::vector<EdgeWalk> walks;
+  walks.reserve(parts.size());
+  for (int ring = 0; ring < rings; ++ring) {
+    const Bytes part = parts[static_cast<std::size_t>(ring)];
+    EdgeWalk::Plan plan{.routes = edges_of(ranks, ring, closed), .closed = closed};
+    const std::int64_t slices = std::max<std::int64_t>(1, (part.count() + slice - 1) / slice);
+    plan.sizes = cut(part, closed ? call.group.ranks : slices);
+    const int rounds = reduces_fully ? 2 : 1;
+    plan.pieces = static_cast<std::uint32_t>(closed ? rounds * (call.group.ranks - 1) : slices);
+    walks.emplace_back(run, std::move(plan));
+  }
+  run.engine.at(call.cluster.collectives.base, [&] {
+    for (EdgeWalk& walk : walks) walk.begin();
+  });
+  return run.finish();
+}
+
+/// All messages begin at once.
+struct PairMessage {
+  int from, to;
+  Bytes size;
+};
+
+NetworkRun pair_steps(const NetworkCall& call, const std::vector<PairMessage>& messages) {
+  const CostCall cost = cost_call(call);
+  const auto& constants = call.cluster.collectives;
+  const auto& protocols = constants.protocols;
+  const bool one = call.collective == Collective::send_receive;
+  const RankNetwork ranks{
+      cost, collectives::pair_efficiency(cost),
+      inside_rate(cost, one ? protocols.message_rate : protocols.pairs_ring_share)};
+  StepsRun run{ranks};
+  const Time calls = one ? Time{} : constants.step * (call.group.ranks - 1);
+  run.engine.at(constants.base + protocols.pair_base + calls, [&] {
+    Route route;
+    for (const PairMessage& each : messages) {
+      ranks.route(each.from, each.to, route);
+      run.network.send(each.size, route, {});
+    }
+  });
+  return run.finish();
+}
+
+NetworkRun pairwise_steps(const NetworkCall& call) {
+  const int n = call.group.ranks;
+  const std::vector<Bytes> parts = cut(call.size, n);
+  std::vector<PairMessage> messages;
+  messages.reserve(static_cast<std::size_t>(n) * static_cast<std::size_t>(n - 1));
+  for (int from = 0; from < n; ++from) {
+    for (int to = 0; to < n; ++to) {
+      if (from == to) continue;
+      const auto pair = static_cast<std::size_t>(from) * static_cast<std::size_t>(n) +
+                        static_cast<std::size_t>(to);
+      const Bytes size =
+          call.counts.empty() ? parts[static_cast<std::size_t>(to)] : call.counts[pair];
+      if (size > Bytes{}) messages.push_back({from, to, size});
+    }
+  }
+  return pair_steps(call, messages);
+}
+
+NetworkRun direct_steps(const NetworkCall& call) {
+  return pair_steps(call, {{0, 1, call.size}});
+}
+
+NetworkRun rooted_steps(const NetworkCall& call) {
+  const std::vector<Bytes> parts = cut(call.size, call.group.ranks);
+  std::vector<PairMessage> messages;
+  for (int other = 1; other < call.group.ranks; ++other) {
+    const Bytes part = parts[static_cast<std::size_t>(other)];
+    const bool gathers = call.collective == Collective::gather;
+    messages.push_back({gathers ? other : 0, gathers ? 0 : other, part});
+  }
+  return pair_steps(call, messages);
+}
+
+using StepFunction = NetworkRun (*)(const NetworkCall&);
+
+/// By the names of the table of algorithms.
+const Registry<StepFunction>& step_functions() {
+  static const Registry<StepFunction> known = [] {
+    Registry<StepFunction> table{"algorithm of --network steps"};
+    table.add("ring", ring_steps);
+    table.add("pairwise", pairwise_steps);
+    table.add("direct", direct_steps);
+    table.add("rooted", rooted_steps);
+    return table;
+  }();
+  return known;
+}
+
+}  // namespace
+
+std::vector<std::string> algorithms_in_steps() {
+  return step_functions().names();
+}
+
+NetworkRun run_steps(const NetworkCall& call) {
+  return step_functions().at(call.algorithm)(call);
+}
+
+}  // namespace orrery::models
