@@ -1,0 +1,177 @@
+#include "scenarios/collective/collective_request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+
+#include "scenarios/collective/collective_sizes.hpp"
+#include "scenarios/collective/explain_measured.hpp"
+#include "scenarios/search/query.hpp"
+#include "sim/input/text.hpp"
+#include "sim/input/units.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+using models::Collective;
+using models::CollectiveTime;
+using models::TrafficPattern;
+
+template <class Enum, std::size_t n>
+Enum word_flag(const char* flag, const Words<Enum, n>& words, const std::string& text) {
+  if (const auto value = value_of(words, text)) return *value;
+  throw InputError{
+      flag, fmt::format("expected one of {}, found '{}'", listed(words), printable(text, 60))};
+}
+
+/// Ranks fill nodes in order; of a message the two neighbours that are farthest apart.
+models::GroupShape group_of(Collective operation, const hardware::Cluster& cluster,
+                            std::int64_t ranks) {
+  if (ranks < 2 || ranks > cluster.gpus()) {
+    throw InputError{"--ranks", fmt::format("expected 2 to {}, found {}", cluster.gpus(), ranks)};
+  }
+  const int n = static_cast<int>(ranks), gpus = cluster.node.gpus;
+  const bool spans = n > gpus;
+  if (operation == Collective::send_receive) {
+    return {.ranks = 2, .nodes = spans ? 2 : 1, .ranks_per_node = spans ? 1 : 2};
+  }
+  const int nodes = (n + gpus - 1) / gpus;
+  return {.ranks = n, .nodes = nodes, .ranks_per_node = n - (nodes - 1) * gpus};
+}
+
+models::CollectivePricing pricing_of(const CollectiveRequest& request, NetworkForm network) {
+  models::CollectivePricing pricing;
+  if (!request.algorithm.empty()) {
+    if (!models::builtin_algorithms().has(request.algorithm)) {
+      throw InputError{"--algo", fmt::format("expected one of {}, found '{}'",
+                                             listed(models::builtin_algorithms().names()),
+                                             printable(request.algorithm, 60))};
+    }
+    pricing.choice.algorithm = request.algorithm;
+  }
+  if (!request.protocol.empty()) {
+    pricing.choice.protocol = word_flag("--proto", models::protocol_words, request.protocol);
+  }
+  pricing.choice.channels = request.channels;
+  if (network != NetworkForm::fixed) pricing.sharing = models::LinkSharing::alone;
+  return pricing;
+}
+
+/// Patterns whose flows are counted link by link.
+bool has_locked_parts(const CollectiveTime& price) {
+  return price.pattern != TrafficPattern::tree && price.pattern != TrafficPattern::star;
+}
+
+/// One call, of one size.
+class Caller {
+ public:
+  Caller(const CollectiveReport& asked, const hardware::Cluster& cluster,
+         const models::CollectivePricing& pricing, const std::vector<Bytes>& counts)
+      : asked_{asked}, cluster_{cluster}, pricing_{pricing}, counts_{counts} {}
+
+  CollectiveRow row(Bytes size) const {
+    CollectiveRow row{.size = size};
+    row.price = priced(size);
+    if (asked_.network == NetworkForm::fixed || row.price.time == Time{}) return row;
+    const models::NetworkCall call{.collective = asked_.operation,
+                                   .size = size,
+                                   .group = asked_.group,
+                                   .cluster = cluster_,
+                                   .algorithm = row.price.algorithm,
+                                   .counts = counts_};
+    row.run = asked_.network == NetworkForm::steps ? models::run_steps(call)
+                                                   : models::run_locked(call, row.price);
+    row.price.time = row.run->time;
+    return row;
+  }
+
+ private:
+  /// Where nothing is chosen, the fastest of those that the network's form knows.
+  CollectiveTime priced(Bytes size) const {
+    const bool chosen = !pricing_.choice.algorithm.empty();
+    if (asked_.network == NetworkForm::fixed) {
+      return models::price(asked_.operation, size, asked_.group, cluster_, pricing_);
+    }
+    const CollectiveTime first =
+        chosen ? models::price(asked_.operation, size, asked_.group, cluster_, pricing_)
+               : fastest_known(size);
+    if (asked_.network == NetworkForm::events && !has_locked_parts(first)) {
+      throw InputError{"--network", fmt::format("events do not know {}; accepted: static{}",
+                                                first.algorithm, in_steps(first) ? ", steps" : "")};
+    }
+    return first;
+  }
+
+  CollectiveTime fastest_known(Bytes size) const {
+    auto times = models::candidates(asked_.operation, size, asked_.group, cluster_, pricing_);
+    std::erase_if(times, [&](const CollectiveTime& one) {
+      return size > Bytes{} &&
+             !(asked_.network == NetworkForm::steps ? in_steps(one) : has_locked_parts(one));
+    });
+    if (times.empty()) {
+      return models::price(asked_.operation, size, asked_.group, cluster_, pricing_);
+    }
+    return *std::min_element(times.begin(), times.end(),
+                             [](const auto& a, const auto& b) { return a.time < b.time; });
+  }
+
+  static bool in_steps(const CollectiveTime& one) {
+    const auto known = models::algorithms_in_steps();
+    return std::find(known.begin(), known.end(), one.algorithm) != known.end();
+  }
+
+  const CollectiveReport& asked_;
+  const hardware::Cluster& cluster_;
+  const models::CollectivePricing& pricing_;
+  const std::vector<Bytes>& counts_;
+};
+
+void note(const CollectiveRequest& request, CollectiveReport& answer) {
+  if (!request.ranks) {
+    answer.assumptions.push_back(fmt::format("--ranks: all {} GPUs", answer.group.ranks));
+  }
+  const bool flows = answer.network == NetworkForm::events && !answer.rows.empty() &&
+                     answer.rows.front().price.flows > 0;
+  if (flows) {
+    answer.assumptions.push_back(
+        fmt::format("flows per NIC or pair: {}, NCCL's channels of one queue pair",
+                    answer.rows.front().price.flows));
+  }
+  if (answer.network == NetworkForm::steps) {
+    answer.assumptions.push_back("steps leave out the ramp of pipelines and copies inside a GPU");
+  }
+}
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
+CollectiveReport answer(const CollectiveRequest& request) {
+  const auto begin = std::chrono::steady_clock::now();
+  CollectiveReport found{.cluster = request.cluster};
+  found.operation = word_flag("--op", models::collective_words, request.operation);
+  found.network = word_flag("--network", network_form_words, request.network);
+  const hardware::Cluster cluster = read_cluster_flag(request.cluster);
+  found.group = group_of(found.operation, cluster, request.ranks.value_or(cluster.gpus()));
+  const models::CollectivePricing pricing = pricing_of(request, found.network);
+  const PairCounts counts = read_counts(request.counts, found.operation, found.group.ranks);
+  const std::vector<Bytes> sizes =
+      counts.bytes.empty() ? sizes_of(request, found.operation) : std::vector{counts.busiest};
+  found.load_seconds = seconds_since(begin);
+
+  const auto simulation = std::chrono::steady_clock::now();
+  const Caller caller{found, cluster, pricing, counts.bytes};
+  for (const Bytes size : sizes) found.rows.push_back(caller.row(size));
+  found.simulate_seconds = seconds_since(simulation);
+  if (!request.against.empty()) explain_measured(request.against, cluster, found);
+  note(request, found);
+  return found;
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,87 @@
+// orrery collective: what nccl-tests would print on a cluster, and why.
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "calibrate/import/import.hpp"
+#include "scenarios/collective/collective_request.hpp"
+#include "scenarios/command/commands.hpp"
+#include "scenarios/command/repeated.hpp"
+#include "scenarios/command/terminal.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+struct CollectiveFlags {
+  CollectiveRequest request;
+  std::vector<std::string> against;
+  bool json = false, timing = false;
+};
+
+/// Times of collectives in a log, as nccl-tests counts their sizes.
+std::vector<MeasuredPoint> points_of(const std::string& log) {
+  std::vector<MeasuredPoint> points;
+  for (const calibrate::Sample& sample : calibrate::import_log(log).samples) {
+    const Time* const time = std::get_if<Time>(&sample.value);
+    if (!time || !sample.size) continue;
+    points.push_back({.operation = sample.quantity,
+                      .size = *sample.size,
+                      .time = *time,
+                      .ranks = sample.ranks.value_or(0),
+                      .device = sample.device,
+                      .place = sample.place});
+  }
+  if (points.empty()) throw InputError{log, "has no times of collectives"};
+  return points;
+}
+
+int collective(CollectiveFlags& flags) {
+  CollectiveRequest& request = flags.request;
+  for (const std::string& log : flags.against) {
+    for (MeasuredPoint& point : points_of(log)) request.against.push_back(std::move(point));
+  }
+  const CollectiveReport found = answer(request);
+  if (flags.json) {
+    fmt::print("{}\n", to_json(found, flags.timing).dump(2));
+  } else {
+    fmt::print("{}", text_of(found, flags.timing, terminal().colour));
+  }
+  return exit_done;
+}
+
+}  // namespace
+
+void add_collective(CLI::App& application, int& exit_code) {
+  const auto flags = std::make_shared<CollectiveFlags>();
+  CollectiveRequest& request = flags->request;
+  CLI::App& command =
+      *application.add_subcommand("collective", "What nccl-tests would print, and why");
+  command.add_option("--cluster", request.cluster, "Cluster: a path, a name, or 'NODE x COUNT'")
+      ->required();
+  command.add_option("--op", request.operation,
+                     fmt::format("{} (all_reduce)", listed(models::collective_words)));
+  repeated(
+      *command.add_option("--sizes", request.sizes,
+                          "Sizes as nccl-tests counts them: 1MiB, 1MiB,4MiB or FROM:TO:FACTOR"));
+  command.add_option("--ranks", request.ranks, "GPUs, which fill nodes in order (all)");
+  command.add_option("--algo", request.algorithm,
+                     fmt::format("As NCCL_ALGO: {}", listed(models::builtin_algorithms().names())));
+  command.add_option("--proto", request.protocol,
+                     fmt::format("As NCCL_PROTO: {}", listed(models::protocol_words)));
+  command.add_option("--channels", request.channels, "At most so many, as NCCL_MAX_NCHANNELS")
+      ->check(CLI::Range(1, 64));
+  command.add_option("--counts", request.counts,
+                     "all_to_all_v: a file of bytes, a line per sender with a count per receiver");
+  command.add_option("--network", request.network,
+                     "static, events (locked parts on the links) or steps (every message a flow)");
+  repeated(*command.add_option("--against", flags->against,
+                               "Measured log to compare with, as nccl-tests prints it; repeat the "
+                               "flag for more"));
+  command.add_flag("--json", flags->json, "One JSON document on stdout");
+  command.add_flag("--timing", flags->timing, "Add how long it took");
+  command.callback([flags, &exit_code] { exit_code = collective(*flags); });
+}
+
+}  // namespace orrery::scenarios
