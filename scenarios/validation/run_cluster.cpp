@@ -42,6 +42,12 @@ int domain_of(const MeasuredRun& run, std::vector<std::string>& assumptions) {
   return static_cast<int>(std::min(gpus, per_node));
 }
 
+/// GPUs of what a publication calls a node: of a rack, one of its trays.
+int server_of(const MeasuredRun& run, int domain) {
+  const std::int64_t stated = run.gpus_per_node.value_or(domain);
+  return is_rack(run) && stated > 0 && domain % stated == 0 ? static_cast<int>(stated) : domain;
+}
+
 /// The catalogue's node that a GPU is usually in; empty if there is none.
 std::string usual_node(const MeasuredRun& run, int domain) {
   struct Home {
@@ -101,8 +107,10 @@ std::string fabric_of(const NetworkText& network) {
 /// The usual node's network at the size of this domain, unless the run states another.
 void add_network(const MeasuredRun& run, int domain, const Json* usual, Json& node, Json& cluster,
                  std::vector<std::string>& assumptions) {
-  auto network = read_network(run.network, domain);
+  const int server = server_of(run, domain);
+  auto network = read_network(run.network, server);
   if (network) {
+    network->nics *= domain / server;
     if (network->latency_class.empty()) {
       network->latency_class = "infiniband";
       assumptions.push_back("/cluster/fabric: infiniband taken, not stated");

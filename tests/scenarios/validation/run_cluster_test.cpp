@@ -1,0 +1,37 @@
+#include "scenarios/validation/run_cluster.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace orrery::scenarios {
+
+namespace {
+
+hardware::Cluster rack_of(std::int64_t gpus, const char* network) {
+  MeasuredRun run;
+  run.run = "a rack";
+  run.gpu = "gb200";
+  run.gpus = gpus;
+  run.gpus_per_node = 4;
+  run.intra_node = "NVLink5, NVL72 rack domain";
+  run.network = network;
+  RunClusters clusters;
+  std::vector<std::string> assumptions;
+  return clusters.of(run, assumptions);
+}
+
+}  // namespace
+
+// A publication counts the NICs of a tray of 4 GPUs; the domain is the rack.
+TEST_CASE("A rack has the NICs of all its trays") {
+  const hardware::Cluster two = rack_of(128, "4x 400Gb/s per 4-GPU node class");
+  CHECK(two.nodes == 2);
+  CHECK(two.node.gpus == 64);
+  CHECK(two.node.nics == 64);
+  CHECK(two.nic_bandwidth() == Bandwidth{50e9});
+  const hardware::Cluster part = rack_of(32, "4x ConnectX-7 IB NDR 400Gb/s");
+  CHECK(part.node.gpus == 32);
+  CHECK(part.node.nics == 32);
+  CHECK(rack_of(128, "1600 Gb/s per node RoCE").node_bandwidth() == Bandwidth{16 * 200e9});
+}
+
+}  // namespace orrery::scenarios
