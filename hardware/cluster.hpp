@@ -11,6 +11,7 @@
 #include "hardware/gpu.hpp"
 #include "hardware/measured_collectives.hpp"
 #include "hardware/protocol_constants.hpp"
+#include "hardware/site.hpp"
 #include "sim/quantity.hpp"
 
 namespace orrery::hardware {
@@ -88,6 +89,7 @@ struct Cluster {
   CollectiveConstants collectives;
   std::vector<CollectiveTable> measured_collectives;  // preferred to the cost models
   Storage storage;
+  Site site;
   std::optional<Price> price_per_gpu_hour;
   std::string price_source;  // with its date
   /// Defaults filled in, and the fallback curves that every user of this GPU depends on. One of

@@ -15,7 +15,7 @@ struct KindWords {
   std::string_view folder;
   std::string_view title;
 };
-constexpr std::array<KindWords, 10> kind_words{{{"gpus", "GPU"},
+constexpr std::array<KindWords, 11> kind_words{{{"gpus", "GPU"},
                                                 {"generations", "generation"},
                                                 {"nodes", "node"},
                                                 {"scale_up", "scale-up network"},
@@ -24,6 +24,7 @@ constexpr std::array<KindWords, 10> kind_words{{{"gpus", "GPU"},
                                                 {"fabrics", "fabric"},
                                                 {"latency_classes", "latency class"},
                                                 {"clusters", "cluster"},
+                                                {"sites", "site"},
                                                 {"offers", "offer"}}};
 
 const KindWords& named(EntryKind kind) {

@@ -20,6 +20,7 @@ enum class EntryKind : std::uint8_t {
   fabric,
   latency_class,
   cluster,
+  site,
   offer
 };
 

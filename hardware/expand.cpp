@@ -154,6 +154,29 @@ Json expand_fabric(const Node& cluster, const std::string& file, const Json& nod
   return fabric;
 }
 
+/// The site that the cluster names, or the one that its GPU and network are found at.
+void put_site(const Node& cluster, const std::string& file, Json& result, Json& assumptions) {
+  if (const auto given = cluster.find("site")) {
+    result["site"] =
+        resolved(Node{given->json(), file, cluster.pointer() + "/site"}, EntryKind::site);
+    return;
+  }
+  const Json& fabric = result["fabric"];
+  for (const std::string& name : entry_names(EntryKind::site)) {
+    const Json& site = *find_entry(EntryKind::site, name);
+    if (lacks(site, "found_by") || lacks(fabric, "latency_class")) continue;
+    const Json& by = site["found_by"];
+    if (by["gpu"] != result["node"]["gpu"]["name"] ||
+        by["latency_class"] != fabric["latency_class"]) {
+      continue;
+    }
+    result["site"] = site;
+    assumptions.push_back(fmt::format("site: {}, where {} stand on {}", name,
+                                      by["gpu"].get<std::string>(),
+                                      by["latency_class"].get<std::string>()));
+  }
+}
+
 /// The catalogue's name for a node: the entry that it is, or is like, or is called after.
 std::string type_of(const Node& node) {
   Json name = node.json();
@@ -216,6 +239,7 @@ Json expand_cluster(const Node& cluster) {
   sources_last(fabric);
   result["node"] = std::move(node);
   result["fabric"] = std::move(fabric);
+  put_site(whole, file, result, assumptions);
   if (!assumptions.empty()) result["assumptions"] = std::move(assumptions);
   sources_last(result);
   return result;

@@ -169,7 +169,7 @@ void report_borrowings(Cluster& cluster) {
 
 Cluster read_cluster(const Node& node) {
   node.only({"name", "node", "nodes", "fabric", "price_per_gpu_hour", "measured_collectives",
-             "storage", "software", "assumptions", "notes", "sources"});
+             "storage", "site", "software", "assumptions", "notes", "sources"});
   Cluster cluster;
   cluster.node = read_node(node["node"], cluster.collectives);
   cluster.name = node.value_or<std::string>("name", cluster.node.name);
@@ -181,6 +181,7 @@ Cluster read_cluster(const Node& node) {
   if (const auto tables = node.find("measured_collectives")) {
     cluster.measured_collectives = read_collective_tables(*tables);
   }
+  if (const auto site = node.find("site")) cluster.site = read_site(*site);
   if (const auto storage = node.find("storage")) cluster.storage = read_storage(*storage);
   if (const auto price = node.find("price_per_gpu_hour")) {
     cluster.price_per_gpu_hour = positive<Price>(*price);

@@ -49,9 +49,9 @@ const std::optional<std::string>& flag_of_section(Section section, const Scenari
   }
 }
 
-Expansion of_flag(Section section, const std::string& text) {
+Expansion of_flag(Section section, const std::string& text, std::optional<int> year) {
   const Document flag = Document::from(text, std::string{"--"} + name(section));
-  Expansion part = expanded(section, flag.root(), "");
+  Expansion part = expanded(section, flag.root(), "", year);
   if (!part.origin) part.origin = Origin{flag.name()};
   return part;
 }
@@ -135,8 +135,8 @@ Scenario Scenario::expand(const Document& written, const ScenarioParts& parts) {
   for (const Section section : all_sections) {
     const auto& flag = flag_of_section(section, parts);
     const auto member = root.find(scenarios::name(section));
-    Expansion part = flag     ? of_flag(section, *flag)
-                     : member ? expanded(section, *member, folder_of(written.name()))
+    Expansion part = flag     ? of_flag(section, *flag, parts.year)
+                     : member ? expanded(section, *member, folder_of(written.name()), parts.year)
                               : of_nothing(section, root, result, assumptions);
     const bool own = section == Section::software && (prefers_own_software(flag, member, result) ||
                                                       (!flag && !member && software_of(result)));

@@ -26,9 +26,10 @@ struct Published {
 };
 
 /// What the flags --model, --cluster, --plan and --software say: names or paths, and of the plan
-/// also `tensor=8,pipeline=16`.
+/// also `tensor=8,pipeline=16`; and --year.
 struct ScenarioParts {
   std::optional<std::string> model, cluster, plan, software;
+  std::optional<int> year{};  // of the software: as it was then
 };
 
 /// An expanded scenario: immutable, self-contained, cheap to copy by its JSON.

@@ -21,14 +21,15 @@ Json looked_up(const Node& value, Lookup lookup) {
   }
 }
 
-Json of_name(Section section, const Node& value) {
+Json of_name(Section section, const Node& value, std::optional<int> year) {
   switch (section) {
     case Section::model:
       return looked_up(value, models::model_config);
     case Section::cluster:
       return hardware::expand_cluster(value);
     case Section::software:
-      return looked_up(value, models::software_profile);
+      return looked_up(
+          value, [&](const std::string& name) { return models::software_profile(name, year); });
     case Section::plan:
       break;
   }
@@ -39,6 +40,12 @@ Json of_name(Section section, const Node& value) {
     if (value.place() == "--plan") throw;
     value.fail(error.what());
   }
+}
+
+/// A software profile with all that it inherits.
+Json whole_software(const Node& written, std::optional<int> year) {
+  const bool inherits = written.has("parent") || written.has("eras") || year;
+  return inherits ? models::descend(written, year).profile : written.json();
 }
 
 /// A model without a name of its own is called like its file.
@@ -61,26 +68,28 @@ std::string from_folder(const std::string& folder, const std::string& path) {
   return (std::filesystem::path{folder} / path).string();
 }
 
-Expansion expanded(Section section, const Node& value, const std::string& folder) {
+Expansion expanded(Section section, const Node& value, const std::string& folder,
+                   std::optional<int> year) {
   if (value.is_string()) {
     const std::string text = value.as<std::string>();
     if (text.rfind('{', 0) == 0) {  // the object itself, written in a flag
-      return expanded(section, Document::parse(text, value.place()).root(), folder);
+      return expanded(section, Document::parse(text, value.place()).root(), folder, year);
     }
     const bool assignments = section == Section::plan && text.find('=') != std::string::npos;
     if (!assignments && is_path(text, folder)) {
       const Document document = Document::load(from_folder(folder, text));
       if (!document.root().is_object()) document.root().fail_expected("an object");
-      Expansion read{expanded(section, document.root(), "").json, Origin{document.name()}};
+      Expansion read{expanded(section, document.root(), "", year).json, Origin{document.name()}};
       if (section == Section::model) name_after(read.json, text);
       return read;
     }
-    return {of_name(section, value)};
+    return {of_name(section, value, year)};
   }
   if (!value.is_object()) {
     value.fail_expected(section == Section::plan ? "an object, a path or KEY=VALUE,..."
                                                  : "a name, a path or an object");
   }
+  if (section == Section::software) return {whole_software(value, year)};
   return {section == Section::cluster ? hardware::expand_cluster(value) : value.json()};
 }
 

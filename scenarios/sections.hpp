@@ -33,8 +33,10 @@ struct Expansion {
 /// value   a name, a path, or an object, which may be written as text (of a plan also
 ///         `tensor=8,...`)
 /// folder  where relative paths start; empty: the working directory
+/// year    of a software profile: as it was then
 /// Errors  an unknown name, a file that cannot be read, neither text nor object: InputError
-Expansion expanded(Section section, const Node& value, const std::string& folder);
+Expansion expanded(Section section, const Node& value, const std::string& folder,
+                   std::optional<int> year = std::nullopt);
 
 /// Whether a text means a file rather than a name: by its look, or because it is there.
 bool is_path(const std::string& text, const std::string& folder = {});

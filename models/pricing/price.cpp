@@ -209,7 +209,8 @@ Time graph_launch_time(std::size_t operations, const Software& software) {
 }
 
 PricedProgram price_program(const Program& program, const hardware::Cluster& cluster,
-                            const Software& software, std::vector<std::string>& assumptions) {
+                            const Software& stack, std::vector<std::string>& assumptions) {
+  const Software software = at_site(stack, cluster.site);
   PricedProgram priced = Pricer{program, cluster, software}.run();
   priced.borrowed_curves = note_borrowed(cluster.gpu(), program, software, assumptions);
   note_shapes(cluster.gpu(), program, software, assumptions);

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "models/embedded.hpp"
 #include "models/plan/fields.hpp"
 
 namespace orrery::models {
@@ -187,6 +186,15 @@ std::string_view Software::attention(std::string_view generation) const {
   return of_generation(kernels.attention, generation);
 }
 
+Software at_site(Software software, const hardware::Site& site) {
+  software.overlap.tensor_exposed *= site.tensor;
+  software.overlap.data_efficiency *= site.network;
+  software.host.jitter += site.jitter;
+  software.host.step += site.step;
+  for (auto& [generation, derate] : software.kernels.gemm_derate) derate /= site.clock;
+  return software;
+}
+
 Software read_software(const Node& node) {
   node.only({"name", "year", "source", "defaults", "stands_for", "host", "kernels", "overlap",
              "accumulation", "gradient", "zero_gather", "gathered", "embedding_counts", "memory",
@@ -222,43 +230,6 @@ Software read_software(const Node& node) {
 
 namespace {
 
-constexpr std::string_view folder = "models/software/";
-
-std::string stem(std::string_view path) {
-  path.remove_prefix(folder.size());
-  return std::string{path.substr(0, path.size() - std::string_view{".json"}.size())};
-}
-
-bool is_profile(const EmbeddedFile& file) {
-  return file.path.substr(0, folder.size()) == folder;
-}
-
-Json parsed(const EmbeddedFile& file) {
-  return Document::parse(file.text, std::string{file.path}).json();
-}
-
-}  // namespace
-
-std::vector<std::string> software_names() {
-  std::vector<std::string> names;
-  for (const EmbeddedFile& file : embedded_files()) {
-    if (is_profile(file)) names.push_back(stem(file.path));
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-Json software_profile(std::string_view name) {
-  for (const EmbeddedFile& file : embedded_files()) {
-    if (is_profile(file) && stem(file.path) == name) return parsed(file);
-  }
-  std::string known;
-  for (const std::string& each : software_names()) known += " " + each;
-  throw InputError{"unknown software '" + std::string{name} + "'; known:" + known};
-}
-
-namespace {
-
 const Software* standing_for(const std::vector<Software>& profiles, std::string_view stack,
                              int year, std::int64_t nodes) {
   for (const Software& each : profiles) {
@@ -272,16 +243,23 @@ const Software* standing_for(const std::vector<Software>& profiles, std::string_
   return nullptr;
 }
 
-/// Every shipped profile, read once.
+Software read_shipped(const std::string& name, std::optional<int> year) {
+  return read_software(Document::from(software_profile(name, year), name).root());
+}
+
+/// Every shipped profile in its own year, read once.
 const std::vector<Software>& shipped() {
   static const std::vector<Software> profiles = [] {
     std::vector<Software> read;
-    for (const std::string& name : software_names()) {
-      read.push_back(read_software(Document::from(software_profile(name), name).root()));
-    }
+    for (const std::string& name : software_names()) read.push_back(read_shipped(name, {}));
     return read;
   }();
   return profiles;
+}
+
+/// A shipped profile in the year of a run; 0: not known.
+Software in_year(const Software& profile, int year) {
+  return year == 0 ? profile : read_shipped(profile.name, year);
 }
 
 }  // namespace
@@ -289,9 +267,11 @@ const std::vector<Software>& shipped() {
 Software software_for_run(std::string_view stack, int year, std::int64_t nodes,
                           const std::vector<Software>& own, std::vector<std::string>& assumptions) {
   if (const Software* found = standing_for(own, stack, year, nodes)) return *found;
-  if (const Software* found = standing_for(shipped(), stack, year, nodes)) return *found;
+  if (const Software* found = standing_for(shipped(), stack, year, nodes)) {
+    return in_year(*found, year);
+  }
   assumptions.push_back(fmt::format("/software: no profile of '{}'; generic taken", stack));
-  return *standing_for(shipped(), "generic", year, nodes);
+  return in_year(*standing_for(shipped(), "generic", year, nodes), year);
 }
 
 }  // namespace orrery::models

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "hardware/gpu.hpp"
+#include "hardware/site.hpp"
 #include "models/plan/plan.hpp"
+#include "models/software/descent.hpp"
 #include "models/software/runnable.hpp"
 #include "sim/input/document.hpp"
 #include "sim/quantity.hpp"
@@ -149,13 +151,14 @@ struct Software {
   std::string_view attention(std::string_view generation) const;
 };
 
-/// The JSON of a shipped profile. Errors: `unknown software 'x'; known: ...`.
-Json software_profile(std::string_view name);
-std::vector<std::string> software_names();
 /// The profile for a run of a stack named in a CSV file: of `own` and then of the shipped ones the
-/// first that stands for it, else the one of its name, else `generic` and an assumption.
+/// first that stands for it, else the one of its name, else `generic` and an assumption; shipped
+/// ones as they were in that year (0: not known).
 Software software_for_run(std::string_view stack, int year, std::int64_t nodes,
                           const std::vector<Software>& own, std::vector<std::string>& assumptions);
 Software read_software(const Node& node);
+
+/// The stack as it runs at a site: what the site changes of its numbers.
+Software at_site(Software software, const hardware::Site& site);
 
 }  // namespace orrery::models

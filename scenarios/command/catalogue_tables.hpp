@@ -18,7 +18,9 @@ Shown show_gpus(const std::optional<std::string>& name);
 Shown show_nodes(const std::optional<std::string>& name);
 Shown show_clusters(const std::optional<std::string>& name);
 Shown show_models(const std::optional<std::string>& name, std::optional<std::int64_t> seq_len);
-Shown show_software(const std::optional<std::string>& name);
+/// year  of one profile: as it was then
+Shown show_software(const std::optional<std::string>& name, std::optional<int> year);
+Shown show_sites(const std::optional<std::string>& name);
 Shown show_schedules(const std::optional<std::string>& name);
 Shown show_collectives();
 

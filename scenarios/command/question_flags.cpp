@@ -23,6 +23,9 @@ void QuestionFlags::add_to(CLI::App& command) {
   command.add_option("--cluster", parts.cluster, "Cluster: a path, a name, or 'NODE x COUNT'");
   command.add_option("--plan", parts.plan, "Plan: a path, or tensor=8,pipeline=16,...");
   command.add_option("--software", parts.software, "Software profile: a path, or a name");
+  command.add_option("--year", parts.year, "Year of the software: the profile as it was then")
+      ->check(CLI::Range(2012, 2100));
+  command.add_option("--site", site, "Site: a name (orrery show sites), or its numbers as JSON");
   repeated(
       *command.add_option("--set", changes,
                           "One change; repeat the flag for more: --set /cluster/nodes=64 --set "
@@ -33,6 +36,7 @@ void QuestionFlags::add_to(CLI::App& command) {
 ScenarioRequest QuestionFlags::request() const {
   if (scenario && is_change(*scenario)) throw second_change(*scenario);
   ScenarioRequest made{.scenario = scenario, .parts = parts};
+  if (site) made.changes.push_back(parse_change("/cluster/site=" + *site));
   for (const std::string& each : changes) made.changes.push_back(parse_change(each));
   return made;
 }

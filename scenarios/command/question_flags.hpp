@@ -13,9 +13,10 @@ namespace orrery::scenarios {
 struct QuestionFlags {
   std::optional<std::string> scenario;
   ScenarioParts parts;
+  std::optional<std::string> site;
   std::vector<std::string> changes;  // --set
 
-  /// SCENARIO --model --cluster --plan --software --set.
+  /// SCENARIO --model --cluster --plan --software --year --site --set.
   void add_to(CLI::App& command);
   /// Errors: InputError of a change that is none
   ScenarioRequest request() const;

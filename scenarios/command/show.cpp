@@ -60,13 +60,14 @@ Shown shown(const ShowFlags& flags) {
   if (flags.what == "nodes") return show_nodes(name);
   if (flags.what == "clusters") return show_clusters(name);
   if (flags.what == "models") return show_models(name, flags.seq_len);
-  if (flags.what == "software") return show_software(name);
+  if (flags.what == "software") return show_software(name, flags.question.parts.year);
+  if (flags.what == "sites") return show_sites(name);
   if (flags.what == "schedules") return show_schedules(name);
   if (flags.what == "collectives") return show_collectives();
   if (flags.what == "scenario") return show_scenario(flags.question);
   if (flags.what == "program") return show_program(flags);
   throw InputError{
-      fmt::format("show: unknown '{}'; known: gpus nodes clusters models software "
+      fmt::format("show: unknown '{}'; known: gpus nodes clusters sites models software "
                   "schedules collectives scenario program",
                   flags.what)};
 }
@@ -77,9 +78,10 @@ void add_show(CLI::App& application, int& exit_code) {
   CLI::App& command = *application.add_subcommand("show", "Print the catalogue or a scenario");
   const auto flags = std::make_shared<ShowFlags>();
   command
-      .add_option("what", flags->what,
-                  "gpus, nodes, clusters, models, software, schedules, collectives, scenario or "
-                  "program")
+      .add_option(
+          "what", flags->what,
+          "gpus, nodes, clusters, sites, models, software, schedules, collectives, scenario or "
+          "program")
       ->required();
   flags->question.add_to(command);
   command.add_option("--rank", flags->rank, "Of a program: the rank whose instructions to print");

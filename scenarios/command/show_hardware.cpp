@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "hardware/catalogue.hpp"
+#include "hardware/entries.hpp"
 #include "hardware/sources.hpp"
 #include "scenarios/command/catalogue_tables.hpp"
 #include "scenarios/command/terminal.hpp"
@@ -110,6 +111,35 @@ Shown show_clusters(const std::optional<std::string>& name) {
     list.push_back({{"name", each}, {"gpus", cluster.gpus()}});
   }
   return {table.text(terminal().colour) + "and any NODE x COUNT, such as dgx-h100 x 64\n", list};
+}
+
+Shown show_sites(const std::optional<std::string>& name) {
+  using hardware::EntryKind;
+  if (name) {
+    const Json* entry = hardware::find_entry(EntryKind::site, *name);
+    if (!entry) throw InputError{hardware::unknown_entry(EntryKind::site, *name)};
+    return with_sources(*name, *entry);
+  }
+  TextTable table{{{"site", Align::left},
+                   {"tensor"},
+                   {"network"},
+                   {"jitter"},
+                   {"step"},
+                   {"clock"},
+                   {"", Align::left}}};
+  Json list = Json::array();
+  for (const std::string& each : hardware::entry_names(EntryKind::site)) {
+    const Json& entry = *hardware::find_entry(EntryKind::site, each);
+    const hardware::Site site = hardware::read_site(Node{entry, each, ""});
+    table.add({each, fmt::format("{:g}", site.tensor), fmt::format("{:g}", site.network),
+               format(site.jitter), format(site.step), fmt::format("{:g}", site.clock),
+               entry.value("notes", "")});
+    list.push_back(entry);
+  }
+  const std::string legend =
+      "tensor: exposed tensor-parallel time over the stack's; network: share of it for gradients; "
+      "jitter, step: added; clock: rate of products\n";
+  return {table.text(terminal().colour) + legend, list};
 }
 
 }  // namespace orrery::scenarios

@@ -123,13 +123,45 @@ Shown show_models(const std::optional<std::string>& name, std::optional<std::int
   return {table.text(terminal().colour), list};
 }
 
-Shown show_software(const std::optional<std::string>& name) {
-  if (name) {
-    const Document flag = Document::from(*name, "show software");
-    const Expansion found = expanded(Section::software, flag.root(), "");
-    models::read_software(Node{found.json, found.origin ? found.origin->file : *name, ""});
-    return {found.json.dump(2) + "\n", found.json};
+namespace {
+
+/// A profile as it is written, by name or path.
+Document written_software(const std::string& name) {
+  if (is_path(name)) return Document::load(name);
+  return Document::from(models::written_profile(name), name);
+}
+
+/// Every value with the profile of the line that states it, then the sources of those.
+Shown show_one_software(const std::string& name, std::optional<int> year) {
+  const Document written = written_software(name);
+  const models::Descent found = models::descend(written.root(), year);
+  models::read_software(Node{found.profile, written.name(), ""});
+  const Terminal shown = terminal();
+  std::string line;
+  for (const std::string& each : found.line) line += (line.empty() ? "" : " < ") + each;
+  std::string text = toned(line, Tone::bold, shown.colour) + "\n";
+  TextTable table{{{"value", Align::left}, {""}, {"from", Align::left}}};
+  for (const auto& [pointer, who] : found.origins) {
+    const Json::json_pointer at{pointer};
+    if (!found.profile.contains(at)) continue;  // an era or a child took it out
+    const Json& value = found.profile.at(at);
+    if (pointer == "/runs/source") continue;
+    table.add({pointer, value.is_string() ? value.get<std::string>() : value.dump(), who});
   }
+  text += table.text(shown.colour);
+  const auto add_source = [&](const Document& of) {
+    text += fmt::format("\n{}: {}\n", of.root().value_or<std::string>("name", name),
+                        of.root().value_or<std::string>("source", "none"));
+  };
+  add_source(written);
+  for (std::size_t i = 1; i < found.line.size(); ++i) add_source(written_software(found.line[i]));
+  return {text, found.profile};
+}
+
+}  // namespace
+
+Shown show_software(const std::optional<std::string>& name, std::optional<int> year) {
+  if (name) return show_one_software(*name, year);
   TextTable table{{{"software", Align::left}, {"year"}, {"source", Align::left}}};
   Json list = Json::array();
   for (const std::string& each : models::software_names()) {

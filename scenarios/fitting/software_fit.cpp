@@ -113,29 +113,32 @@ class FitOfOne {
   Json profile_;
 };
 
-/// The document that a fit starts from: one's own, the shipped one, or generic.
-Json parent_of(const std::string& name, const SoftwareFitOptions& options) {
+/// The document that a fit starts from: one's own, the shipped one, or generic, as it was in the
+/// latest year of the runs.
+Json parent_of(const std::string& name, std::optional<std::int64_t> year,
+               const SoftwareFitOptions& options) {
   for (const Json& each : options.profiles) {
     if (each.at("name") == name) return each;
   }
   const std::vector<std::string> shipped = models::software_names();
   const bool known = std::find(shipped.begin(), shipped.end(), name) != shipped.end();
-  return models::software_profile(known ? name : "generic");
+  const auto then = year ? std::optional{static_cast<int>(*year)} : std::nullopt;
+  return models::software_profile(known ? name : "generic", then);
 }
 
 /// A profile's document under its own name, with these runs as its source and their latest year.
 Json document_of(const std::string& name, const std::vector<MeasuredRun>& runs,
                  const std::vector<BenchRow>& rows, const orrery::Table& table,
                  const SoftwareFitOptions& options) {
-  Json json = parent_of(name, options);
+  std::optional<std::int64_t> year;
+  for (const BenchRow& each : rows) year = std::max(year, runs[each.row].year);
+  Json json = parent_of(name, year, options);
   const auto parent = json.at("name").get<std::string>();
   json["source"] = fmt::format(
       "orrery fit software: {} runs of {}; numbers that they do not determine as in the profile "
       "{}, "
       "what is no number as in {}",
       rows.size(), table.name(), options.from_generic ? "generic" : parent, parent);
-  std::optional<std::int64_t> year;
-  for (const BenchRow& each : rows) year = std::max(year, runs[each.row].year);
   json.erase("year");
   if (year) json["year"] = *year;
   json["name"] = name;

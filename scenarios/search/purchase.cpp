@@ -20,7 +20,7 @@ namespace {
 constexpr double seconds_per_day = 86400;
 
 /// One node type at one size.
-struct Site {
+struct RentedCluster {
   const Rental* rental = nullptr;
   int nodes = 1;
 };
@@ -68,7 +68,7 @@ class Survey {
  public:
   explicit Survey(const PurchaseQuery& query) : query_{query} {}
 
-  Finding look(const Site& site, Hopeless hopeless) const {
+  Finding look(const RentedCluster& site, Hopeless hopeless) const {
     PlanQuery asked;
     asked.model = query_.model;
     asked.cluster = hardware::named_cluster(fmt::format("{} x {}", site.rental->node, site.nodes));
@@ -94,7 +94,7 @@ class Survey {
 
  private:
   /// Why not even GPUs at their dense peak would do; empty if they would.
-  std::string hopeless_because(const PlanQuery& asked, const Site& site) const {
+  std::string hopeless_because(const PlanQuery& asked, const RentedCluster& site) const {
     const auto peak = asked.cluster.gpu().peak(models::compute_dtype(asked.precision));
     const double gpus = asked.cluster.gpus();
     const double flops =
@@ -111,7 +111,8 @@ class Survey {
   }
 
   /// Searches one cluster and keeps its plan if it is better than the one found so far.
-  void take_best(const PlanQuery& asked, const Site& site, int paid, Finding& found) const {
+  void take_best(const PlanQuery& asked, const RentedCluster& site, int paid,
+                 Finding& found) const {
     // The survey's own threads share clusters out, so that each is searched by one.
     PlanAnswer answer = search_plans(asked, objective_named("time"), {.threads = 1, .progress = {}},
                                      Recomputations::least);
@@ -127,7 +128,7 @@ class Survey {
     if (!found.choice || rank(made) < rank(*found.choice)) found.choice = std::move(made);
   }
 
-  PurchaseChoice choice(const Site& site, int gpus, Candidate plan) const {
+  PurchaseChoice choice(const RentedCluster& site, int gpus, Candidate plan) const {
     const double days = query_.tokens / plan.estimate.tokens_per_second / seconds_per_day;
     const Money cost = price_of(*site.rental, gpus, days);
     return {.rental = *site.rental,
@@ -209,7 +210,7 @@ std::vector<int> sizes_of(const hardware::Cluster& one_node) {
 
 namespace {
 
-/// All sites of a query and what was found so far.
+/// All clusters of a query and what was found so far.
 class Market {
  public:
   Market(const PurchaseQuery& query, const Workers& workers) : survey_{query}, workers_{workers} {
@@ -279,7 +280,7 @@ class Market {
  private:
   Survey survey_;
   const Workers& workers_;
-  std::vector<Site> sites_;
+  std::vector<RentedCluster> sites_;
   std::vector<std::optional<Finding>> found_;
   std::vector<Impossible> not_rented_;
 };
