@@ -8,6 +8,7 @@
 #include "scenarios/command/catalogue_tables.hpp"
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/question_flags.hpp"
+#include "scenarios/command/show_topology.hpp"
 #include "scenarios/command/terminal.hpp"
 #include "scenarios/report/style.hpp"
 #include "scenarios/unpriced.hpp"
@@ -20,6 +21,7 @@ struct ShowFlags {
   std::string what;
   QuestionFlags question;  // its scenario is the NAME or FILE
   std::optional<std::int64_t> rank, seq_len;
+  TopologyPictures pictures;
   bool json = false;
 };
 
@@ -64,11 +66,14 @@ Shown shown(const ShowFlags& flags) {
   if (flags.what == "sites") return show_sites(name);
   if (flags.what == "schedules") return show_schedules(name);
   if (flags.what == "collectives") return show_collectives();
+  if (flags.what == "topology") {
+    return show_topology(name ? name : flags.question.parts.cluster, flags.pictures);
+  }
   if (flags.what == "scenario") return show_scenario(flags.question);
   if (flags.what == "program") return show_program(flags);
   throw InputError{
       fmt::format("show: unknown '{}'; known: gpus nodes clusters sites models software "
-                  "schedules collectives scenario program",
+                  "schedules collectives topology scenario program",
                   flags.what)};
 }
 
@@ -78,15 +83,17 @@ void add_show(CLI::App& application, int& exit_code) {
   CLI::App& command = *application.add_subcommand("show", "Print the catalogue or a scenario");
   const auto flags = std::make_shared<ShowFlags>();
   command
-      .add_option(
-          "what", flags->what,
-          "gpus, nodes, clusters, sites, models, software, schedules, collectives, scenario or "
-          "program")
+      .add_option("what", flags->what,
+                  "gpus, nodes, clusters, sites, models, software, schedules, collectives, "
+                  "topology, scenario or program")
       ->required();
   flags->question.add_to(command);
   command.add_option("--rank", flags->rank, "Of a program: the rank whose instructions to print");
   command.add_option("--seq-len", flags->seq_len, "Of a model: tokens at which FLOPs are counted")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30));
+  command.add_option("--svg", flags->pictures.svg, "Of a topology: the picture to write");
+  command.add_option("--html", flags->pictures.html,
+                     "Of a topology: the same to look at in a browser");
   command.add_flag("--json", flags->json, "JSON instead of text");
   command.callback([flags, &exit_code] {
     const Shown result = shown(*flags);
