@@ -65,6 +65,7 @@ struct ChainBlock {
     std::uint32_t after_begin = 0, after_end = 0;
     std::uint8_t queue = 0;
     bool host_waits = false, writes_output = false;
+    bool meets = false;  // a collective of the tensor group
   };
   std::vector<Step> steps;
   std::vector<OpId> after;
@@ -73,35 +74,63 @@ struct ChainBlock {
   ChainBlock(const PricedProgram& priced, std::size_t id);
 };
 
-/// Runs a block from `state`, which becomes the state after it. `ends` is scratch. `observe` is
-/// called for each operation in order with (index, launched, start, end).
-template <class V, class Observe>
-void run_block(const ChainBlock& block, Chain<V>& state, std::vector<V>& ends, Observe&& observe) {
-  ends.resize(block.steps.size());
-  V output = state[state_io];
-  for (std::size_t i = 0; i < block.steps.size(); ++i) {
-    const ChainBlock::Step& step = block.steps[i];
-    V& host = state[state_host];
+/// A block that is run from `state`, which becomes the state after it, operation by operation.
+/// `ends` is scratch.
+template <class V>
+class BlockRun {
+ public:
+  BlockRun(const ChainBlock& block, Chain<V>& state, std::vector<V>& ends)
+      : block_{block}, state_{state}, ends_{ends}, output_{state[state_io]} {
+    ends.resize(block.steps.size());
+  }
+
+  /// Launches an operation: when it can start.
+  V start(std::size_t i) {
+    const ChainBlock::Step& step = block_.steps[i];
+    V& host = state_[state_host];
     host.advance(step.launch);
     V start = host;
-    V& queue = state[step.queue];
-    V free = queue;
+    V free = state_[step.queue];
     free.advance(step.lead);
     start.raise(free);
     for (std::uint32_t at = step.after_begin; at < step.after_end; ++at) {
-      const OpId id = block.after[at];
-      start.raise(id == block_input ? state[state_io] : ends[id]);
+      const OpId id = block_.after[at];
+      start.raise(id == block_input ? state_[state_io] : ends_[id]);
     }
+    return start;
+  }
+
+  /// `observe` is called with (index, launched, start, end).
+  template <class Observe>
+  void end(std::size_t i, const V& start, Observe&& observe) {
+    const ChainBlock::Step& step = block_.steps[i];
+    V& host = state_[state_host];
     V end = start;
     end.advance(step.duration);
     observe(i, host, start, end);
+    V& queue = state_[step.queue];
     queue = end;
     queue.advance(step.trail);
-    ends[i] = end;
+    ends_[i] = end;
     if (step.host_waits) host.raise(end);
-    if (step.writes_output) output = end;
+    if (step.writes_output) output_ = end;
   }
-  state[state_io] = output;
+
+  void finish() { state_[state_io] = output_; }
+
+ private:
+  const ChainBlock& block_;
+  Chain<V>& state_;
+  std::vector<V>& ends_;
+  V output_;
+};
+
+/// Runs a whole block. `observe` is called for each operation in order.
+template <class V, class Observe>
+void run_block(const ChainBlock& block, Chain<V>& state, std::vector<V>& ends, Observe&& observe) {
+  BlockRun<V> run{block, state, ends};
+  for (std::size_t i = 0; i < block.steps.size(); ++i) run.end(i, run.start(i), observe);
+  run.finish();
 }
 
 }  // namespace orrery::models

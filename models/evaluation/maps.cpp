@@ -1,11 +1,12 @@
 #include <map>
 #include <utility>
 
+#include "models/evaluation/phase_maps.hpp"
 #include "models/evaluation/sweep.hpp"
 
 namespace orrery::models {
 
-namespace {
+namespace phase_maps {
 
 /// A (max,+) map: out_i = max_j (column_j[i] + in_j).
 struct Map {
@@ -171,10 +172,23 @@ class MapRunner {
   std::vector<std::uint32_t> map_of_phase_;
 };
 
-}  // namespace
+}  // namespace phase_maps
+
+struct PhaseMaps::Maps {
+  phase_maps::MapRunner runner;
+};
+
+PhaseMaps::PhaseMaps(const PricedProgram& priced)
+    : maps_{std::make_unique<Maps>(Maps{phase_maps::MapRunner{priced}})} {}
+PhaseMaps::PhaseMaps(PhaseMaps&&) noexcept = default;
+PhaseMaps::~PhaseMaps() = default;
+
+void PhaseMaps::run(std::uint32_t phase, Chain<NumberTime>& state) const {
+  maps_->runner(phase, state);
+}
 
 StepTimes evaluate_maps(const PricedProgram& priced) {
-  return Sweep{priced, MapRunner{priced}}.run();
+  return Sweep{priced, phase_maps::MapRunner{priced}}.run();
 }
 
 }  // namespace orrery::models

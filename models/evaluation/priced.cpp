@@ -19,6 +19,18 @@ Time StepTimes::scheduled() const {
   return last;
 }
 
+PricedProgram at_speed(const PricedProgram& priced, double speed) {
+  PricedProgram slower = priced;
+  for (std::size_t b = 0; b < slower.blocks.size(); ++b) {
+    for (std::size_t i = 0; i < slower.blocks[b].size(); ++i) {
+      if (priced.program->blocks[b].operations[i].kind == OpKind::collective) continue;
+      Time& duration = slower.blocks[b][i].duration;
+      duration = scaled(duration, 1 / speed);
+    }
+  }
+  return slower;
+}
+
 ChainBlock::ChainBlock(const PricedProgram& priced, std::size_t id) {
   const Block& block = priced.program->blocks[id];
   const std::vector<PricedOperation>& prices = priced.blocks[id];
@@ -32,6 +44,8 @@ ChainBlock::ChainBlock(const PricedProgram& priced, std::size_t id) {
     step.trail = prices[i].trail.count();
     step.queue = static_cast<std::uint8_t>(op.queue);
     step.host_waits = priced.waits_for(op);
+    step.meets = op.kind == OpKind::collective &&
+                 priced.program->role_of(op.communicator) == CommunicatorRole::tensor;
     step.writes_output = std::any_of(op.writes.begin(), op.writes.end(), [&](OperandId id) {
       return block.operands[id].role == Role::output;
     });

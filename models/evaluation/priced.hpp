@@ -38,6 +38,7 @@ struct PricedOperation {
   Time duration{};       // until others may go on
   Time lead{}, trail{};  // what its queue carries of it before and after that
   LinkTimes links{};     // of a transfer
+  Time fluid{};          // of `duration`, on links between nodes at its full rate
 
   /// What it takes of its queue.
   Time occupied() const { return lead + duration + trail; }
@@ -80,6 +81,9 @@ struct PricedProgram {
   }
 };
 
+/// The same on a GPU whose kernels and copies take 1 / speed times as long.
+PricedProgram at_speed(const PricedProgram& priced, double speed);
+
 /// Lane times of one rank: when each becomes free.
 struct QueueTimes {
   Time host{}, compute{}, tensor{}, data{}, copy{};
@@ -99,6 +103,23 @@ struct StepTimes {
   /// Of sweeps: when a rank of each class was ready for each of its joint collectives, launched and
   /// computed, in the order of its list.
   std::vector<std::vector<Time>> collectives_ready;
+
+  // Where traffic shares links, or ranks of a class differ: of one replica of each class. Empty
+  // elsewhere, where they follow from the prices.
+  std::vector<Time> collective_ends;               // as collective_starts
+  std::vector<std::vector<Time>> transfer_starts;  // as transfers
+  /// By rank class: starts of its tensor group's collectives in order, where its members differ.
+  std::vector<std::vector<Time>> group_starts;
+  std::vector<double> speeds;  // by rank class, of its GPU: 1 as priced
+
+  Time collective_end(const PricedProgram& priced, std::size_t joint) const {
+    return collective_ends.empty() ? collective_starts[joint] + priced.collectives[joint].duration
+                                   : collective_ends[joint];
+  }
+  Time transfer_start(const PricedProgram& priced, std::size_t channel, std::size_t k) const {
+    return transfer_starts.empty() ? transfers[channel][k] - priced.channels[channel]
+                                   : transfer_starts[channel][k];
+  }
 
   /// The last end on any rank, whatever the bound.
   Time scheduled() const;

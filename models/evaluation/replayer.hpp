@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "models/evaluation/replay.hpp"
@@ -30,9 +31,13 @@ class Replayer {
     ensure(times.collective_starts.size() == program_.collectives.size() &&
                times.transfers.size() == program_.channels.size(),
            "a replay needs the times of its own program");
+    const double speed = times.speeds.empty() ? 1 : times.speeds[rank_class];
+    const std::optional<PricedProgram> slower =
+        speed == 1 ? std::nullopt : std::optional{at_speed(priced, speed)};
     for (std::size_t b = 0; b < program_.blocks.size(); ++b) {
-      blocks_.emplace_back(priced, b);
+      blocks_.emplace_back(slower ? *slower : priced, b);
     }
+    if (!times.group_starts.empty()) meetings_ = &times.group_starts[rank_class];
     state_[state_host].value = priced.step_launch.count();
     state_[state_data].value = priced.carried_by(rank_class).count();
   }
@@ -61,8 +66,8 @@ class Replayer {
     const std::vector<Time>& ends = times_.transfers[each.target];
     std::size_t& k = received_[each.target];
     ensure(k < ends.size(), "a replay met a transfer that never ended");
+    record_.start = times_.transfer_start(priced_, each.target, k);
     record_.end = ends[k++];
-    record_.start = record_.end - priced_.channels[each.target];
     const std::int64_t end = record_.end.count();
     if (priced_.waits_for_receive()) host() = std::max(host(), end);
     return {end, end};
@@ -73,7 +78,7 @@ class Replayer {
     host() += price.launch.count();
     record_.lead = price.lead;
     record_.start = times_.collective_starts[each.target];
-    record_.end = record_.start + price.duration;
+    record_.end = times_.collective_end(priced_, each.target);
     const std::int64_t end = state_[state_data].value = record_.end.count();
     if (priced_.waits_for(program_.collectives[each.target])) host() = std::max(host(), end);
     return {end, end};
@@ -124,7 +129,15 @@ class Replayer {
       queue = end;
       queue.advance(step.trail);
     };
-    run_block(block, state_, ends_, observed);
+    BlockRun<NumberTime> run{block, state_, ends_};
+    for (std::size_t i = 0; i < block.steps.size(); ++i) {
+      NumberTime start = run.start(i);
+      if (meetings_ != nullptr && !meetings_->empty() && block.steps[i].meets) {
+        start.raise({meetings_->at(met_++).count()});
+      }
+      run.end(i, start, observed);
+    }
+    run.finish();
   }
 
   void observe(std::uint32_t id, std::int64_t layer, std::size_t i, NumberTime host,
@@ -164,6 +177,8 @@ class Replayer {
   std::vector<ChainBlock> blocks_;
   std::vector<std::size_t> received_;
   std::vector<NumberTime> ends_;
+  const std::vector<Time>* meetings_ = nullptr;  // starts that other members decide
+  std::size_t met_ = 0;
   Chain<NumberTime> state_{};
   std::vector<Made> made_;  // by instruction
   Token index_ = 0;

@@ -47,9 +47,10 @@ class BreakdownWalk {
     void phase(Token, const Instruction&) {}
     void send(Token, const Instruction&) {}
     void receive(Token, const Instruction& each) {
-      const Time end = all.times_.transfers[each.target].at(received[each.target]++);
-      all.outside_.push_back({end - all.priced_.channels[each.target], end, TimeClass::pp,
-                              all.priced_.waits_for_receive()});
+      const std::size_t k = received[each.target]++;
+      const Time end = all.times_.transfers[each.target].at(k);
+      all.outside_.push_back({all.times_.transfer_start(all.priced_, each.target, k), end,
+                              TimeClass::pp, all.priced_.waits_for_receive()});
     }
     void joint(Token, const Instruction& each) {
       const JointCollective& joint = all.program_.collectives[each.target];
@@ -57,7 +58,8 @@ class BreakdownWalk {
       const Time start = all.times_.collective_starts[each.target];
       const Time ready = all.times_.collectives_ready[all.rank_class_].at(joined++);
       // From when it was waited for and on its wire, as far as this rank alone can see.
-      all.outside_.push_back({std::clamp(ready, start - price.lead, start), start + price.duration,
+      all.outside_.push_back({std::clamp(ready, start - price.lead, start),
+                              all.times_.collective_end(all.priced_, each.target),
                               all.program_.communicators[joint.communicator].time_class,
                               all.priced_.waits_for(joint)});
     }

@@ -1,0 +1,24 @@
+#pragma once
+// The phases of a Program as (max,+) maps, for evaluations with an order of their own.
+
+#include <memory>
+
+#include "models/evaluation/chain.hpp"
+
+namespace orrery::models {
+
+class PhaseMaps {
+ public:
+  explicit PhaseMaps(const PricedProgram& priced);
+  PhaseMaps(PhaseMaps&&) noexcept;
+  ~PhaseMaps();
+
+  /// `state` becomes the state after the phase.
+  void run(std::uint32_t phase, Chain<NumberTime>& state) const;
+
+ private:
+  struct Maps;
+  std::unique_ptr<Maps> maps_;
+};
+
+}  // namespace orrery::models

@@ -1,0 +1,46 @@
+#pragma once
+// Which ranks, templates and links are alike: the coarsest partition in which equal members see
+// equal others, equally often. In such a partition equal states stay equal: the sharing of links
+// looks only at what is left of a link and how many flows are open on it, which is the same on all
+// links of a class. Colours find the partition; integers verify it, so that a collision of hashes
+// is an error and never an answer.
+// Source  Berkholz, Bonsma & Grohe 2017, "Tight lower and upper bounds for the complexity of
+//         canonical colour refinement"
+
+#include <cstdint>
+#include <vector>
+
+#include "models/evaluation/traffic/templates.hpp"
+
+namespace orrery::models::traffic {
+
+/// A link that could be overloaded.
+struct Suspect {
+  std::uint32_t link = 0;
+  WireRate capacity = 0;
+  std::vector<std::pair<Time, WireRate>> changes;
+};
+
+/// Class numbers in order of first members.
+struct Partition {
+  std::vector<std::uint32_t> ranks, entities, suspects;
+};
+
+struct FoldInput {
+  const Program& program;
+  const Entities& entities;
+  const std::vector<double>& speeds;  // by rank; empty: all 1
+  const std::vector<Suspect>& suspects;
+  const std::vector<std::uint32_t>& suspect_of_link;  // no_suspect: none
+};
+inline constexpr std::uint32_t no_suspect = 0xffffffff;
+
+Partition partition_of(const FoldInput& input);
+/// Every one a class of its own.
+Partition unfolded_partition(const FoldInput& input);
+
+/// The Traffic of a partition; templates, rows and ranks of each class's first member.
+/// Errors  two of one class that differ: ContractError
+void fill(const FoldInput& input, const Partition& partition, Traffic& traffic);
+
+}  // namespace orrery::models::traffic

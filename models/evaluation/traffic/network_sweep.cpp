@@ -1,0 +1,269 @@
+#include "models/evaluation/traffic/network_sweep.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/errors.hpp"
+
+namespace orrery::models::traffic {
+
+namespace {
+
+std::vector<double> speeds_of(const Traffic& traffic) {
+  std::vector<double> speeds;
+  for (const FoldedRank& rank : traffic.ranks) speeds.push_back(rank.speed);
+  std::sort(speeds.begin(), speeds.end());
+  speeds.erase(std::unique(speeds.begin(), speeds.end()), speeds.end());
+  return speeds;
+}
+
+}  // namespace
+
+NetworkSweep::NetworkSweep(const PricedProgram& priced, const Traffic& traffic)
+    : priced_{priced},
+      program_{*priced.program},
+      traffic_{traffic},
+      speeds_{speeds_of(traffic)},
+      phases_{priced, speeds_},
+      shares_{traffic, [this](std::uint32_t id, std::uint32_t serial, std::int64_t end) {
+                push(Event::end, id, serial, end);
+              }} {
+  ensure(!traffic.ranks.empty(), "certified traffic needs no evaluation of its own");
+  for (std::uint32_t c = 0; c < program_.channels.size(); ++c) {
+    fluid_of_channel_.push_back(models::fluid_of_channel(priced, c));
+  }
+  channels_.resize(traffic.channels.size());
+  unit_starts_.resize(traffic.units.size());
+  pending_.resize(traffic.templates.size());
+  begin_ranks();
+  number_joints();
+  for (std::uint32_t row = 0; row < traffic.rows.size(); ++row) {
+    for (std::uint32_t k = 0; k < traffic.rows[row].changes.size(); ++k) {
+      push(Event::change, row, k, traffic.rows[row].changes[k].first.count());
+    }
+  }
+}
+
+void NetworkSweep::begin_ranks() {
+  ranks_.resize(traffic_.ranks.size());
+  for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
+    const FoldedRank& folded = traffic_.ranks[r];
+    RankTrack& rank = ranks_[r];
+    rank.list = &program_.classes[folded.rank_class].instructions;
+    const auto speed = std::lower_bound(speeds_.begin(), speeds_.end(), folded.speed);
+    rank.speed = static_cast<std::size_t>(speed - speeds_.begin());
+    rank.host = priced_.step_launch.count();
+    rank.data_free = priced_.carried_by(folded.rank_class).count();
+    rank.launches.resize(rank.list->size());
+    rank.made.assign(rank.list->size(), {unknown, unknown});
+    rank.first_send.assign(rank.list->size(), 0);
+  }
+}
+
+/// A joint collective is held once by each folded group of its structure.
+void NetworkSweep::number_joints() {
+  joint_of_group_.resize(traffic_.groups.size());
+  for (std::uint32_t g = 0; g < traffic_.groups.size(); ++g) {
+    const std::uint32_t s = traffic_.groups[g].structure;
+    groups_of_structure_.resize(std::max<std::size_t>(groups_of_structure_.size(), s + 1));
+    place_of_group_.push_back(static_cast<std::uint32_t>(groups_of_structure_[s].size()));
+    groups_of_structure_[s].push_back(g);
+  }
+  std::uint32_t instances = 0;
+  for (std::size_t j = 0; j < program_.collectives.size(); ++j) {
+    first_instance_.push_back(instances);
+    instances +=
+        static_cast<std::uint32_t>(groups_of_structure_[traffic_.structure_of_joint[j]].size());
+  }
+  joints_.resize(instances);
+}
+
+NetworkTimes NetworkSweep::run() {
+  for (auto r = static_cast<std::uint32_t>(ranks_.size()); r-- > 0;) wake(r);
+  drain();
+  while (!events_.empty()) {
+    now_ = events_.earliest();
+    events_.advance(now_);
+    while (events_.ready()) {
+      handle(events_.pop().payload);
+      drain();
+    }
+    shares_.settle(now_);
+  }
+  refuse_unfinished();
+  return result();
+}
+
+void NetworkSweep::wake(std::uint32_t r) {
+  if (ranks_[r].queued) return;
+  ranks_[r].queued = true;
+  runnable_.push_back(r);
+}
+
+void NetworkSweep::drain() {
+  while (!runnable_.empty()) {
+    const std::uint32_t r = runnable_.back();
+    runnable_.pop_back();
+    ranks_[r].queued = false;
+    advance(r);
+  }
+}
+
+void NetworkSweep::advance(std::uint32_t r) {
+  for (bool moved = true; moved;) {
+    moved = advance_host(r);
+    moved = advance_device(r) || moved;
+  }
+  try_joint(r);
+}
+
+bool NetworkSweep::advance_host(std::uint32_t r) {
+  RankTrack& rank = ranks_[r];
+  const Token before = rank.host_at;
+  const bool launched = rank.launched;
+  rank_ = r;
+  while (rank.host_at < rank.list->size() &&
+         visit(rank.host_at, (*rank.list)[rank.host_at], *this)) {
+    rank.launched = false;
+    ++rank.host_at;
+  }
+  return rank.host_at != before || rank.launched != launched;
+}
+
+/// Where a kernel keeps the host, its kernels come first; else the host is ahead of them.
+bool NetworkSweep::phase(Token i, const Instruction& each) {
+  RankTrack& rank = ranks_[rank_];
+  if (!phases_.host_waits(each.target)) {
+    rank.launches[i] = rank.host;
+    rank.host += phases_.launches(each.target);
+    return true;
+  }
+  if (!rank.launched) {
+    rank.launches[i] = rank.host;
+    rank.launched = true;
+    return false;
+  }
+  if (rank.device_at <= i) return false;
+  rank.host = rank.state[state_host].value;
+  return true;
+}
+
+bool NetworkSweep::send(Token i, const Instruction& each) {
+  RankTrack& rank = ranks_[rank_];
+  rank.host += priced_.transfer_launch.count();
+  rank.launches[i] = rank.host;
+  const std::uint32_t channel = traffic_.ranks[rank_].channel(each.target);
+  const RankTrack::Send made{i, channel, channels_[channel].ready.size(), 0};
+  channels_[channel].ready.push_back(unknown);
+  if (known(rank, each.input)) {
+    sent(rank_, made);
+    return true;
+  }
+  rank.sends.push_back(made);
+  rank.sends.back().next = std::exchange(rank.first_send[each.input], rank.sends.size());
+  return true;
+}
+
+bool NetworkSweep::receive(Token i, const Instruction& each) {
+  const std::uint32_t r = rank_;
+  RankTrack& rank = ranks_[r];
+  if (!rank.launched) {
+    rank.launched = true;
+    rank.host += priced_.transfer_launch.count();
+    const std::uint32_t id = traffic_.ranks[r].channel(each.target);
+    channels_[id].posted.push_back(rank.host);
+    channels_[id].receives.push_back(i);
+    try_channel(id);
+  }
+  if (!priced_.waits_for_receive()) return true;
+  if (rank.made[i].end == unknown) return false;
+  rank.host = std::max(rank.host, rank.made[i].end);
+  return true;
+}
+
+bool NetworkSweep::joint(Token i, const Instruction& each) {
+  const std::uint32_t r = rank_;
+  RankTrack& rank = ranks_[r];
+  if (!rank.launched) {
+    rank.launched = true;
+    rank.host += priced_.collectives[each.target].launch.count();
+    rank.launches[i] = rank.host;
+    rank.joints.push_back(i);
+    try_joint(r);
+  }
+  if (!priced_.waits_for(program_.collectives[each.target])) return true;
+  if (rank.made[i].end == unknown) return false;
+  rank.host = std::max(rank.host, rank.made[i].end);
+  return true;
+}
+
+bool NetworkSweep::known(const RankTrack& rank, Token token) const {
+  return token == no_token || rank.made[token].end != unknown;
+}
+
+Made NetworkSweep::made(const RankTrack& rank, Token token) const {
+  return token == no_token ? Made{0, 0} : rank.made[token];
+}
+
+bool NetworkSweep::advance_device(std::uint32_t r) {
+  RankTrack& rank = ranks_[r];
+  const Token before = rank.device_at;
+  while (rank.device_at < rank.list->size()) {
+    if (!runs_phase((*rank.list)[rank.device_at])) {
+      ++rank.device_at;
+    } else if (!run_phase(r)) {
+      break;
+    }
+  }
+  return rank.device_at != before;
+}
+
+bool NetworkSweep::can_run(const RankTrack& rank, Token i) const {
+  const Instruction& each = (*rank.list)[i];
+  return rank.device_at == i && rank.reached(i) && known(rank, each.input) &&
+         known(rank, each.awaits);
+}
+
+void NetworkSweep::begin_phase(RankTrack& rank, const Instruction& each) const {
+  std::int64_t& compute = rank.state[state_compute].value;
+  const std::int64_t host = rank.launches[rank.device_at];
+  rank.state[state_host].value = host;
+  if (each.awaits != no_token) {
+    compute = std::max({compute, host, made(rank, each.awaits).end});
+  }
+  rank.state[state_io].value = made(rank, each.input).output;
+}
+
+void NetworkSweep::end_phase(std::uint32_t r) {
+  RankTrack& rank = ranks_[r];
+  make(r, rank.device_at++, {rank.state[state_io].value, rank.state[state_compute].value});
+}
+
+/// The phase at which a rank's kernels stand; false if it cannot run yet.
+bool NetworkSweep::run_phase(std::uint32_t r) {
+  RankTrack& rank = ranks_[r];
+  const Token i = rank.device_at;
+  const Instruction each = (*rank.list)[i];
+  if (!can_run(rank, i)) return false;
+  const std::vector<std::uint32_t>& unit = traffic_.units[traffic_.ranks[r].unit];
+  if (unit.size() == 1 || !phases_.meets(each.target)) {
+    begin_phase(rank, each);
+    phases_.run(each.target, rank);
+    end_phase(r);
+    return true;
+  }
+  std::vector<RankTrack*> members;
+  for (const std::uint32_t member : unit) {
+    if (!can_run(ranks_[member], i)) return false;
+    members.push_back(&ranks_[member]);
+  }
+  for (RankTrack* member : members) begin_phase(*member, each);
+  phases_.run_together(each.target, members, unit_starts_[traffic_.ranks[r].unit]);
+  for (const std::uint32_t member : unit) {
+    end_phase(member);
+    if (member != r) wake(member);
+  }
+  return true;
+}
+
+}  // namespace orrery::models::traffic

@@ -1,0 +1,144 @@
+#include <algorithm>
+#include <limits>
+
+#include "models/evaluation/traffic/network_sweep.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::models::traffic {
+
+/// An instruction has ended: what waits to send it is ready.
+void NetworkSweep::make(std::uint32_t r, Token token, Made made) {
+  RankTrack& rank = ranks_[r];
+  rank.made[token] = made;
+  for (std::size_t i = rank.first_send[token]; i > 0; i = ranks_[r].sends[i - 1].next) {
+    sent(r, RankTrack::Send{rank.sends[i - 1]});
+  }
+}
+
+void NetworkSweep::sent(std::uint32_t r, const RankTrack::Send& each) {
+  RankTrack& rank = ranks_[r];
+  const std::int64_t output = made(rank, (*rank.list)[each.at].input).output;
+  channels_[each.channel].ready[each.k] = std::max(rank.launches[each.at], output);
+  make(r, each.at, {output, output});
+  try_channel(each.channel);
+  wake(r);
+}
+
+/// The next transfer of a channel begins when it can.
+void NetworkSweep::try_channel(std::uint32_t id) {
+  ChannelTrack& channel = channels_[id];
+  while (!channel.busy) {
+    const std::size_t k = channel.ends.size();
+    if (k >= channel.ready.size() || k >= channel.posted.size()) return;
+    if (channel.ready[k] == unknown) return;
+    const std::int64_t start = std::max({channel.ready[k], channel.posted[k], channel.free});
+    channel.busy = true;
+    channel.starts.push_back(Time{start});
+    const std::uint32_t c = traffic_.channels[id].channel;
+    begin(id, start, priced_.channels[c] - fluid_of_channel_[c], fluid_of_channel_[c]);
+  }
+}
+
+void NetworkSweep::transfer_ended(std::uint32_t id, std::int64_t end) {
+  ChannelTrack& channel = channels_[id];
+  const std::uint32_t to = traffic_.channels[id].to;
+  make(to, channel.receives[channel.ends.size()], {end, end});
+  channel.ends.push_back(Time{end});
+  channel.busy = false;
+  channel.free = end;
+  wake(to);
+}
+
+std::uint32_t NetworkSweep::instance(std::uint32_t r, std::uint32_t joint) const {
+  const std::uint32_t group = traffic_.ranks[r].group(traffic_.structure_of_joint[joint]);
+  return first_instance_[joint] + place_of_group_[group];
+}
+
+/// The first joint collective that has not ended on a rank: its part in it is ready, once.
+void NetworkSweep::try_joint(std::uint32_t r) {
+  RankTrack& rank = ranks_[r];
+  if (rank.announced || rank.joint_at == rank.joints.size()) return;
+  const Token i = rank.joints[rank.joint_at];
+  const Instruction& each = (*rank.list)[i];
+  if (!known(rank, each.input)) return;
+  const PricedOperation& price = priced_.collectives[each.target];
+  const std::int64_t ready = std::max(rank.launches[i], made(rank, each.input).end);
+  rank.ready.push_back(Time{ready});
+  rank.announced = true;
+  JointTrack& joint = joints_[instance(r, each.target)];
+  joint.start = std::max({joint.start, ready, rank.data_free + price.lead.count()});
+  const std::uint32_t group = traffic_.ranks[r].group(traffic_.structure_of_joint[each.target]);
+  if (++joint.arrived < traffic_.groups[group].members.size()) return;
+  joint_of_group_[group] = each.target;
+  begin(traffic_.group_template(group), joint.start, price.duration - price.fluid, price.fluid);
+}
+
+void NetworkSweep::joint_ended(std::uint32_t group, std::int64_t end) {
+  joints_[first_instance_[joint_of_group_[group]] + place_of_group_[group]].end = end;
+  for (const std::uint32_t member : traffic_.groups[group].members) {
+    RankTrack& rank = ranks_[member];
+    ensure(rank.announced, "a collective ended without one of its members");
+    rank.announced = false;
+    rank.data_free = end;
+    make(member, rank.joints[rank.joint_at++], {end, end});
+    wake(member);
+  }
+}
+
+/// What a fluid part takes with all links to itself.
+std::int64_t NetworkSweep::alone(std::uint32_t id, Time fluid) const {
+  const TrafficTemplate& of = traffic_.templates[id];
+  if (of.wire == of.full) return fluid.count();
+  const Int128 amount = Int128{fluid.count()} * of.wire;
+  return static_cast<std::int64_t>((amount + of.full - 1) / of.full);
+}
+
+void NetworkSweep::begin(std::uint32_t id, std::int64_t start, Time latency, Time fluid) {
+  if (traffic_.templates[id].rows.empty() || fluid == Time{}) {
+    return ended(id, start + latency.count() + alone(id, fluid));
+  }
+  ensure(start >= now_, "traffic became ready in the past");
+  ++items_;
+  pending_[id] = fluid;
+  push(Event::start, id, 0, start + latency.count());
+}
+
+void NetworkSweep::ended(std::uint32_t id, std::int64_t end) {
+  if (id < channels_.size()) return transfer_ended(id, end);
+  joint_ended(id - static_cast<std::uint32_t>(channels_.size()), end);
+}
+
+void NetworkSweep::push(Event kind, std::uint32_t id, std::uint32_t serial, std::int64_t at) {
+  const auto tag = static_cast<std::uint64_t>(kind) << 62 | std::uint64_t{id} << 32 | serial;
+  events_.push({at, tag});
+}
+
+void NetworkSweep::handle(std::uint64_t payload) {
+  const auto kind = static_cast<Event>(payload >> 62);
+  const auto id = static_cast<std::uint32_t>(payload >> 32) & 0x3fffffffU;
+  const auto serial = static_cast<std::uint32_t>(payload);
+  if (kind == Event::change) {
+    shares_.change(id, traffic_.rows[id].changes[serial].second);
+  } else if (kind == Event::start) {
+    shares_.start(id, now_, pending_[id]);
+  } else if (shares_.due(id, serial)) {
+    shares_.end(id, now_);
+    ended(id, now_);
+    if (id < channels_.size()) try_channel(id);
+  }
+}
+
+void NetworkSweep::refuse_unfinished() const {
+  std::string text;
+  for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
+    const RankTrack& rank = ranks_[r];
+    const Token at = std::min(rank.host_at, rank.device_at);
+    if (at == rank.list->size() && rank.joint_at == rank.joints.size()) continue;
+    text += " rank " + std::to_string(traffic_.ranks[r].first) + " waits at i" +
+            std::to_string(at) + ";";
+    if (text.size() > 200) break;
+  }
+  if (!text.empty()) throw ContractError{"the schedule cannot proceed:" + text};
+}
+
+}  // namespace orrery::models::traffic

@@ -1,0 +1,85 @@
+#pragma once
+// What an evaluation with traffic keeps of its ranks, channels and groups.
+
+#include <cstdint>
+#include <vector>
+
+#include "models/evaluation/chain.hpp"
+#include "models/evaluation/phase_maps.hpp"
+#include "models/evaluation/traffic/traffic.hpp"
+#include "models/program/walk.hpp"
+
+namespace orrery::models::traffic {
+
+inline constexpr std::int64_t unknown = -1;  // an end that is not known yet
+
+/// A rank's list, followed by its host and, behind it, by its kernels.
+struct RankTrack {
+  const std::vector<Instruction>* list = nullptr;
+  std::size_t speed = 0;  // index of its runner
+  Token host_at = 0, device_at = 0;
+  bool launched = false;  // the instruction at host_at is, and the host waits for its end
+  std::int64_t host = 0;
+  std::vector<std::int64_t> launches;  // by instruction: the host's time at it
+  Chain<NumberTime> state{};           // of the queues, behind device_at
+  std::vector<Made> made;              // by instruction
+  std::int64_t data_free = 0;
+  std::vector<Token> joints;  // launched
+  std::size_t joint_at = 0;   // that is next on comm:dp
+  bool announced = false;     // there
+  std::vector<Time> ready;    // of each joint
+  struct Send {
+    Token at;
+    std::uint32_t channel;
+    std::size_t k;
+    std::size_t next;  // that waits for the same, from 1; 0: none
+  };
+  std::vector<Send> sends;              // whose input was not made yet
+  std::vector<std::size_t> first_send;  // of them that waits for an instruction, from 1
+  bool queued = false;
+
+  bool reached(Token i) const { return host_at > i || (host_at == i && launched); }
+};
+
+struct ChannelTrack {
+  std::vector<std::int64_t> ready;   // of sends, in order
+  std::vector<std::int64_t> posted;  // receives
+  std::vector<Token> receives;
+  std::vector<Time> starts, ends;
+  bool busy = false;
+  std::int64_t free = 0;
+};
+
+/// A joint collective of one group.
+struct JointTrack {
+  std::size_t arrived = 0;
+  std::int64_t start = 0, end = unknown;
+};
+
+/// Runs phases: by maps where a rank decides alone, operation by operation with the other members
+/// of its tensor group where they differ.
+class PhaseRunner {
+ public:
+  PhaseRunner(const PricedProgram& priced, const std::vector<double>& speeds);
+
+  bool meets(std::uint32_t phase) const { return meets_[phase]; }
+  bool host_waits(std::uint32_t phase) const { return host_waits_[phase]; }
+  std::int64_t launches(std::uint32_t phase) const { return launches_[phase]; }
+  void run(std::uint32_t phase, RankTrack& rank) const { maps_[rank.speed].run(phase, rank.state); }
+  /// `starts` gets those of the group's collectives.
+  void run_together(std::uint32_t phase, const std::vector<RankTrack*>& members,
+                    std::vector<Time>& starts);
+
+ private:
+  void run_block_together(std::uint32_t block, const std::vector<RankTrack*>& members,
+                          std::vector<Time>& starts);
+
+  const Program& program_;
+  std::vector<PhaseMaps> maps_;                  // by speed
+  std::vector<std::vector<ChainBlock>> blocks_;  // by speed
+  std::vector<char> meets_, host_waits_;
+  std::vector<std::int64_t> launches_;
+  std::vector<std::vector<NumberTime>> ends_;  // by member
+};
+
+}  // namespace orrery::models::traffic

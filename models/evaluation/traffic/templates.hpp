@@ -1,0 +1,52 @@
+#pragma once
+// The templates of a step one by one, before any two are known to be alike.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "models/evaluation/traffic/traffic.hpp"
+
+namespace orrery::models::traffic {
+
+struct LinkFlows {
+  std::uint32_t link = 0, flows = 0;
+};
+
+/// A channel's replica or a group.
+struct Entity {
+  std::uint32_t id = 0;  // channel, or structure of a group
+  bool group = false;
+  std::uint32_t first_member = 0, members = 0;
+  std::uint32_t first_flow = 0, flows = 0;  // links that it crosses
+  WireRate wire = 0, full = 0;
+};
+
+/// Joint collectives of one communicator and the same classes have the same groups.
+struct GroupStructure {
+  std::uint16_t communicator = 0;
+  std::vector<std::uint32_t> classes;  // ascending
+  bool everyone = false;               // one group has all ranks
+  double wire = 0;                     // share of its ports' line rate; 0: sends nothing
+};
+
+struct Entities {
+  std::uint32_t tensor = 1, replicas = 1, ranks = 0;
+  std::vector<Entity> all;  // channels, then groups
+  std::size_t channels = 0;
+  std::vector<std::uint32_t> members;  // ranks
+  std::vector<LinkFlows> flows;
+  std::vector<GroupStructure> structures;
+  std::vector<std::uint32_t> structure_of_joint;
+
+  std::span<const std::uint32_t> members_of(const Entity& each) const {
+    return {members.data() + each.first_member, each.members};
+  }
+  std::span<const LinkFlows> flows_of(const Entity& each) const {
+    return {flows.data() + each.first_flow, each.flows};
+  }
+};
+
+Entities entities_of(const PricedProgram& priced, const NetworkSite& site);
+
+}  // namespace orrery::models::traffic

@@ -1,0 +1,155 @@
+#include "models/evaluation/traffic/traffic.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "models/evaluation/traffic/fold.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+std::uint32_t found_in(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& pairs,
+                       std::uint32_t key) {
+  for (const auto& [each, value] : pairs) {
+    if (each == key) return value;
+  }
+  throw ContractError{"a rank takes part in what its class does not know"};
+}
+
+using traffic::Entities;
+using traffic::Entity;
+using traffic::GroupStructure;
+using traffic::LinkFlows;
+using traffic::Suspect;
+using Load = Int128;
+
+/// Finds the links that could be overloaded, and what each template reaches alone.
+class SuspectSearch {
+ public:
+  SuspectSearch(const NetworkSite& site, Entities& entities) : site_{site}, all_{entities} {
+    for (const Bandwidth each : site.links) {
+      widest_.push_back(wire_rate(each));
+    }
+    narrowest_ = widest_;
+    for (const LinkChange& each : site.changes) {
+      const WireRate rate = wire_rate(each.bandwidth);
+      changes_[each.link].emplace_back(each.at, rate);
+      widest_[each.link] = std::max(widest_[each.link], rate);
+      narrowest_[each.link] = std::min(narrowest_[each.link], rate);
+    }
+  }
+
+  /// First with what each flow wants, then with what it reaches alone.
+  void run() {
+    for (Entity& each : all_.all) each.full = each.wire;
+    drop();
+    if (suspects.empty()) return;
+    for (Entity& each : all_.all) {
+      for (const LinkFlows& flows : all_.flows_of(each)) {
+        each.full = std::min<WireRate>(each.full, widest_[flows.link] / flows.flows);
+      }
+    }
+    drop();
+  }
+
+  std::vector<Suspect> suspects;
+  std::vector<std::uint32_t> suspect_of_link;
+
+ private:
+  /// A group of everyone is on no link while any other group is: its ranks have one queue.
+  void drop() {
+    std::vector<Load> channels(site_.links.size(), 0), groups = channels, everyone = channels;
+    for (const Entity& each : all_.all) {
+      const bool whole = each.group && all_.structures[each.id].everyone;
+      std::vector<Load>& loads = whole ? everyone : each.group ? groups : channels;
+      for (const LinkFlows& flows : all_.flows_of(each)) {
+        const Load more = Load{flows.flows} * each.full;
+        loads[flows.link] = whole ? std::max(loads[flows.link], more) : loads[flows.link] + more;
+      }
+    }
+    suspects.clear();
+    suspect_of_link.assign(site_.links.size(), traffic::no_suspect);
+    for (std::uint32_t link = 0; link < site_.links.size(); ++link) {
+      if (channels[link] + std::max(groups[link], everyone[link]) <= narrowest_[link]) continue;
+      suspect_of_link[link] = static_cast<std::uint32_t>(suspects.size());
+      suspects.push_back({link, wire_rate(site_.links[link]), changes_of(link)});
+    }
+  }
+
+  std::vector<std::pair<Time, WireRate>> changes_of(std::uint32_t link) const {
+    const auto at = changes_.find(link);
+    if (at == changes_.end()) return {};
+    std::vector<std::pair<Time, WireRate>> sorted = at->second;
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    return sorted;
+  }
+
+  const NetworkSite& site_;
+  Entities& all_;
+  std::vector<WireRate> widest_, narrowest_;  // of all that a link carries during the step
+  std::map<std::uint32_t, std::vector<std::pair<Time, WireRate>>> changes_;
+};
+
+bool uniform(const std::vector<double>& speeds) {
+  return std::all_of(speeds.begin(), speeds.end(), [](double each) { return each == 1; });
+}
+
+bool tensor_group_crosses(const Program& program, const NetworkSite& site) {
+  const auto tensor = static_cast<std::size_t>(program.mesh.degree(MeshAxis::tensor));
+  for (std::size_t r = 0; r < site.placement.devices.size(); ++r) {
+    if (site.placement.node(r) != site.placement.node(r - r % tensor)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::uint32_t FoldedRank::channel(std::uint32_t id) const {
+  return found_in(channels, id);
+}
+
+std::uint32_t FoldedRank::group(std::uint32_t structure) const {
+  return found_in(groups, structure);
+}
+
+std::optional<std::string> not_simulated(const PricedProgram& priced, const NetworkSite& site) {
+  const Program& program = *priced.program;
+  for (const MeshAxis axis : {MeshAxis::context, MeshAxis::expert}) {
+    if (program.mesh.degree(axis) > 1) {
+      return "groups along the " + std::string{row_of(axis).key} + " axis send inside blocks";
+    }
+  }
+  if (tensor_group_crosses(program, site)) return "tensor groups span nodes";
+  for (const Block& block : program.blocks) {
+    for (const Operation& op : block.operations) {
+      if (op.queue == Lane::data) return "blocks have operations on comm:dp";
+    }
+  }
+  return std::nullopt;
+}
+
+Traffic traffic_of(const PricedProgram& priced, const NetworkSite& site, Folding folding) {
+  const auto refused = not_simulated(priced, site);
+  if (refused) throw ContractError{"traffic is not simulated: " + *refused};
+  Entities entities = traffic::entities_of(priced, site);
+  SuspectSearch search{site, entities};
+  search.run();
+  Traffic found;
+  found.links = site.links.size();
+  found.suspects = search.suspects.size();
+  bool lossless = true;
+  for (const Entity& each : entities.all) lossless = lossless && each.full == each.wire;
+  found.certified = search.suspects.empty() && lossless && uniform(site.speeds);
+  if (found.certified && folding == Folding::classes) return found;
+  const traffic::FoldInput input{*priced.program, entities, site.speeds, search.suspects,
+                                 search.suspect_of_link};
+  const traffic::Partition partition =
+      folding == Folding::classes ? partition_of(input) : unfolded_partition(input);
+  fill(input, partition, found);
+  return found;
+}
+
+}  // namespace orrery::models

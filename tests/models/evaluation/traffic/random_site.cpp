@@ -1,0 +1,178 @@
+#include "tests/models/evaluation/traffic/random_site.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <random>
+
+#include "models/network/fabric/fabric_graph.hpp"
+#include "tests/models/evaluation/random_program.hpp"
+
+namespace orrery::models {
+namespace {
+
+class WorldMaker {
+ public:
+  explicit WorldMaker(std::uint64_t seed) : random_{seed} { world_.made = random_program(seed); }
+
+  NetworkWorld make() {
+    straighten();
+    place();
+    build();
+    price();
+    perturb();
+    return std::move(world_);
+  }
+
+ private:
+  std::int64_t below(std::int64_t n) {
+    return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(n));
+  }
+  std::int64_t from(std::int64_t low, std::int64_t high) { return low + below(high - low + 1); }
+  bool percent(std::int64_t chance) { return below(100) < chance; }
+
+  /// Blocks as lowering makes them: nothing on comm:dp, and what a block makes comes after its
+  /// input and after all its operations.
+  void straighten() {
+    Program& program = *world_.made.program;
+    bool waits = false;  // some host anywhere: then it waits for what each block makes
+    for (const Block& block : program.blocks) {
+      for (const Operation& op : block.operations) {
+        waits = waits || op.host_waits || op.queue == Lane::host;
+      }
+    }
+    for (std::size_t b = 0; b < program.blocks.size(); ++b) {
+      Block& block = program.blocks[b];
+      for (Operation& op : block.operations) {
+        if (op.queue == Lane::data) op.queue = Lane::copy;
+      }
+      for (Operation& op : block.operations) op.after.push_back(block_input);
+      close(block, waits);
+      std::vector<PricedOperation>& prices = world_.made.priced.blocks[b];
+      while (prices.size() < block.operations.size()) {
+        prices.push_back({Time{below(3) * 100}, Time{below(2000)}});
+      }
+    }
+    for (Phase& phase : program.phases) {
+      if (phase.invocations.empty()) phase.invocations.push_back({0, -1, 1});
+    }
+  }
+
+  /// A kernel that waits for all, the tensor group where the block has met it, a kernel.
+  static void close(Block& block, bool waits) {
+    std::vector<OpId> all{block_input};
+    bool met = false;
+    for (OpId i = 0; i < block.operations.size(); ++i) {
+      all.push_back(i);
+      met = met || block.operations[i].kind == OpKind::collective;
+    }
+    const auto add = [&](Lane queue, std::vector<OpId> after) {
+      block.operations.push_back(operation_on(queue, std::move(after), true));
+      block.operations.back().host_waits = waits;
+      return static_cast<OpId>(block.operations.size() - 1);
+    };
+    OpId last = add(Lane::compute, all);
+    if (!met) return;
+    last = add(Lane::tensor, {last});
+    block.operations.back().kind = OpKind::collective;
+    block.operations.back().communicator = tensor_group;
+    add(Lane::compute, {last});
+  }
+
+  void place() {
+    const Mesh& mesh = world_.made.program->mesh;
+    const auto tensor = static_cast<std::uint32_t>(mesh.degree(MeshAxis::tensor));
+    const auto ranks = static_cast<std::size_t>(mesh.ranks());
+    site_.placement = contiguous(ranks, tensor * static_cast<std::uint32_t>(from(1, 4)));
+    const std::uint32_t gpus = site_.placement.gpus_per_node;
+    nodes_ = (ranks + gpus - 1) / gpus + static_cast<std::size_t>(below(4));
+    site_.ports_per_node = percent(40) ? gpus : static_cast<std::uint32_t>(from(1, gpus));
+    if (percent(40)) return;
+    std::vector<std::uint32_t> order(nodes_);
+    for (std::uint32_t i = 0; i < nodes_; ++i) order[i] = i;
+    for (std::size_t i = nodes_; i > 1; --i) {
+      std::swap(order[i - 1], order[static_cast<std::size_t>(below(static_cast<std::int64_t>(i)))]);
+    }
+    for (std::uint32_t& device : site_.placement.devices) {
+      device = order[device / gpus] * gpus + device % gpus;
+    }
+  }
+
+  void build() {
+    site_.port = Bandwidth{1e9 * static_cast<double>(from(1, 50))};
+    hardware::Cluster cluster;
+    cluster.nodes = static_cast<int>(nodes_);
+    cluster.node.nics = static_cast<int>(site_.ports_per_node);
+    cluster.node.nic_bandwidth = site_.port;
+    hardware::ClusterFabric& fabric = cluster.fabric;
+    fabric.kind =
+        percent(35) ? hardware::FabricKind::rail_optimised : hardware::FabricKind::fat_tree;
+    fabric.nodes_per_leaf = static_cast<int>(from(1, 4));
+    fabric.oversubscription = static_cast<double>(from(1, 4)) / (percent(20) ? 2 : 1);
+    fabric.tree.levels = percent(35) ? 3 : 2;
+    fabric.tree.leaves_per_pod = static_cast<int>(from(1, 3));
+    if (percent(35)) {
+      fabric.routing = percent(50) ? hardware::Routing::spray : hardware::Routing::ecmp;
+    }
+    const auto graph = std::make_shared<const FabricGraph>(cluster);
+    for (std::uint32_t link = 0; link < graph->links(); ++link) {
+      site_.links.push_back(graph->capacity(LinkId{link}));
+    }
+    site_.route = [graph](std::size_t out, std::size_t in, std::uint64_t flow, Route& route) {
+      graph->route({.from = out, .to = in, .flow = flow}, route);
+    };
+  }
+
+  LinkTimes split(Time whole, Time& fluid) {
+    fluid = percent(15) ? Time{} : Time{whole.count() * from(1, 4) / 4};
+    const bool inside = percent(20);
+    return {.nic = inside ? Time{fluid.count() / 2} : fluid, .nvlink = inside ? fluid : Time{}};
+  }
+
+  void price() {
+    PricedProgram& priced = world_.made.priced;
+    for (std::size_t c = 0; c < priced.channels.size(); ++c) {
+      Time fluid{};
+      priced.channels[c] += Time{below(3) * 1500};
+      priced.channel_links.push_back(split(priced.channels[c], fluid));
+    }
+    for (PricedOperation& each : priced.collectives) {
+      each.duration += Time{below(3) * 2500};
+      each.links = split(each.duration, each.fluid);
+      if (each.links.nic == Time{}) each.fluid = Time{};
+    }
+    priced.bound = {};
+  }
+
+  void perturb() {
+    if (percent(25)) {
+      site_.speeds.assign(site_.placement.devices.size(), 1);
+      const std::int64_t slow = from(1, 3);
+      for (std::int64_t i = 0; i < slow; ++i) {
+        site_.speeds[static_cast<std::size_t>(below(std::ssize(site_.speeds)))] = 0.5;
+      }
+    }
+    const auto any_link = [&] { return static_cast<std::size_t>(below(std::ssize(site_.links))); };
+    for (std::int64_t i = percent(30) ? from(1, 3) : 0; i > 0; --i) {
+      site_.links[any_link()] = site_.port * (0.25 * static_cast<double>(from(1, 3)));
+    }
+    for (std::int64_t i = percent(25) ? from(1, 4) : 0; i > 0; --i) {
+      const std::size_t link = any_link();
+      site_.changes.push_back({static_cast<std::uint32_t>(link), Time{from(1, 60000)},
+                               site_.port * (0.25 * static_cast<double>(from(1, 5)))});
+    }
+    world_.site = site_;
+  }
+
+  std::mt19937_64 random_;
+  NetworkWorld world_;
+  NetworkSite site_;
+  std::size_t nodes_ = 1;
+};
+
+}  // namespace
+
+NetworkWorld random_world(std::uint64_t seed) {
+  return WorldMaker{seed}.make();
+}
+
+}  // namespace orrery::models

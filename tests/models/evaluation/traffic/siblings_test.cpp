@@ -1,0 +1,120 @@
+// Traffic against closed forms: a collective alone, all rings of an axis at once, channels.
+
+#include <catch2/catch.hpp>
+
+#include <memory>
+
+#include "models/evaluation/traffic/evaluate.hpp"
+#include "models/network/collectives/collective.hpp"
+#include "models/network/fabric/fabric_graph.hpp"
+#include "models/network/placement.hpp"
+#include "tests/models/evaluation/programs.hpp"
+#include "tests/models/questions.hpp"
+
+namespace orrery::models {
+namespace {
+
+struct Leaves {
+  int nodes_per_leaf;
+  double oversubscription;
+  int nics;
+  hardware::Routing routing;
+};
+
+hardware::Cluster tree_of_nodes(int nodes, const Leaves& leaves) {
+  hardware::Cluster cluster = hardware::named_cluster("dgx-h100 x " + std::to_string(nodes));
+  cluster.node.nics = leaves.nics;
+  cluster.node.gpu_nics.clear();
+  cluster.fabric.kind = hardware::FabricKind::fat_tree;
+  cluster.fabric.tree = {};
+  cluster.fabric.nodes_per_leaf = leaves.nodes_per_leaf;
+  cluster.fabric.oversubscription = leaves.oversubscription;
+  cluster.fabric.routing = leaves.routing;
+  return cluster;
+}
+
+NetworkSite site_on(const hardware::Cluster& cluster, std::size_t ranks) {
+  NetworkSite site;
+  const auto graph = std::make_shared<const FabricGraph>(cluster);
+  for (std::uint32_t link = 0; link < graph->links(); ++link) {
+    site.links.push_back(graph->capacity(LinkId{link}));
+  }
+  site.route = [graph](std::size_t from, std::size_t to, std::uint64_t flow, Route& route) {
+    graph->route({.from = from, .to = to, .flow = flow}, route);
+  };
+  site.ports_per_node = static_cast<std::uint32_t>(cluster.node.nics);
+  site.port = cluster.nic_bandwidth();
+  site.placement = contiguous(ranks, static_cast<std::uint32_t>(cluster.node.gpus));
+  return site;
+}
+
+/// A step that is nothing but one all-reduce of each data-parallel group.
+Case all_reduce(std::int64_t tensor, std::int64_t data, Time alone) {
+  Case made;
+  PipelineShape shape;
+  shape.stages = shape.virtual_stages = 1;
+  shape.micro_batches = 0;
+  add_schedule(*made.program, "gpipe", shape, tensor, data);
+  made.program->classes[0].instructions.clear();
+  made.priced.program = made.program.get();
+  JointCollective joint;
+  joint.communicator = data_group;
+  joint.classes = {0};
+  append_joint(made, Opcode::reduce_gradient, std::move(joint), Time{}, alone);
+  made.priced.collectives[0].links = {.nic = alone, .nvlink = {}};
+  made.priced.collectives[0].fluid = alone;
+  return made;
+}
+
+Time network_time(const hardware::Cluster& cluster, const GroupShape& shape, LinkSharing sharing) {
+  return price(Collective::all_reduce, 8_GB, shape, cluster, {.sharing = sharing}).links.nic;
+}
+
+Time step_of(const Case& made, const NetworkSite& site) {
+  const Traffic traffic = traffic_of(made.priced, site);
+  return traffic.certified ? evaluate_maps(made.priced).step
+                           : evaluate_network(made.priced, traffic).times.step;
+}
+
+TEST_CASE("All rings of an axis at once get the share that the cost model gives siblings") {
+  using hardware::Routing;
+  const Leaves leaves =
+      GENERATE(Leaves{1, 1, 8, Routing::d_mod_k}, Leaves{1, 2, 8, Routing::d_mod_k},
+               Leaves{1, 4, 8, Routing::d_mod_k}, Leaves{2, 4, 8, Routing::d_mod_k},
+               Leaves{4, 8, 8, Routing::d_mod_k}, Leaves{4, 2, 8, Routing::d_mod_k},
+               Leaves{1, 8, 8, Routing::spray}, Leaves{2, 4, 8, Routing::spray},
+               Leaves{4, 1, 4, Routing::d_mod_k}, Leaves{4, 1, 2, Routing::spray});
+  const int nodes = GENERATE(8, 32);
+  const hardware::Cluster cluster = tree_of_nodes(nodes, leaves);
+  const GroupShape shape =
+      shape_of({.stride = 8, .extent = nodes, .world = 8 * nodes, .gpus_per_node = 8});
+  const Time together = network_time(cluster, shape, LinkSharing::with_siblings);
+  const Case made = all_reduce(8, nodes, network_time(cluster, shape, LinkSharing::alone));
+  const Time step = step_of(made, site_on(cluster, static_cast<std::size_t>(8 * nodes)));
+  INFO(leaves.nodes_per_leaf << " nodes a leaf, oversubscribed " << leaves.oversubscription << ", "
+                             << leaves.nics << " NICs, " << nodes << " nodes");
+  CHECK(ratio(step, together) == Approx(1).epsilon(1e-9));  // doubles inside the cost model
+}
+
+TEST_CASE("A ring alone ends at the picosecond of its price") {
+  // One rank a node: 32 rings would share uplinks, one of 16 nodes shares nothing.
+  hardware::Cluster cluster = tree_of_nodes(16, {4, 4, 1, hardware::Routing::d_mod_k});
+  cluster.node.gpus = 1;
+  const Case made = all_reduce(1, 16, Time{123'456'789'012});
+  const Traffic every = traffic_of(made.priced, site_on(cluster, 16), Folding::none);
+  CHECK(evaluate_network(made.priced, every).times.step == Time{123'456'789'012});
+}
+
+TEST_CASE("A ring whose flows collide on its own takes as long as the fabric lets it") {
+  // Two spines for 4 NICs a leaf: the ring of one node's four NICs puts two flows on an uplink.
+  hardware::Cluster cluster = tree_of_nodes(4, {1, 2, 4, hardware::Routing::d_mod_k});
+  cluster.node.gpus = 4;
+  const Case made = all_reduce(1, 16, 1_ms);
+  const Traffic traffic = traffic_of(made.priced, site_on(cluster, 16));
+  CHECK_FALSE(traffic.certified);
+  CHECK(traffic.rows.empty());  // what it can have alone fills no link
+  CHECK(evaluate_network(made.priced, traffic).times.step == 2_ms);
+}
+
+}  // namespace
+}  // namespace orrery::models

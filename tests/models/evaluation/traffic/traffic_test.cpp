@@ -1,0 +1,92 @@
+// Traffic in a step: folded, unfolded and the naive oracle agree to the picosecond.
+
+#include <catch2/catch.hpp>
+
+#include <string>
+
+#include "models/evaluation/traffic/evaluate.hpp"
+#include "tests/models/evaluation/traffic/network_oracle.hpp"
+#include "tests/models/evaluation/traffic/random_site.hpp"
+#include "tests/slow_build.hpp"
+
+namespace orrery::models {
+namespace {
+
+/// The first thing that differs from the oracle; empty if nothing does.
+std::string difference(const PricedProgram& priced, const Traffic& traffic,
+                       const NetworkTimes& found, const OracleTimes& oracle) {
+  const Program& program = *priced.program;
+  const std::size_t replicas = traffic.folded.size() / program.classes.size();
+  for (std::size_t r = 0; r < oracle.ranks.size(); ++r) {
+    if (found.ranks[traffic.folded[r]] != oracle.ranks[r]) return "rank " + std::to_string(r);
+  }
+  for (std::size_t e = 0; e < oracle.transfers.size(); ++e) {
+    const std::size_t from = program.channels[e / replicas].from * replicas + e % replicas;
+    const std::uint32_t id =
+        traffic.ranks[traffic.folded[from]].channel(static_cast<std::uint32_t>(e / replicas));
+    if (found.transfers[id] != oracle.transfers[e]) return "channel " + std::to_string(e);
+  }
+  std::vector<std::uint32_t> place;
+  std::vector<std::uint32_t> next(traffic.groups.size(), 0);
+  for (const FoldedGroup& group : traffic.groups) place.push_back(next[group.structure]++);
+  for (std::size_t j = 0; j < oracle.starts.size(); ++j) {
+    for (const std::uint32_t c : program.collectives[j].classes) {
+      for (std::size_t replica = 0; replica < replicas; ++replica) {
+        const std::size_t r = c * replicas + replica;
+        const std::uint32_t g =
+            traffic.ranks[traffic.folded[r]].group(traffic.structure_of_joint[j]);
+        const bool same = found.collective_starts[j][place[g]] == oracle.starts[j][r] &&
+                          found.collective_ends[j][place[g]] == oracle.ends[j][r];
+        if (!same) return "collective " + std::to_string(j) + " of rank " + std::to_string(r);
+      }
+    }
+  }
+  return "";
+}
+
+struct Tally {
+  int ranks = 0, contended = 0, folded = 0, certified = 0;
+};
+
+void require_exact(std::uint64_t seed, Tally& tally) {
+  const NetworkWorld world = random_world(seed);
+  const PricedProgram& priced = world.made.priced;
+  INFO("seed " << seed);
+  const OracleTimes oracle = oracle_times(priced, world.site);
+  const Traffic every = traffic_of(priced, world.site, Folding::none);
+  const Traffic folded = traffic_of(priced, world.site);
+  REQUIRE(difference(priced, every, evaluate_network(priced, every), oracle) == "");
+  tally.ranks += static_cast<int>(oracle.ranks.size());
+  tally.contended += oracle.contended > 0 ? 1 : 0;
+  if (folded.certified) {
+    ++tally.certified;
+    const StepTimes maps = evaluate_maps(priced);
+    const std::size_t replicas = oracle.ranks.size() / maps.ranks.size();
+    for (std::size_t r = 0; r < oracle.ranks.size(); ++r) {
+      REQUIRE(maps.ranks[r / replicas] == oracle.ranks[r]);
+    }
+    return;
+  }
+  tally.folded += folded.ranks.size() < oracle.ranks.size() ? 1 : 0;
+  REQUIRE(difference(priced, folded, evaluate_network(priced, folded), oracle) == "");
+}
+
+TEST_CASE("Traffic of random worlds: folded, unfolded and the oracle agree to the picosecond") {
+  Tally tally;
+  const std::uint64_t seeds = thinned(20);
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) require_exact(seed, tally);
+  const int share = static_cast<int>(seeds) / 10;
+  CHECK(tally.contended > share);
+  CHECK(tally.folded > share);
+  CHECK(tally.certified > 0);
+}
+
+TEST_CASE("Traffic is exact on 10,000 more random worlds", "[slow]") {
+  Tally tally;
+  for (std::uint64_t seed = 10'000; seed < 20'000; ++seed) require_exact(seed, tally);
+  WARN(tally.ranks << " ranks, " << tally.contended << " worlds with contention, " << tally.folded
+                   << " folded, " << tally.certified << " certified");
+}
+
+}  // namespace
+}  // namespace orrery::models
