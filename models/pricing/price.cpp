@@ -93,11 +93,12 @@ hardware::AttentionCall call_of(const Operation& op) {
 /// Prices one Program's parts.
 class Pricer {
  public:
-  Pricer(const Program& program, const hardware::Cluster& cluster, const Software& software)
+  Pricer(const Program& program, const hardware::Cluster& cluster, const Software& software,
+         LinkSharing sharing)
       : program_{program},
         cluster_{cluster},
         software_{software},
-        wires_{program, cluster, software} {}
+        wires_{program, cluster, software, sharing} {}
 
   PricedProgram run() {
     PricedProgram priced;
@@ -209,13 +210,14 @@ Time graph_launch_time(std::size_t operations, const Software& software) {
 }
 
 PricedProgram price_program(const Program& program, const hardware::Cluster& cluster,
-                            const Software& stack, std::vector<std::string>& assumptions) {
+                            const Software& stack, std::vector<std::string>& assumptions,
+                            LinkSharing sharing) {
   const Software software = at_site(stack, cluster.site);
-  PricedProgram priced = Pricer{program, cluster, software}.run();
+  PricedProgram priced = Pricer{program, cluster, software, sharing}.run();
   priced.borrowed_curves = note_borrowed(cluster.gpu(), program, software, assumptions);
   note_shapes(cluster.gpu(), program, software, assumptions);
   note_tables(program, cluster, assumptions);
-  note_oversubscription(program, cluster, assumptions);
+  if (sharing == LinkSharing::with_siblings) note_oversubscription(program, cluster, assumptions);
   note_beside(cluster.gpu(), program, assumptions);
   note_stored_fp8(cluster.gpu(), program, assumptions);
   if (program.graphs && !software.host.graph_launch) {

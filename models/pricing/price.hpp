@@ -7,6 +7,7 @@
 
 #include "hardware/cluster.hpp"
 #include "models/evaluation/priced.hpp"
+#include "models/pricing/wire.hpp"
 #include "models/software/software.hpp"
 
 namespace orrery::models {
@@ -23,10 +24,12 @@ Time launch_time(const Operation& op, const Software& software, int ranks);
 /// Host time of one CUDA graph of so many operations.
 Time graph_launch_time(std::size_t operations, const Software& software);
 
-/// Prices a Program. `assumptions` names each borrowed curve that was used, and
+/// Prices a Program; each transfer next to its siblings, or alone for those who evaluate its links
+/// themselves. `assumptions` names each borrowed curve that was used, and
 /// what a launch of a CUDA graph was taken for where the software does not say.
 /// Errors  a format that the GPU lacks: InputError (plans are checked before)
 PricedProgram price_program(const Program& program, const hardware::Cluster& cluster,
-                            const Software& software, std::vector<std::string>& assumptions);
+                            const Software& software, std::vector<std::string>& assumptions,
+                            LinkSharing sharing = LinkSharing::with_siblings);
 
 }  // namespace orrery::models

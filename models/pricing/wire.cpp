@@ -13,6 +13,12 @@ LinkTimes stretched(LinkTimes links, double factor) {
   return {.nic = scaled(links.nic, factor), .nvlink = scaled(links.nvlink, factor)};
 }
 
+/// What is on links between nodes, at the full rate of a transfer that links inside a node may
+/// slow.
+Time fluid_of(LinkTimes links) {
+  return links.nic > Time{} ? std::max(links.nic, links.nvlink) : Time{};
+}
+
 /// No link is full for longer than the transfer takes.
 LinkTimes within(LinkTimes links, Time time) {
   return {.nic = std::min(links.nic, time), .nvlink = std::min(links.nvlink, time)};
@@ -21,8 +27,8 @@ LinkTimes within(LinkTimes links, Time time) {
 }  // namespace
 
 WirePricer::WirePricer(const Program& program, const hardware::Cluster& cluster,
-                       const Software& software)
-    : program_{program}, cluster_{cluster}, software_{software} {
+                       const Software& software, LinkSharing sharing)
+    : program_{program}, cluster_{cluster}, software_{software}, sharing_{sharing} {
   for (const Communicator& each : program.communicators) {
     groups_.push_back(shape_of(program.mesh, each, cluster.node.gpus));
   }
@@ -30,7 +36,7 @@ WirePricer::WirePricer(const Program& program, const hardware::Cluster& cluster,
 
 CollectiveTime WirePricer::modelled(Collective kind, Bytes bytes,
                                     std::uint16_t communicator) const {
-  return price(kind, bytes, groups_[communicator], cluster_);
+  return price(kind, bytes, groups_[communicator], cluster_, {.sharing = sharing_});
 }
 
 PricedOperation WirePricer::tensor(const Operation& op) const {
@@ -49,18 +55,21 @@ PricedOperation WirePricer::joint(const JointCollective& joint) const {
   const Overlap& overlap = software_.overlap;
   const CollectiveTime whole = modelled(joint.kind, joint.bytes, joint.communicator);
   if (program_.role_of(joint.communicator) != CommunicatorRole::data) {
-    return {.duration = whole.time, .links = whole.links};
+    return {.duration = whole.time, .links = whole.links, .fluid = fluid_of(whole.links)};
   }
   if (joint.kind == Collective::broadcast && overlap.broadcast_per_rank > Time{}) {
     const std::int64_t ranks = groups_[joint.communicator].ranks;
     const std::int64_t most = overlap.broadcast_group;
     const Time in_turn = overlap.broadcast_per_rank * (most > 0 ? std::min(ranks, most) : ranks);
-    return {.duration = in_turn, .links = within(whole.links, in_turn)};
+    const LinkTimes links = within(whole.links, in_turn);
+    return {.duration = in_turn, .links = links, .fluid = fluid_of(links)};
   }
   const Time shown = scaled(whole.time, overlap.data_exposed / overlap.data_efficiency);
   return {.duration = shown + sums_time(joint),
           .lead = scaled(whole.time, 1 / overlap.data_efficiency) - shown,
-          .links = stretched(whole.links, 1 / overlap.data_efficiency)};
+          .links = stretched(whole.links, 1 / overlap.data_efficiency),
+          .fluid = std::min(shown, scaled(fluid_of(whole.links),
+                                          overlap.data_exposed / overlap.data_efficiency))};
 }
 
 /// What is added up after a reduction, as a memory-bound kernel on its queue.
@@ -79,7 +88,8 @@ CollectiveTime WirePricer::channel(const Channel& channel) const {
   GroupShape inside = groups_[channel.communicator];
   inside.nodes = 1;
   inside.ranks_per_node = inside.ranks;
-  const CollectiveTime own = price(Collective::send_receive, channel.bytes, inside, cluster_);
+  const CollectiveTime own =
+      price(Collective::send_receive, channel.bytes, inside, cluster_, {.sharing = sharing_});
   priced.links = within(own.links, priced.time);
   return priced;
 }

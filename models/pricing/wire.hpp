@@ -22,7 +22,8 @@ namespace orrery::models {
 /// Prices everything that one Program sends.
 class WirePricer {
  public:
-  WirePricer(const Program& program, const hardware::Cluster& cluster, const Software& software);
+  WirePricer(const Program& program, const hardware::Cluster& cluster, const Software& software,
+             LinkSharing sharing = LinkSharing::with_siblings);
 
   int ranks(std::uint16_t communicator) const { return groups_[communicator].ranks; }
 
@@ -41,6 +42,7 @@ class WirePricer {
   const Program& program_;
   const hardware::Cluster& cluster_;
   const Software& software_;
+  LinkSharing sharing_;
   std::vector<GroupShape> groups_;
 };
 
