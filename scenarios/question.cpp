@@ -2,6 +2,7 @@
 
 #include "hardware/catalogue.hpp"
 #include "models/plan/fields.hpp"
+#include "scenarios/network_request.hpp"
 #include "scenarios/scenario.hpp"
 #include "scenarios/sections.hpp"
 #include "scenarios/tokens.hpp"
@@ -114,6 +115,7 @@ models::Question Scenario::question() const {
   }
   const std::vector<models::Conflict> found = models::conflicts(question);
   if (!found.empty()) reader.refuse(found.front());
+  question.network = read_network(root);
   published();
   tokens();
   return question;

@@ -152,7 +152,8 @@ Scenario Scenario::replace(const std::vector<std::pair<std::string, Json>>& chan
     }
   }
   Node{changed.json_, file_, ""}.only({"name", "model", "cluster", "plan", "software", "tokens",
-                                       "published", "notes", "assumptions"});
+                                       "published", "notes", "assumptions", "network", "placement",
+                                       "perturbations"});
   return changed;
 }
 

@@ -45,13 +45,33 @@ Json waterfall_json(const std::vector<models::WaterfallPart>& parts) {
   return waterfall;
 }
 
+Json network_json(const models::NetworkAnswer& network) {
+  Json links = Json::array(), losses = Json::array();
+  for (const models::FullLinks& each : network.links) {
+    links.push_back({{"name", each.name},
+                     {"alike", each.alike},
+                     {"over_capacity_s", seconds(each.overloaded)}});
+  }
+  for (const models::TrafficLoss& each : network.losses) {
+    Json to = Json::object();
+    for (const auto& [name, share] : each.to) to[name] = share;
+    losses.push_back({{"name", each.name}, {"lost_s", seconds(each.lost)}, {"to", to}});
+  }
+  return {{"evaluation", network.evaluation},
+          {"why", network.why},
+          {"contention_s", seconds(network.contention)},
+          {"links", links},
+          {"losses", losses}};
+}
+
 }  // namespace
 
 Json wall_time_json(const models::Prediction& prediction, double load_seconds) {
   return {{"load", load_seconds},
           {"lower", prediction.lower_seconds},
           {"check", prediction.check_seconds},
-          {"network", nullptr},  // no prediction simulates the network's flows
+          {"network", prediction.network.evaluation == "static" ? Json(nullptr)
+                                                                : Json(prediction.network.seconds)},
           {"simulate", prediction.simulate_seconds}};
 }
 
@@ -78,6 +98,7 @@ Json to_json(const models::Question& question, const models::Prediction& predict
   json["bubble_fraction"] = prediction.bubble_fraction();
   json["bottleneck"] = std::string{models::name(prediction.bottleneck())};
   json["waterfall"] = waterfall_json(prediction.waterfall);
+  json["network"] = network_json(prediction.network);
   json["cost_usd_per_step"] = prediction.cost ? Json(prediction.cost->count()) : Json(nullptr);
   const hardware::Cluster& cluster = question.cluster;
   const bool priced = cluster.price_per_gpu_hour.has_value();

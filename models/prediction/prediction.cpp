@@ -9,7 +9,6 @@
 #include "models/prediction/flops.hpp"
 #include "models/prediction/limits.hpp"
 #include "models/prediction/memory_report.hpp"
-#include "models/pricing/price.hpp"
 #include "sim/input/units.hpp"
 
 namespace orrery::models {
@@ -72,10 +71,7 @@ double seconds_since(Clock::time_point start) {
 }
 
 void add_times(const Question& question, Prediction& result) {
-  result.priced =
-      price_program(*result.program, question.cluster, question.software, result.assumptions);
-  require_exact_times(result.priced);
-  result.times = evaluate_maps(result.priced);
+  add_network_times(question, result);
   result.step = result.times.step;
   const Residuals residuals = residuals_of(question.software, question.plan);
   result.uncertainty = uncertainty_of(result.step, residuals, result.priced.borrowed_curves);
@@ -175,7 +171,7 @@ Prediction predict(const Question& question) {
   add_memory(question, result);
   result.waterfall = waterfall_of(question, result);
   result.ranks = question.plan.gpus();
-  result.ranks_simulated = static_cast<std::int64_t>(result.program->classes.size());
+  result.ranks_simulated = static_cast<std::int64_t>(result.network.rank_classes);
   result.simulate_seconds = seconds_since(checked);
   return result;
 }

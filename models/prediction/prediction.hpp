@@ -12,6 +12,7 @@
 #include "models/evaluation/priced.hpp"
 #include "models/plan/plan.hpp"
 #include "models/prediction/fit.hpp"
+#include "models/prediction/network.hpp"
 #include "models/prediction/uncertainty.hpp"
 #include "models/pricing/rank_load.hpp"
 #include "models/program/memory.hpp"
@@ -30,6 +31,7 @@ struct Question {
   std::vector<std::string> assumptions;  // defaults taken so far
   double headroom = usual_headroom();    // of a GPU's memory, what Fit::yes leaves free
   const Registry<Schedule>* schedules = &builtin_schedules();  // that the plan may name
+  NetworkRequest network{};
 };
 
 /// Time by TimeClass; adds up to the step of the slowest rank, exactly.
@@ -60,6 +62,7 @@ struct Prediction {
   std::shared_ptr<const Program> program;
   PricedProgram priced;  // of *program
   StepTimes times;
+  NetworkAnswer network;
   Time step{};
   Uncertainty uncertainty;    // of the step
   std::uint32_t slowest = 0;  // rank class

@@ -22,7 +22,7 @@ struct SimulateFlags {
   bool json = false;
   bool explain = false;
   bool timing = false;
-  std::optional<std::string> trace, trace_detail, tokens, headroom;
+  std::optional<std::string> trace, trace_detail, tokens, headroom, network;
 };
 
 TraceDetail detail_of(const SimulateFlags& flags) {
@@ -48,7 +48,8 @@ int simulate(const SimulateFlags& flags) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
   const TraceDetail detail = detail_of(flags);
-  const Scenario scenario = flags.question.load();
+  Scenario scenario = flags.question.load();
+  if (flags.network) scenario = scenario.replace({{"/network", *flags.network}});
   models::Question question = scenario.question();
   question.headroom = read_headroom_flag(flags.headroom);
   const std::optional<double> tokens = tokens_of(flags, scenario);
@@ -83,6 +84,8 @@ void add_simulate(CLI::App& application, int& exit_code) {
   command.add_option("--trace-detail", flags->trace_detail, "instructions (default) or operations");
   command.add_flag("--explain", flags->explain,
                    "Busy shares, kernels, collectives and memory in detail");
+  command.add_option("--network", flags->network,
+                     "auto (default), static, or events: collectives and transfers share links");
   command.add_option("--headroom", flags->headroom, headroom_help);
   command.add_option("--tokens", flags->tokens, "Tokens to train on, such as 300B");
   command.callback([flags, &exit_code] { exit_code = simulate(*flags); });

@@ -201,7 +201,7 @@ std::string report(const models::Question& question, const models::Prediction& p
                    const ReportOptions& options) {
   const ReportInputs inputs{question, prediction, options};
   std::string text = title(inputs) + summary(inputs) + out_of_memory_line(inputs);
-  text += waterfall_section(inputs);
+  text += waterfall_section(inputs) + network_section(inputs);
   if (options.explain) {
     text += busy_section(inputs) + kernels_section(inputs) + collectives_section(inputs) +
             memory_section(inputs);

@@ -20,6 +20,8 @@ struct ReportInputs {
 std::string waterfall_section(const ReportInputs& inputs);
 /// In which share of the step the slowest rank's NIC, links and SMs are busy.
 std::string busy_section(const ReportInputs& inputs);
+/// Where links were shared: what it cost whom, and which were full; empty for static times.
+std::string network_section(const ReportInputs& inputs);
 /// The slowest rank's kernels by time.
 std::string kernels_section(const ReportInputs& inputs);
 /// Every collective and transfer with the reason for its time.

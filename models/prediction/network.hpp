@@ -1,0 +1,95 @@
+#pragma once
+// How a prediction treats the network between nodes, and what it found there.
+//   static   every collective alone but for its siblings; the evaluation of a search
+//   events   collectives and transfers share links with what runs concurrently
+//   maps     events were asked for, but no link can be filled: the sweep of maps says the same
+// Leaves out: traffic of other jobs, tensor groups that span nodes, and what traffic.hpp leaves
+// out.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/evaluation/traffic/evaluate.hpp"
+#include "sim/words.hpp"
+
+namespace orrery::models {
+
+enum class NetworkMode : std::uint8_t { automatic, fixed, events };
+inline constexpr Words<NetworkMode, 3> network_mode_words{{{NetworkMode::automatic, "auto"},
+                                                           {NetworkMode::fixed, "static"},
+                                                           {NetworkMode::events, "events"}}};
+
+/// Which node of the cluster each of the plan's nodes is; ranks fill the plan's nodes in order.
+struct NodeOrder {
+  std::optional<std::uint64_t> scattered;  // seed of a random order
+  std::vector<std::int64_t> nodes;         // by the plan's node; empty: as numbered
+
+  bool contiguous() const { return !scattered && nodes.empty(); }
+};
+
+enum class PerturbedPart : std::uint8_t { gpu, node, nic, link, packet_switch };
+inline constexpr Words<PerturbedPart, 5> perturbed_part_words{
+    {{PerturbedPart::gpu, "gpu"},
+     {PerturbedPart::node, "node"},
+     {PerturbedPart::nic, "nic"},
+     {PerturbedPart::link, "link"},
+     {PerturbedPart::packet_switch, "switch"}}};
+
+/// Something that is slower than its kind.
+struct Perturbation {
+  PerturbedPart kind = PerturbedPart::gpu;
+  std::string at;          // "node3/gpu1", "node3", "node3/nic1", "leaf0 to spine2", "spine2"
+  double rate = 1;         // of what it has otherwise
+  Time from{};             // of links and NICs: in the step
+  std::optional<Time> to;  // nothing: to its end
+  std::string pointer;     // where it is written
+};
+
+struct NetworkRequest {
+  NetworkMode mode = NetworkMode::automatic;
+  NodeOrder order;
+  std::vector<Perturbation> perturbations;
+
+  /// Is there anything that only events can answer?
+  bool particular() const { return !order.contiguous() || !perturbations.empty(); }
+};
+
+struct Question;
+struct Prediction;
+
+/// Links of one kind over whose capacity traffic wanted to go.
+struct FullLinks {
+  std::string name;  // the first of them
+  std::uint32_t alike = 0;
+  Time overloaded{};
+};
+
+/// All that a group or channel lost to what ran concurrently on the links that limited it: of its
+/// replicas, the one that lost most.
+struct TrafficLoss {
+  std::string name;  // "dp of stage 3", "pp_f from stage 3"
+  Time lost{};
+  std::vector<std::pair<std::string, double>> to;  // shares of 1, largest first
+};
+
+struct NetworkAnswer {
+  std::string evaluation = "static";
+  std::string why;
+  Time contention{};                // of the step, beyond the same one with every transfer alone
+  std::vector<FullLinks> links;     // longest first
+  std::vector<TrafficLoss> losses;  // most first
+  std::size_t rank_classes = 0;     // evaluated
+  double seconds = 0;               // wall time: routes, folding, evaluation
+};
+
+/// Where the ranks of a question run, with what is slower there.
+/// Errors  a node, GPU, NIC, link or switch that does not exist: InputError at its pointer
+NetworkSite site_of(const Question& question);
+
+/// Times the priced Program as asked; `result.priced` is then priced for that.
+/// Errors  what cannot be simulated although it was asked for: InputError
+void add_network_times(const Question& question, Prediction& result);
+
+}  // namespace orrery::models
