@@ -1,0 +1,76 @@
+// A step whose traffic shares links: prices, routes, folding and evaluation, without lowering.
+// Targets where the heap (exponential, 10,000 pending) takes 67 ns per event:
+//   175B on 1,024 GPUs     15 ms; scattered 300 ms; one slow node or half a NIC 50 ms
+//   405B on 16,384 GPUs    30 ms; slow node 60 ms; scattered 900 ms
+//   1T on 98,304 GPUs      400 ms
+
+#include <benchmark/benchmark.h>
+
+#include <string>
+
+#include "scenarios/scenario.hpp"
+
+namespace orrery::scenarios {
+namespace {
+
+using Changes = std::vector<std::pair<std::string, Json>>;
+
+const Changes contiguous_nodes{{"/network", "events"}};
+const Changes scattered_nodes{{"/placement", {{"scattered", 1}}}};
+const Changes slow_node{
+    {"/perturbations", Json::parse(R"([{"kind": "node", "at": "node3", "rate": 0.9}])")}};
+const Changes half_nic{
+    {"/perturbations", Json::parse(R"([{"kind": "nic", "at": "node3/nic1", "rate": 0.5}])")}};
+
+void network(benchmark::State& state, const Scenario& base, const Changes& changes) {
+  const models::Question question = base.replace(changes).question();
+  double classes = 0, contention = 0;
+  for (auto each : state) {
+    const models::Prediction found = models::predict(question);
+    state.SetIterationTime(found.network.seconds);
+    classes = static_cast<double>(found.network.rank_classes);
+    contention = ratio(found.network.contention, found.step);
+  }
+  state.counters["classes"] = classes;
+  state.counters["contention"] = contention;
+}
+
+Scenario trillion() {
+  return Scenario::load(std::nullopt,
+                        {.model = "gpt-1t",
+                         .cluster = "dgx-h100 x 12288",
+                         .plan = "tensor=8,pipeline=64,data=192,micro_batch=1,global_batch=12288",
+                         .software = "megatron-lm"});
+}
+
+void step_175b(benchmark::State& state, const Changes& changes) {
+  network(state, Scenario::load("gpt3-175b-1024-a100"), changes);
+}
+void step_405b(benchmark::State& state, const Changes& changes) {
+  network(state, Scenario::load("llama3-405b-16384-h100"), changes);
+}
+void step_1t(benchmark::State& state, const Changes& changes) {
+  network(state, trillion(), changes);
+}
+
+BENCHMARK_CAPTURE(step_175b, contiguous_nodes, contiguous_nodes)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(step_175b, scattered_nodes, scattered_nodes)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(step_175b, slow_node, slow_node)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(step_175b, half_nic, half_nic)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(step_405b, contiguous_nodes, contiguous_nodes)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(step_405b, slow_node, slow_node)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(step_405b, scattered_nodes, scattered_nodes)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(step_1t, contiguous_nodes, contiguous_nodes)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace orrery::scenarios
