@@ -22,13 +22,13 @@ struct LockedPart {
 };
 
 /// Links that are alike: what each carries, and how many flows of each part cross it.
-struct LinkRow {
+struct LockedLink {
   double capacity = 0;
   std::array<double, 2> flows{};
 };
 
 using Parts = std::vector<LockedPart>;
-using Rows = std::vector<LinkRow>;
+using Rows = std::vector<LockedLink>;
 
 /// Max-min with one rate for each part: raise all, stop those that cross a full link.
 std::array<double, 2> rates_of(const Parts& parts, const Rows& rows,
@@ -40,7 +40,7 @@ std::array<double, 2> rates_of(const Parts& parts, const Rows& rows,
     for (std::size_t p = 0; p < parts.size(); ++p) {
       if (open[p]) level = std::min(level, parts[p].fastest);
     }
-    for (const LinkRow& row : rows) {
+    for (const LockedLink& row : rows) {
       double left = row.capacity, flows = 0;
       for (std::size_t p = 0; p < parts.size(); ++p) {
         if (active[p] && !open[p]) left -= row.flows[p] * rates[p];
@@ -50,7 +50,7 @@ std::array<double, 2> rates_of(const Parts& parts, const Rows& rows,
     }
     std::array<bool, 2> stops{};
     for (std::size_t p = 0; p < parts.size(); ++p) stops[p] = open[p] && parts[p].fastest <= level;
-    for (const LinkRow& row : rows) {
+    for (const LockedLink& row : rows) {
       double left = row.capacity, flows = 0;
       for (std::size_t p = 0; p < parts.size(); ++p) {
         if (active[p] && !open[p]) left -= row.flows[p] * rates[p];
@@ -72,7 +72,7 @@ std::array<double, 2> rates_of(const Parts& parts, const Rows& rows,
 /// The end of the last part, and how often rates changed until then.
 NetworkRun run_parts(const Parts& parts, const Rows& rows) {
   NetworkRun run{.transfers = parts.size()};
-  run.memory = Bytes{static_cast<std::int64_t>(rows.capacity() * sizeof(LinkRow))};
+  run.memory = Bytes{static_cast<std::int64_t>(rows.capacity() * sizeof(LockedLink))};
   std::array<double, 2> left{};
   for (std::size_t p = 0; p < parts.size(); ++p) left[p] = parts[p].amount;
   double now = 0;
@@ -207,8 +207,8 @@ NetworkRun run_pairs(const CostCall& cost, const RankNetwork& ranks, const Colle
   const Rows rows = pair_rows(ranks, alone.flows);
   Parts parts = both;
   for (std::size_t p = 0; p < parts.size(); ++p) {
-    const bool used =
-        std::any_of(rows.begin(), rows.end(), [&](const LinkRow& row) { return row.flows[p] > 0; });
+    const bool used = std::any_of(rows.begin(), rows.end(),
+                                  [&](const LockedLink& row) { return row.flows[p] > 0; });
     if (!used) parts[p].amount = 0, parts[p].begin = Time{};
   }
   return run_parts(parts, rows);

@@ -36,14 +36,14 @@ class EdgeWalk {
  public:
   /// ready    pieces that the first sender of each edge has from the beginning
   /// size     of a piece on an edge
-  struct Plan {
+  struct EdgePlan {
     std::vector<Route> routes{};
     bool closed = true;  // the last edge leads to the first
     std::uint32_t pieces = 0;
     std::vector<Bytes> sizes{};  // piece k on edge e: sizes[(e + pieces_of - k) % sizes.size()]
   };
 
-  EdgeWalk(StepsRun& run, Plan plan) : run_{run}, plan_{std::move(plan)} {
+  EdgeWalk(StepsRun& run, EdgePlan plan) : run_{run}, plan_{std::move(plan)} {
     edges_.resize(plan_.routes.size());
     for (Edge& edge : edges_) edge.ready = plan_.closed ? 1 : 0;
     if (!plan_.closed) edges_.front().ready = plan_.pieces;
@@ -85,7 +85,7 @@ class EdgeWalk {
   }
 
   StepsRun& run_;
-  Plan plan_;
+  EdgePlan plan_;
   std::vector<Edge> edges_;
 };
 
@@ -158,7 +158,7 @@ NetworkRun ring_steps(const NetworkCall& call) {
   walks.reserve(parts.size());
   for (int ring = 0; ring < rings; ++ring) {
     const Bytes part = parts[static_cast<std::size_t>(ring)];
-    EdgeWalk::Plan plan{.routes = edges_of(ranks, ring, closed), .closed = closed};
+    EdgeWalk::EdgePlan plan{.routes = edges_of(ranks, ring, closed), .closed = closed};
     const std::int64_t slices = std::max<std::int64_t>(1, (part.count() + slice - 1) / slice);
     plan.sizes = cut(part, closed ? call.group.ranks : slices);
     const int rounds = reduces_fully ? 2 : 1;
