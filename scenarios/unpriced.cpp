@@ -8,7 +8,6 @@ namespace orrery::scenarios {
 namespace {
 
 constexpr std::string_view of_curve = "says what a curve was measured on; only notes read it";
-constexpr std::string_view above_leaves = "the network above the leaf switches is not simulated";
 constexpr std::string_view inside_node =
     "show topology draws it; messages inside a node are not routed";
 constexpr std::string_view of_stack =
@@ -16,11 +15,8 @@ constexpr std::string_view of_stack =
 constexpr std::string_view of_purchase = "no question prices a purchase; clusters are rented";
 
 constexpr UnpricedPointer unpriced[] = {
-    {"/cluster/fabric/levels", above_leaves},
-    {"/cluster/fabric/kind", above_leaves},
     {"/cluster/fabric/switch/purchase_price", of_purchase},
     {"/cluster/node/purchase_price", of_purchase},
-    {"/cluster/node/gpu_nics/**", inside_node},
     {"/cluster/node/cables/**", inside_node},
     {"/cluster/node/gpu/host_link", "offloading is not simulated"},
     {"/cluster/node/gpu/attention/*/measured/**", of_curve},

@@ -120,6 +120,7 @@ bool counts_elsewhere(const std::string& pointer) {
                                               "/cluster/nodes",
                                               "/cluster/node/gpus",
                                               "/cluster/node/gpu/memory",
+                                              "/cluster/fabric/levels",
                                               "/cluster/fabric/oversubscription",
                                               "/cluster/fabric/switch/bandwidth",
                                               "/cluster/fabric/switch/ports"};
