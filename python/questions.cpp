@@ -1,5 +1,5 @@
-// plan, buy, scale, validate and compare: what the commands of these names answer, as (JSON,
-// report, complete). Ctrl-C stops each with what there is by then.
+// plan, buy, scale, validate, collective and compare: what the commands of these names answer, as
+// (JSON, report, complete). Ctrl-C stops each with what there is by then.
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/import/import.hpp"
 #include "python/attended.hpp"
 #include "python/bindings.hpp"
+#include "scenarios/collective/measured_points.hpp"
 #include "scenarios/comparison/comparison.hpp"
 #include "scenarios/question/plan_request.hpp"
 #include "scenarios/question/purchase_request.hpp"
@@ -103,6 +105,29 @@ Answered validated(const std::string& file, const Texts& by, const Texts& softwa
   });
 }
 
+Answered collective(const std::string& cluster, const std::string& op, const Texts& sizes,
+                    std::optional<std::int64_t> ranks, const std::string& algo,
+                    const std::string& proto, std::optional<int> channels,
+                    const std::string& counts, const std::string& network, const Texts& against,
+                    bool timing) {
+  CollectiveRequest request{.cluster = cluster,
+                            .operation = op,
+                            .sizes = sizes,
+                            .ranks = ranks,
+                            .algorithm = algo,
+                            .protocol = proto,
+                            .channels = channels,
+                            .counts = counts,
+                            .network = network};
+  for (const std::string& log : against) {
+    for (MeasuredPoint& point : measured_points(calibrate::import_log(log).samples, log)) {
+      request.against.push_back(std::move(point));
+    }
+  }
+  const CollectiveReport report = answer(request);
+  return {to_json(report, timing).dump(), text_of(report, timing, false), true};
+}
+
 Answered compared(const std::string& predicted, const std::string& measured) {
   const Comparison comparison = compare(read_chrome(predicted), read_chrome(measured), measured);
   return {to_json(comparison).dump(), comparison_report(comparison, false), true};
@@ -123,6 +148,9 @@ void bind_questions(py::module_& module) {
   module.def("validate", &validated, arg("file"), py::kw_only(), arg("by"), arg("software"),
              arg("worst"), arg("page"), arg("record"), arg("in_sample"), arg("threads"),
              arg("progress"));
+  module.def("collective", &collective, py::call_guard<py::gil_scoped_release>(), py::kw_only(),
+             arg("cluster"), arg("op"), arg("sizes"), arg("ranks"), arg("algo"), arg("proto"),
+             arg("channels"), arg("counts"), arg("network"), arg("against"), arg("timing"));
   module.def("compare", &compared, py::call_guard<py::gil_scoped_release>(), arg("predicted"),
              arg("measured"));
 }

@@ -8,12 +8,13 @@
 
 Three nouns: a `Scenario` asks, a `Run` answers, a `Sweep` answers many times. None of them changes.
 The command's other questions are functions with the same arguments, each with its `Answer`: `plan`,
-`buy`, `scale`, `validate`, `calibrate`, `execute` and `compare`.
+`buy`, `scale`, `collective`, `validate`, `calibrate`, `execute` and `compare`.
 """
 
 from orrery import catalogue
 from orrery.answer import Answer
 from orrery.calibration import Calibration, calibrate
+from orrery.collectives import Collectives, collective
 from orrery.errors import InputError, RunFailure
 from orrery.execution import Execution, Step, execute
 from orrery.measured import Comparison, Validation, compare, validate
@@ -28,6 +29,7 @@ __all__ = [
     "Answer",
     "Bytes",
     "Calibration",
+    "Collectives",
     "Comparison",
     "Execution",
     "InputError",
@@ -47,6 +49,7 @@ __all__ = [
     "buy",
     "calibrate",
     "catalogue",
+    "collective",
     "compare",
     "execute",
     "load",

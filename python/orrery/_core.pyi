@@ -51,6 +51,20 @@ def scale(
     threads: int,
     progress: Callable[[int, int], None] | None,
 ) -> tuple[str, str, bool]: ...
+def collective(
+    *,
+    cluster: str,
+    op: str,
+    sizes: list[str],
+    ranks: int | None,
+    algo: str,
+    proto: str,
+    channels: int | None,
+    counts: str,
+    network: str,
+    against: list[str],
+    timing: bool,
+) -> tuple[str, str, bool]: ...
 def buy(
     *,
     model: str,

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "calibrate/import/import.hpp"
-#include "scenarios/collective/collective_request.hpp"
+#include "scenarios/collective/measured_points.hpp"
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/repeated.hpp"
 #include "scenarios/command/terminal.hpp"
@@ -20,27 +20,12 @@ struct CollectiveFlags {
   bool json = false, timing = false;
 };
 
-/// Times of collectives in a log, as nccl-tests counts their sizes.
-std::vector<MeasuredPoint> points_of(const std::string& log) {
-  std::vector<MeasuredPoint> points;
-  for (const calibrate::Sample& sample : calibrate::import_log(log).samples) {
-    const Time* const time = std::get_if<Time>(&sample.value);
-    if (!time || !sample.size) continue;
-    points.push_back({.operation = sample.quantity,
-                      .size = *sample.size,
-                      .time = *time,
-                      .ranks = sample.ranks.value_or(0),
-                      .device = sample.device,
-                      .place = sample.place});
-  }
-  if (points.empty()) throw InputError{log, "has no times of collectives"};
-  return points;
-}
-
 int collective(CollectiveFlags& flags) {
   CollectiveRequest& request = flags.request;
   for (const std::string& log : flags.against) {
-    for (MeasuredPoint& point : points_of(log)) request.against.push_back(std::move(point));
+    for (MeasuredPoint& point : measured_points(calibrate::import_log(log).samples, log)) {
+      request.against.push_back(std::move(point));
+    }
   }
   const CollectiveReport found = answer(request);
   if (flags.json) {

@@ -1,4 +1,4 @@
-"""plan, buy, scale, validate and compare: what the command of the same name answers, and Ctrl-C."""
+"""plan, buy, scale, collective, validate and compare: as the commands answer, and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -168,3 +168,15 @@ def test_scale_answers_as_the_command_does(tmp_path):
     assert scales.json["points"] == answer_of(command)["points"]
     assert list(scales.to_frame()["gpus"]) == [8, 16]
     assert (tmp_path / "scale.svg").read_text().startswith("<svg")
+
+
+@needs_command
+def test_collective_answers_as_the_command_does():
+    cluster, sizes = "dgx-h100 x 2", "1MiB:4MiB:2"
+    asked = orr.collective(cluster=cluster, op="all_gather", sizes=sizes, algo="ring")
+    command = [COMMAND, "collective", "--cluster", cluster, "--op", "all_gather"]
+    command += ["--sizes", sizes, "--algo", "ring", "--json"]
+    assert asked.json == answer_of(command)
+    assert list(asked.to_frame()["bytes"]) == [1 << 20, 1 << 21, 1 << 22]
+    with pytest.raises(orr.InputError, match="expected one of all_reduce"):
+        orr.collective(cluster=cluster, op="all", sizes=sizes)

@@ -1,0 +1,57 @@
+"""What nccl-tests would print on a cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import final
+
+from orrery import _core
+from orrery.answer import Answer, answered
+from orrery.parts import Part, Paths, path_of, paths_of, required, words_of
+
+
+@final
+class Collectives(Answer):
+    """One collective by size. Made by `orrery.collective`."""
+
+
+def collective(
+    *,
+    cluster: Part,
+    op: str = "all_reduce",
+    sizes: str | Iterable[str] = (),
+    ranks: int | None = None,
+    algo: str | None = None,
+    proto: str | None = None,
+    channels: int | None = None,
+    counts: str | os.PathLike[str] | None = None,
+    network: str = "static",
+    against: Paths = (),
+    timing: bool = False,
+) -> Collectives:
+    """What nccl-tests would print on a cluster, and why: `orrery collective`.
+
+    op       a name of `orrery show collectives`
+    sizes    "1MiB", "8B:1GiB:2" (from, to, factor) or several of these, as nccl-tests counts them
+    ranks    GPUs, which fill nodes in order; all of the cluster where not given
+    algo, proto, channels  as NCCL's environment chooses them
+    counts   of all_to_all_v: a file of bytes, a line per sender with a count per receiver
+    network  "static", "events" (locked parts on the links) or "steps" (every message a flow)
+    against  measured logs to compare with; their sizes are taken where none are given
+    Errors: InputError.
+    """
+    found = _core.collective(
+        cluster=required(cluster),
+        op=op,
+        sizes=words_of(sizes),
+        ranks=ranks,
+        algo=algo or "",
+        proto=proto or "",
+        channels=channels,
+        counts=path_of(counts) or "",
+        network=network,
+        against=paths_of(against),
+        timing=timing,
+    )
+    return Collectives(*answered(found, "the sizes"))
