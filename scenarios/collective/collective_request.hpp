@@ -32,7 +32,7 @@ struct MeasuredPoint {
 struct CollectiveRequest {
   std::string cluster;
   std::string operation = "all_reduce";
-  std::vector<std::string> sizes;  // "8B:1GiB:2", "1MiB"
+  std::vector<std::string> sizes{};  // "8B:1GiB:2", "1MiB"
   std::optional<std::int64_t> ranks{};
   std::string algorithm{}, protocol{};
   std::optional<int> channels{};
