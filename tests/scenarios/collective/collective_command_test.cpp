@@ -85,6 +85,20 @@ TEST_CASE("A choice as NCCL's environment makes it is kept, or refused with what
   CHECK_THROWS_WITH(answer(request), "--ranks: expected 2 to 8, found 9");
 }
 
+TEST_CASE("A fabric whose switches reduce all-reduces in one hop, and only such a fabric") {
+  std::string hosts = ideal_hosts;
+  hosts.insert(hosts.find("\"latency_class\""), "\"reduces\": true, ");
+  CollectiveRequest request{
+      .cluster = written("reduces.json", hosts), .sizes = {"1GiB"}, .algorithm = "collnet"};
+  // 2^30 B once at 50 GB/s, and the longest path.
+  CHECK(seconds(answer(request).rows.at(0).price.time) ==
+        Approx(21.474836480e-3 + 2e-6).epsilon(1e-9));
+  request.algorithm = {};
+  CHECK(answer(request).rows.at(0).price.algorithm == "collnet");
+  request.cluster = written("ideal.json", ideal_hosts);
+  CHECK(answer(request).rows.at(0).price.algorithm == "tree");
+}
+
 TEST_CASE("Counts of an all-to-all-v are a line per sender") {
   CollectiveRequest request = ideal_request("all_to_all_v", "steps");
   request.ranks = 2;
