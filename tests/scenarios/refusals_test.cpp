@@ -60,7 +60,8 @@ TEST_CASE("An unknown key is refused with the nearest that exists") {
   CHECK(refused_line("simulate " + file) ==
         file +
             ":/modle: unknown key; did you mean 'model'? accepted: name, model, cluster, plan, "
-            "software, tokens, published, notes, assumptions, unpriced");
+            "software, tokens, published, notes, assumptions, unpriced, network, placement, "
+            "perturbations");
 }
 
 TEST_CASE("A change is one value of a flag that is repeated") {
