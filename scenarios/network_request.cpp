@@ -32,7 +32,9 @@ models::Perturbation read_perturbation(const Node& value) {
   models::Perturbation read;
   read.pointer = value.pointer();
   read.kind = value["kind"].word(models::perturbed_part_words);
-  read.at = value["at"].as<std::string>();
+  const Node at = value["at"];
+  read.at = at.json().is_number_integer() ? std::to_string(at.integer(0, std::int64_t{1} << 20))
+                                          : at.as<std::string>();
   read.rate = value["rate"].as<double>();
   // What carries nothing is a failure, not a slow part.
   if (!(read.rate >= 1e-6 && read.rate <= 1)) value["rate"].fail_expected("a share from 1e-6 to 1");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <initializer_list>
 #include <memory>
 #include <random>
 
@@ -14,23 +15,23 @@ namespace orrery::models {
 
 namespace {
 
-/// "node3/nic1" as {3, 1}; nothing if it is of another form.
-std::optional<std::pair<std::int64_t, std::int64_t>> numbers_in(std::string_view text,
-                                                                std::string_view part) {
-  const auto number = [&](std::string_view word) -> std::optional<std::int64_t> {
-    if (text.substr(0, word.size()) != word) return std::nullopt;
-    text.remove_prefix(word.size());
+/// Numbers between and after these words, the words left out or not: "node3/nic1" and "3/1" by
+/// {"node", "/", "nic"}. Nothing if the text is of another form.
+std::vector<std::int64_t> numbers_in(std::string_view text,
+                                     std::initializer_list<std::string_view> words) {
+  std::vector<std::int64_t> numbers;
+  for (const std::string_view word : words) {
+    const bool here = text.substr(0, word.size()) == word;
+    if (here) text.remove_prefix(word.size());
+    if (word == "/" && !here) return {};
+    if (word == "/") continue;
     std::int64_t value = -1;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || value < 0) return std::nullopt;
+    if (error != std::errc{} || value < 0) return {};
     text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-    return value;
-  };
-  const auto node = number("node");
-  if (!node) return std::nullopt;
-  const auto of_node = part.empty() ? std::optional<std::int64_t>{0} : number(part);
-  if (!of_node || !text.empty()) return std::nullopt;
-  return std::pair{*node, *of_node};
+    numbers.push_back(value);
+  }
+  return text.empty() ? numbers : std::vector<std::int64_t>{};
 }
 
 /// Fisher and Yates: the same order everywhere.
@@ -123,13 +124,13 @@ class SiteMaker {
       case PerturbedPart::node:
         return slow(each);
       case PerturbedPart::nic: {
-        const auto found = numbers_in(each.at, "/nic");
+        const std::vector<std::int64_t> found = numbers_in(each.at, {"node", "/", "nic"});
         const std::int64_t nics = site_.ports_per_node;
-        if (!found || found->first >= cluster_.nodes || found->second >= nics) {
-          refuse(each, fmt::format("a NIC from node0/nic0 to node{}/nic{}", cluster_.nodes - 1,
-                                   nics - 1));
+        if (found.empty() || found[0] >= cluster_.nodes || found[1] >= nics) {
+          refuse(each, fmt::format("a NIC from 0/0 to {0}/{1}, or node0/nic0 to node{0}/nic{1}",
+                                   cluster_.nodes - 1, nics - 1));
         }
-        const auto port = static_cast<std::size_t>(found->first * nics + found->second);
+        const auto port = static_cast<std::size_t>(found[0] * nics + found[1]);
         narrow(each, fabric_->out_of(port));
         return narrow(each, fabric_->into(port));
       }
@@ -148,20 +149,32 @@ class SiteMaker {
 
   std::string a_switch() const { return fabric_->name(fabric_->topology().links().at(0).to); }
 
+  /// The node and the GPU of it that are slow; of a whole node GPU 0.
+  std::pair<std::int64_t, std::int64_t> slow_part(const Perturbation& each) const {
+    const std::int64_t gpus = cluster_.node.gpus, all = cluster_.nodes * gpus;
+    if (each.kind == PerturbedPart::node) {
+      const std::vector<std::int64_t> found = numbers_in(each.at, {"node"});
+      if (!found.empty() && found[0] < cluster_.nodes) return {found[0], 0};
+      refuse(each, fmt::format("a node from 0 to {0}, or node0 to node{0}", cluster_.nodes - 1));
+    }
+    const std::vector<std::int64_t> number = numbers_in(each.at, {"gpu"});
+    if (!number.empty() && number[0] < all) return {number[0] / gpus, number[0] % gpus};
+    const std::vector<std::int64_t> found = numbers_in(each.at, {"node", "/", "gpu"});
+    if (!found.empty() && found[0] < cluster_.nodes && found[1] < gpus) {
+      return {found[0], found[1]};
+    }
+    refuse(each, fmt::format("a GPU from 0 to {}, or node0/gpu0 to node{}/gpu{}", all - 1,
+                             cluster_.nodes - 1, gpus - 1));
+  }
+
   void slow(const Perturbation& each) {
     const bool whole = each.kind == PerturbedPart::node;
-    const auto found = numbers_in(each.at, whole ? "" : "/gpu");
-    const std::int64_t gpus = cluster_.node.gpus;
-    if (!found || found->first >= cluster_.nodes || found->second >= gpus) {
-      refuse(each, whole ? fmt::format("a node from node0 to node{}", cluster_.nodes - 1)
-                         : fmt::format("a GPU from node0/gpu0 to node{}/gpu{}", cluster_.nodes - 1,
-                                       gpus - 1));
-    }
+    const auto [node, gpu] = slow_part(each);
     const std::vector<std::uint32_t>& devices = site_.placement.devices;
     site_.speeds.resize(devices.size(), 1);
     for (std::size_t r = 0; r < devices.size(); ++r) {
-      const bool there = site_.placement.node(r) == found->first &&
-                         (whole || site_.placement.gpu(r) == found->second);
+      const bool there =
+          site_.placement.node(r) == node && (whole || site_.placement.gpu(r) == gpu);
       if (there) site_.speeds[r] *= each.rate;
     }
   }

@@ -44,6 +44,19 @@ TEST_CASE("Placement and perturbations have pointers") {
   CHECK(parsed(scattered.out).at("network").at("evaluation") == "events");
 }
 
+TEST_CASE("A part is named by its number or by its name") {
+  const auto step_with = [](const std::string& kind, const std::string& at) {
+    const Ran run = orrery(question + R"(--set '/perturbations=[{"kind": ")" + kind +
+                           R"(", "at": )" + at + R"(, "rate": 0.5}]' --json)");
+    INFO(run.error);
+    REQUIRE(run.exit_code == 0);
+    return parsed(run.out).at("step_time_s").get<double>();
+  };
+  CHECK(step_with("gpu", "17") == step_with("gpu", R"("node2/gpu1")"));
+  CHECK(step_with("node", "4") == step_with("node", R"("node4")"));
+  CHECK(step_with("nic", R"("3/1")") == step_with("nic", R"("node3/nic1")"));
+}
+
 TEST_CASE("A network that does not exist is refused") {
   const auto refused = [](const std::string& flags) {
     const Ran run = orrery(question + flags);
@@ -56,7 +69,8 @@ TEST_CASE("A network that does not exist is refused") {
       refused("--set '/placement=[0, 0]'").find("/placement: 2 nodes for a plan that needs 128") !=
       std::string::npos);
   CHECK(refused(R"(--set '/perturbations=[{"kind": "nic", "at": "nic1", "rate": 0.5}]')")
-            .find("expected a NIC from node0/nic0 to node127/nic") != std::string::npos);
+            .find("expected a NIC from 0/0 to 127/7, or node0/nic0 to node127/nic7") !=
+        std::string::npos);
   CHECK(refused(R"(--set '/perturbations=[{"kind": "gpu", "at": "node0/gpu0", "rate": 2}]')")
             .find("/perturbations/0/rate: expected a share from 1e-6 to 1") != std::string::npos);
 }
