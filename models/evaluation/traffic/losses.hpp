@@ -13,7 +13,7 @@ namespace orrery::models::traffic {
 
 class LossLedger {
  public:
-  using Amount = Int128;  // 2^-20 byte x ps
+  using Amount = Int128;  // 2^-12 byte x ps
 
   explicit LossLedger(std::size_t templates) : entries_(templates) {}
 

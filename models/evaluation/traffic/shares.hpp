@@ -41,7 +41,7 @@ class WireShares {
   const LossLedger& losses() const { return losses_; }
 
  private:
-  using Amount = Int128;  // 2^-20 byte x ps
+  using Amount = Int128;  // 2^-12 byte x ps
 
   struct Item {
     bool active = false, fresh = false, chosen = false, open = false;

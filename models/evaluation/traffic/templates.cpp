@@ -7,13 +7,19 @@
 
 namespace orrery::models {
 
+namespace {
+
+constexpr double widest = 0x1p50;  // byte/s: more than the ports of any cluster send together
+
+}  // namespace
+
 WireRate wire_rate(Bandwidth bandwidth) {
-  ensure(bandwidth.count() >= 1 && bandwidth.count() < 0x1p43, "a link carries a possible rate");
-  return static_cast<WireRate>(bandwidth.count() * 0x1p20);
+  ensure(bandwidth.count() >= 1, "a link carries a possible rate");
+  return static_cast<WireRate>(std::min(bandwidth.count(), widest) * 0x1p12);
 }
 
 Bandwidth bandwidth_of(WireRate rate) {
-  return Bandwidth{static_cast<double>(rate) * 0x1p-20};
+  return Bandwidth{static_cast<double>(rate) * 0x1p-12};
 }
 
 RankPlacement contiguous(std::size_t ranks, std::uint32_t gpus_per_node) {

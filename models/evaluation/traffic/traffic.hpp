@@ -26,7 +26,8 @@
 
 namespace orrery::models {
 
-/// 2^-20 byte/s: shares of whole numbers never add up to more than a link.
+/// 2^-12 byte/s: shares of whole numbers never add up to more than a link. Trunks of thousands of
+/// cables fit; what is wider than 2^50 byte/s counts as that, which nothing fills.
 using WireRate = std::uint64_t;
 WireRate wire_rate(Bandwidth bandwidth);
 Bandwidth bandwidth_of(WireRate rate);

@@ -96,6 +96,12 @@ TEST_CASE("All rings of an axis at once get the share that the cost model gives 
   CHECK(ratio(step, together) == Approx(1).epsilon(1e-9));  // doubles inside the cost model
 }
 
+TEST_CASE("A trunk wider than all that could fill it is a link like others") {
+  NetworkSite site = site_on(tree_of_nodes(4, {1, 1, 1, hardware::Routing::spray}), 4 * 8);
+  for (Bandwidth& each : site.links) each = std::max(each, Bandwidth{3.2768e15});
+  CHECK(traffic_of(all_reduce(8, 4, 1_ms).priced, site).certified);
+}
+
 TEST_CASE("A ring alone ends at the picosecond of its price") {
   // One rank a node: 32 rings would share uplinks, one of 16 nodes shares nothing.
   hardware::Cluster cluster = tree_of_nodes(16, {4, 4, 1, hardware::Routing::d_mod_k});
