@@ -9,6 +9,11 @@
 namespace orrery::models::collectives {
 namespace {
 
+/// As an integer: one, times twice another or a number of ranks, is still one.
+int count_of(double number) {
+  return static_cast<int>(std::clamp(number, 0.0, 1024.0));
+}
+
 /// Compute capabilities, times ten.
 constexpr int ampere = 80, hopper = 90, blackwell = 100;
 
@@ -37,8 +42,8 @@ int channels_inside(const CostCall& call) {
 ChannelCount channels_across(const CostCall& call) {
   const double rate = call.cluster.nic_bandwidth().count() / 1e9;
   const double fastest = capability(call) >= blackwell ? 96 : 48;
-  const int nics = std::max(1, static_cast<int>(std::lround(nics_used(call))));
-  const int on_each = std::max(1, static_cast<int>(rate / fastest));
+  const int nics = std::max(1, count_of(std::round(nics_used(call))));
+  const int on_each = std::max(1, count_of(rate / fastest));
   const double speed = std::min(rate / on_each, fastest);
   const bool kept = capability(call) >= hopper && speed < 50 && nics * on_each > 4;
   const int found = on_each * (speed >= 25 && !kept ? 2 : 1);
@@ -53,7 +58,7 @@ ChannelCount channels_of_pairs(const CostCall& call) {
   const double rate = call.cluster.nic_bandwidth().count() / 1e9 * std::max(1.0, nics);
   constexpr double of_one = 14;
   constexpr int most = 64;
-  int each = static_cast<int>(std::ceil(rate / of_one));
+  int each = count_of(std::ceil(rate / of_one));
   while (each > 1 && each * (call.group.ranks - 1) > most) each /= 2;
   return {.channels = std::min(most, each * (call.group.ranks - 1)), .flows = each * queue_pairs};
 }

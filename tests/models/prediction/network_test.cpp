@@ -115,7 +115,7 @@ TEST_CASE("What is asked of a network must exist") {
     return std::string{"nothing"};
   };
   CHECK(refused(perturbation(PerturbedPart::node, "node32", 0.5)) ==
-        "/perturbations/0/at: expected a node from node0 to node31, found 'node32'");
+        "/perturbations/0/at: expected a node from 0 to 31, or node0 to node31, found 'node32'");
   CHECK(refused(perturbation(PerturbedPart::link, "leaf9 to leaf8", 0.5)).substr(0, 36) ==
         "/perturbations/0/at: expected a link");
   Question question = asked();
