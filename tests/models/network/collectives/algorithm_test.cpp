@@ -74,7 +74,7 @@ TEST_CASE("A choice like NCCL_ALGO and NCCL_PROTO keeps what it names, or is ref
   CollectivePricing pricing;
   pricing.choice.algorithm = "ring";
   pricing.choice.protocol = Protocol::ll;
-  // A gigabyte goes by NVLS unless it is told otherwise.
+  // A gigabyte goes by NVLS unless another is named.
   CHECK(price(Collective::all_reduce, 1_GB, whole_nodes(1), cluster).algorithm == "nvls");
   const auto forced = price(Collective::all_reduce, 1_GB, whole_nodes(1), cluster, pricing);
   CHECK(forced.algorithm == "ring");
