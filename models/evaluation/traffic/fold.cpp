@@ -8,7 +8,7 @@ namespace orrery::models::traffic {
 
 namespace {
 
-constexpr std::uint32_t nobody = 0xffffffff;
+constexpr std::uint32_t no_unit = 0xffffffff;
 
 using Counts = std::vector<std::pair<std::uint32_t, std::uint64_t>>;  // class, how often
 
@@ -198,7 +198,7 @@ class Filler {
         FoldedRank& made = traffic_.ranks.emplace_back();
         made.rank_class = r / all_.replicas;
         made.first = r;
-        made.unit = nobody;
+        made.unit = no_unit;
         made.speed = input_.speeds.empty() ? 1 : input_.speeds[r];
       }
       ++traffic_.ranks[c].size;
@@ -207,12 +207,12 @@ class Filler {
 
   void add_units() {
     for (std::uint32_t c = 0; c < traffic_.ranks.size(); ++c) {
-      if (traffic_.ranks[c].unit != nobody) continue;
+      if (traffic_.ranks[c].unit != no_unit) continue;
       const std::uint32_t first = traffic_.ranks[c].first - traffic_.ranks[c].first % all_.tensor;
       std::vector<std::uint32_t>& unit = traffic_.units.emplace_back();
       for (std::uint32_t t = 0; t < all_.tensor; ++t) {
         const std::uint32_t member = partition_.ranks[first + t];
-        if (traffic_.ranks[member].unit != nobody) continue;
+        if (traffic_.ranks[member].unit != no_unit) continue;
         traffic_.ranks[member].unit = static_cast<std::uint32_t>(traffic_.units.size() - 1);
         unit.push_back(member);
       }
