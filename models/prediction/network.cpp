@@ -30,6 +30,7 @@ std::optional<std::string> no_events(const Question& question) {
 
 /// Times as long as if nothing shared a link.
 Time alone_step(const PricedProgram& priced, Traffic traffic) {
+  if (traffic.lossless) return evaluate_maps(priced).step;
   for (TrafficTemplate& each : traffic.templates) each.rows.clear();
   traffic.rows.clear();
   return evaluate_network(priced, traffic).times.step;
@@ -103,7 +104,7 @@ void add_static_times(const Question& question, Prediction& result, std::string 
   result.network.rank_classes = result.program->classes.size();
 }
 
-void evaluate_traffic(const Question& question, const NetworkSite& site, Prediction& result) {
+void evaluate_traffic(const FabricGraph& fabric, const NetworkSite& site, Prediction& result) {
   const Traffic traffic = traffic_of(result.priced, site);
   NetworkAnswer& found = result.network;
   if (traffic.certified) {
@@ -115,8 +116,7 @@ void evaluate_traffic(const Question& question, const NetworkSite& site, Predict
   }
   result.assumptions.push_back(
       "/network: one flow from NIC to NIC for each ring and message, trees counted as rings; what "
-      "a "
-      "stack hides of a reduction before its exposed part contends for nothing");
+      "a stack hides of a reduction before its exposed part contends for nothing");
   const NetworkTimes times = evaluate_network(result.priced, traffic);
   result.times = times.times;
   found.evaluation = "events";
@@ -124,7 +124,7 @@ void evaluate_traffic(const Question& question, const NetworkSite& site, Predict
       fmt::format("{} of {} links can be filled, {} kinds of them; {} transfers shared them",
                   traffic.suspects, traffic.links, traffic.rows.size(), times.items);
   found.contention = times.times.step - alone_step(result.priced, traffic);
-  found.links = links_of(FabricGraph{question.cluster}, traffic, times);
+  found.links = links_of(fabric, traffic, times);
   found.losses = losses_of(*result.program, traffic, times);
   found.rank_classes = traffic.ranks.size();
 }
@@ -149,9 +149,10 @@ void add_network_times(const Question& question, Prediction& result) {
     result.priced = price_program(*result.program, question.cluster, question.software,
                                   result.assumptions, LinkSharing::alone);
     require_exact_times(result.priced);
-    const NetworkSite site = site_of(question);
+    const auto fabric = std::make_shared<const FabricGraph>(question.cluster);
+    const NetworkSite site = site_of(question, fabric);
     refused = not_simulated(result.priced, site);
-    if (!refused) evaluate_traffic(question, site, result);
+    if (!refused) evaluate_traffic(*fabric, site, result);
   }
   if (refused) throw InputError{"/network", "traffic is not simulated here: " + *refused};
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;

@@ -7,11 +7,13 @@
 // out.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "models/evaluation/traffic/evaluate.hpp"
+#include "models/network/fabric/fabric_graph.hpp"
 #include "sim/words.hpp"
 
 namespace orrery::models {
@@ -84,9 +86,9 @@ struct NetworkAnswer {
   double seconds = 0;               // wall time: routes, folding, evaluation
 };
 
-/// Where the ranks of a question run, with what is slower there.
+/// Where the ranks of a question run on its fabric, with what is slower there.
 /// Errors  a node, GPU, NIC, link or switch that does not exist: InputError at its pointer
-NetworkSite site_of(const Question& question);
+NetworkSite site_of(const Question& question, std::shared_ptr<const FabricGraph> fabric);
 
 /// Times the priced Program as asked; `result.priced` is then priced for that.
 /// Errors  what cannot be simulated although it was asked for: InputError

@@ -45,10 +45,8 @@ std::vector<std::int64_t> shuffled(std::int64_t nodes, std::uint64_t seed) {
 
 class SiteMaker {
  public:
-  explicit SiteMaker(const Question& question)
-      : question_{question},
-        cluster_{question.cluster},
-        fabric_{std::make_shared<const FabricGraph>(question.cluster)} {}
+  SiteMaker(const Question& question, std::shared_ptr<const FabricGraph> fabric)
+      : question_{question}, cluster_{question.cluster}, fabric_{std::move(fabric)} {}
 
   NetworkSite run() {
     add_links();
@@ -64,6 +62,7 @@ class SiteMaker {
     }
     site_.ports_per_node = static_cast<std::uint32_t>(cluster_.node.nics);
     site_.port = cluster_.nic_bandwidth();
+    site_.rails_alike = fabric_->rails_alike();
     for (const std::vector<int>& each : cluster_.node.gpu_nics) {
       if (!each.empty()) site_.nearest.push_back(static_cast<std::uint32_t>(each.front()));
     }
@@ -180,6 +179,7 @@ class SiteMaker {
   }
 
   void narrow(const Perturbation& each, LinkId link) {
+    site_.rails_alike = false;
     Bandwidth& whole = site_.links[index(link)];
     const Bandwidth less{std::max(1.0, whole.count() * each.rate)};
     const auto id = static_cast<std::uint32_t>(index(link));
@@ -199,8 +199,8 @@ class SiteMaker {
 
 }  // namespace
 
-NetworkSite site_of(const Question& question) {
-  return SiteMaker{question}.run();
+NetworkSite site_of(const Question& question, std::shared_ptr<const FabricGraph> fabric) {
+  return SiteMaker{question, std::move(fabric)}.run();
 }
 
 }  // namespace orrery::models

@@ -187,7 +187,9 @@ class Filler {
     add_entities();
     add_rows();
     traffic_.structure_of_joint = all_.structure_of_joint;
-    traffic_.folded = partition_.ranks;
+    for (const std::uint32_t c : partition_.ranks) {
+      traffic_.folded.insert(traffic_.folded.end(), all_.rails, c);
+    }
   }
 
  private:
@@ -197,18 +199,19 @@ class Filler {
       if (c == traffic_.ranks.size()) {
         FoldedRank& made = traffic_.ranks.emplace_back();
         made.rank_class = r / all_.replicas;
-        made.first = r;
+        made.first = r * all_.rails;
         made.unit = no_unit;
         made.speed = input_.speeds.empty() ? 1 : input_.speeds[r];
       }
-      ++traffic_.ranks[c].size;
+      traffic_.ranks[c].size += all_.rails;
     }
   }
 
   void add_units() {
     for (std::uint32_t c = 0; c < traffic_.ranks.size(); ++c) {
       if (traffic_.ranks[c].unit != no_unit) continue;
-      const std::uint32_t first = traffic_.ranks[c].first - traffic_.ranks[c].first % all_.tensor;
+      const std::uint32_t rank = traffic_.ranks[c].first / all_.rails;
+      const std::uint32_t first = rank - rank % all_.tensor;
       std::vector<std::uint32_t>& unit = traffic_.units.emplace_back();
       for (std::uint32_t t = 0; t < all_.tensor; ++t) {
         const std::uint32_t member = partition_.ranks[first + t];
@@ -251,7 +254,7 @@ class Filler {
   void add_rows() {
     std::vector<std::pair<Counts, std::uint32_t>> known;
     std::vector<std::uint32_t> alike(first_members(partition_.suspects).size(), 0);
-    for (const std::uint32_t c : partition_.suspects) ++alike[c];
+    for (const std::uint32_t c : partition_.suspects) alike[c] += all_.rails;
     for (const std::uint32_t s : first_members(partition_.suspects)) {
       const Suspect& suspect = input_.suspects[s];
       Counts view;

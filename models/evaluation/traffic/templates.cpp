@@ -48,13 +48,18 @@ FluidWire wire_of(LinkTimes links) {
 
 class EntityMaker {
  public:
-  EntityMaker(const PricedProgram& priced, const NetworkSite& site)
-      : priced_{priced}, program_{*priced.program}, site_{site} {
+  EntityMaker(const PricedProgram& priced, const NetworkSite& site, std::uint32_t rails)
+      : priced_{priced},
+        program_{*priced.program},
+        site_{site},
+        number_of_link_(site.links.size(), 0) {
     const Mesh& mesh = program_.mesh;
-    found_.tensor = static_cast<std::uint32_t>(mesh.degree(MeshAxis::tensor));
-    found_.replicas = static_cast<std::uint32_t>(mesh.stage_ranks());
+    found_.rails = rails;
+    found_.tensor = static_cast<std::uint32_t>(mesh.degree(MeshAxis::tensor)) / rails;
+    found_.replicas = static_cast<std::uint32_t>(mesh.stage_ranks()) / rails;
     found_.ranks = static_cast<std::uint32_t>(program_.classes.size()) * found_.replicas;
-    ensure(site.placement.devices.size() == found_.ranks, "a placement has every rank");
+    ensure(site.placement.devices.size() == std::size_t{found_.ranks} * rails,
+           "a placement has every rank");
   }
 
   Entities run() {
@@ -69,8 +74,9 @@ class EntityMaker {
   /// Mesh coordinates of a stage number its replicas.
   std::uint32_t device(std::uint32_t rank) const {
     const auto stage = program_.classes[rank / found_.replicas].stage;
-    return site_.placement
-        .devices[static_cast<std::size_t>(stage) * found_.replicas + rank % found_.replicas];
+    const std::size_t place =
+        static_cast<std::size_t>(stage) * found_.replicas + rank % found_.replicas;
+    return site_.placement.devices[place * found_.rails];
   }
   std::uint32_t node(std::uint32_t rank) const {
     return device(rank) / site_.placement.gpus_per_node;
@@ -162,6 +168,15 @@ class EntityMaker {
     }
   }
 
+  std::uint32_t number_of(LinkId link) {
+    std::uint32_t& number = number_of_link_[index(link)];
+    if (number == 0) {
+      found_.links.push_back(static_cast<std::uint32_t>(index(link)));
+      number = static_cast<std::uint32_t>(found_.links.size());
+    }
+    return number - 1;
+  }
+
   /// Nodes in the order in which members are first met on them, and the members of each.
   void collect_nodes(std::span<const std::uint32_t> members) {
     nodes_.clear();
@@ -205,9 +220,7 @@ class EntityMaker {
       const std::size_t out = std::size_t{nodes_[from]} * site_.ports_per_node + ports_[from][k];
       const std::size_t in = std::size_t{nodes_[to]} * site_.ports_per_node + ports_[to][k];
       site_.route(out, in, found_.all.size(), route_);
-      for (const LinkId link : route_) {
-        crossed_.push_back(static_cast<std::uint32_t>(index(link)));
-      }
+      for (const LinkId link : route_) crossed_.push_back(number_of(link));
     }
   }
 
@@ -216,6 +229,7 @@ class EntityMaker {
   const NetworkSite& site_;
   Entities found_;
   Route route_;
+  std::vector<std::uint32_t> number_of_link_;  // from 1; 0: nothing crosses it
   std::vector<std::uint32_t> nodes_, crossed_;
   std::vector<std::uint32_t> seen_;                // by node: its place in nodes_, from 1
   std::vector<std::vector<std::uint32_t>> ports_;  // by place
@@ -223,8 +237,26 @@ class EntityMaker {
 
 }  // namespace
 
-Entities entities_of(const PricedProgram& priced, const NetworkSite& site) {
-  return EntityMaker{priced, site}.run();
+std::uint32_t rails_of(const PricedProgram& priced, const NetworkSite& site) {
+  const RankPlacement& placement = site.placement;
+  const std::uint32_t rails = site.ports_per_node;
+  const auto tensor = priced.program->mesh.degree(MeshAxis::tensor);
+  if (!site.rails_alike || !site.changes.empty() || placement.gpus_per_node != rails) return 1;
+  if (tensor != rails) return 1;
+  for (std::uint32_t gpu = 0; gpu < site.nearest.size(); ++gpu) {
+    if (site.nearest[gpu] != gpu) return 1;
+  }
+  for (std::size_t r = 0; r < placement.devices.size(); ++r) {
+    const std::size_t first = r - r % rails;
+    if (placement.devices[r] != placement.devices[first] + r % rails) return 1;
+    if (placement.gpu(first) != 0) return 1;
+    if (!site.speeds.empty() && site.speeds[r] != site.speeds[first]) return 1;
+  }
+  return rails;
+}
+
+Entities entities_of(const PricedProgram& priced, const NetworkSite& site, std::uint32_t rails) {
+  return EntityMaker{priced, site, rails}.run();
 }
 
 }  // namespace traffic

@@ -13,7 +13,7 @@ struct LinkFlows {
   std::uint32_t link = 0, flows = 0;
 };
 
-/// A channel's replica or a group.
+/// A channel's replica or a group. Links are numbered by Entities::links.
 struct Entity {
   std::uint32_t id = 0;  // channel, or structure of a group
   bool group = false;
@@ -31,11 +31,14 @@ struct GroupStructure {
 };
 
 struct Entities {
+  /// Where rails are alike, of the first rail alone: a rank stands for those of its tensor group.
+  std::uint32_t rails = 1;
   std::uint32_t tensor = 1, replicas = 1, ranks = 0;
   std::vector<Entity> all;  // channels, then groups
   std::size_t channels = 0;
   std::vector<std::uint32_t> members;  // ranks
   std::vector<LinkFlows> flows;
+  std::vector<std::uint32_t> links;  // of the site, that anything crosses
   std::vector<GroupStructure> structures;
   std::vector<std::uint32_t> structure_of_joint;
 
@@ -47,6 +50,9 @@ struct Entities {
   }
 };
 
-Entities entities_of(const PricedProgram& priced, const NetworkSite& site);
+/// Rails of which the first stands for all; 1 where ranks of a node differ or send across rails.
+std::uint32_t rails_of(const PricedProgram& priced, const NetworkSite& site);
+
+Entities entities_of(const PricedProgram& priced, const NetworkSite& site, std::uint32_t rails = 1);
 
 }  // namespace orrery::models::traffic

@@ -29,15 +29,18 @@ using Load = Int128;
 class SuspectSearch {
  public:
   SuspectSearch(const NetworkSite& site, Entities& entities) : site_{site}, all_{entities} {
-    for (const Bandwidth each : site.links) {
-      widest_.push_back(wire_rate(each));
-    }
-    narrowest_ = widest_;
     for (const LinkChange& each : site.changes) {
-      const WireRate rate = wire_rate(each.bandwidth);
-      changes_[each.link].emplace_back(each.at, rate);
-      widest_[each.link] = std::max(widest_[each.link], rate);
-      narrowest_[each.link] = std::min(narrowest_[each.link], rate);
+      changes_[each.link].emplace_back(each.at, wire_rate(each.bandwidth));
+    }
+    for (const std::uint32_t link : entities.links) {
+      widest_.push_back(wire_rate(site.links[link]));
+      narrowest_.push_back(widest_.back());
+      const auto at = changes_.find(link);
+      if (at == changes_.end()) continue;
+      for (const auto& [time, rate] : at->second) {
+        widest_.back() = std::max(widest_.back(), rate);
+        narrowest_.back() = std::min(narrowest_.back(), rate);
+      }
     }
   }
 
@@ -60,7 +63,7 @@ class SuspectSearch {
  private:
   /// A group of everyone is on no link while any other group is: its ranks have one queue.
   void drop() {
-    std::vector<Load> channels(site_.links.size(), 0), groups = channels, everyone = channels;
+    std::vector<Load> channels(all_.links.size(), 0), groups = channels, everyone = channels;
     for (const Entity& each : all_.all) {
       const bool whole = each.group && all_.structures[each.id].everyone;
       std::vector<Load>& loads = whole ? everyone : each.group ? groups : channels;
@@ -70,10 +73,11 @@ class SuspectSearch {
       }
     }
     suspects.clear();
-    suspect_of_link.assign(site_.links.size(), traffic::no_suspect);
-    for (std::uint32_t link = 0; link < site_.links.size(); ++link) {
-      if (channels[link] + std::max(groups[link], everyone[link]) <= narrowest_[link]) continue;
-      suspect_of_link[link] = static_cast<std::uint32_t>(suspects.size());
+    suspect_of_link.assign(all_.links.size(), traffic::no_suspect);
+    for (std::uint32_t at = 0; at < all_.links.size(); ++at) {
+      if (channels[at] + std::max(groups[at], everyone[at]) <= narrowest_[at]) continue;
+      suspect_of_link[at] = static_cast<std::uint32_t>(suspects.size());
+      const std::uint32_t link = all_.links[at];
       suspects.push_back({link, wire_rate(site_.links[link]), changes_of(link)});
     }
   }
@@ -134,17 +138,23 @@ std::optional<std::string> not_simulated(const PricedProgram& priced, const Netw
 Traffic traffic_of(const PricedProgram& priced, const NetworkSite& site, Folding folding) {
   const auto refused = not_simulated(priced, site);
   if (refused) throw ContractError{"traffic is not simulated: " + *refused};
-  Entities entities = traffic::entities_of(priced, site);
+  Traffic found;
+  found.rails = folding == Folding::classes ? traffic::rails_of(priced, site) : 1;
+  Entities entities = traffic::entities_of(priced, site, found.rails);
   SuspectSearch search{site, entities};
   search.run();
-  Traffic found;
   found.links = site.links.size();
-  found.suspects = search.suspects.size();
+  found.suspects = search.suspects.size() * found.rails;
   bool lossless = true;
   for (const Entity& each : entities.all) lossless = lossless && each.full == each.wire;
-  found.certified = search.suspects.empty() && lossless && uniform(site.speeds);
+  found.lossless = lossless && uniform(site.speeds);
+  found.certified = search.suspects.empty() && found.lossless;
   if (found.certified && folding == Folding::classes) return found;
-  const traffic::FoldInput input{*priced.program, entities, site.speeds, search.suspects,
+  std::vector<double> speeds;
+  for (std::size_t r = 0; r < site.speeds.size(); r += found.rails) {
+    speeds.push_back(site.speeds[r]);
+  }
+  const traffic::FoldInput input{*priced.program, entities, speeds, search.suspects,
                                  search.suspect_of_link};
   const traffic::Partition partition =
       folding == Folding::classes ? partition_of(input) : unfolded_partition(input);

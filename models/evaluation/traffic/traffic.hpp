@@ -60,6 +60,9 @@ struct NetworkSite {
   std::vector<std::uint32_t> nearest;  // port, of each GPU of a node; empty: ports in equal parts
   Bandwidth port{};                    // line rate of one
   RankPlacement placement;
+  /// Port k of every node is on rail k, and rails do the same with the same flows:
+  /// fabric_graph.hpp.
+  bool rails_alike = false;
   std::vector<double> speeds;       // of each rank's GPU, 1 as priced; empty: all 1
   std::vector<LinkChange> changes;  // during the step
 };
@@ -110,6 +113,9 @@ enum class Folding : std::uint8_t { classes, none };
 struct Traffic {
   /// No link can be filled and no rank differs: maps of the program's classes are exact.
   bool certified = false;
+  /// Alone on its links everything takes what it is priced at, on ranks as priced.
+  bool lossless = false;
+  std::uint32_t rails = 1;  // alike, of which the first stands for all
   std::vector<FoldedRank> ranks;
   std::vector<std::vector<std::uint32_t>> units;  // tensor groups: folded ranks, each once
   std::vector<FoldedChannel> channels;

@@ -26,6 +26,21 @@ FabricGraph::FabricGraph(const hardware::Cluster& cluster)
   if (routing_ == hardware::Routing::ecmp) choice_ = PathChoice::by_hash;
   if (routing_ == hardware::Routing::adaptive) choice_ = PathChoice::least_loaded;
   built_ = fabric_shape(cluster);
+  rails_alike_ = are_rails_alike(cluster.fabric.tree.leaves_per_pod);
+}
+
+/// Below two levels of switches every link is a leaf's, so a rail's; D-mod-k turns the choice of
+/// spines by as many for each rail, a trunk has none. Above, the spines of a pod serve all rails:
+/// those keep to cores of their own where a rail's leaves come down by cores of one remainder.
+bool FabricGraph::are_rails_alike(int leaves_per_pod) const {
+  const bool steady =
+      routing_ == hardware::Routing::d_mod_k || routing_ == hardware::Routing::spray;
+  if (!hardware::has_rails(kind_) || !steady || built_.tiers.empty()) return false;
+  if (built_.tiers.size() <= 2) return true;
+  const std::size_t spines = built_.tiers[1].each, cores = built_.tiers[2].each / spines;
+  if (kind_ == FabricKind::rail_only) return places_per_rail_ % spines == 0;
+  return nodes_per_leaf_ % spines == 0 && static_cast<std::size_t>(leaves_per_pod) % nics_ == 0 &&
+         cores % (nics_ * (nodes_per_leaf_ / spines)) == 0;
 }
 
 void FabricGraph::check(std::size_t port) const {

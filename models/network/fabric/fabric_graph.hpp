@@ -59,6 +59,9 @@ class FabricGraph {
   void route_from_leaf(std::size_t leaf, std::size_t to, Route& route) const;
   /// Whether any route joins two ports: on rails that never meet, only ports of one rail.
   bool joined(std::size_t from, std::size_t to) const;
+  /// Whether flows from ports of one rail to ports of the same rail share no link with another
+  /// rail's, and all rails do the same: a shift of the rail then leaves every rate as it was.
+  bool rails_alike() const { return rails_alike_; }
 
   /// "node3/nic1 to rail1/leaf0", "leaf2 to spine5", "spine5 to leaf2", "leaf2 to spines"; where
   /// several cables join two routers of a dragonfly, all but the first end in ", cable 2".
@@ -78,6 +81,7 @@ class FabricGraph {
     return LinkId{static_cast<std::uint32_t>(2 * place + back)};
   }
   void check(std::size_t port) const;
+  bool are_rails_alike(int leaves_per_pod) const;
   std::size_t place(std::size_t port) const;
   std::size_t port_at(std::size_t place) const;
   std::string switch_name(std::size_t tier, std::size_t group, std::size_t copy) const;
@@ -91,6 +95,7 @@ class FabricGraph {
   std::size_t places_per_rail_ = 0;  // where rails never meet
   PathChoice choice_ = PathChoice::by_destination;
   Interconnect built_;
+  bool rails_alike_ = false;
 };
 
 /// What a message over so many cables waits before its first byte: the class's constant, with the

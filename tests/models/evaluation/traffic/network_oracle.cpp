@@ -287,12 +287,12 @@ class NetworkOracle {
     while (!open.empty()) {
       std::vector<std::uint64_t> flows(left.size(), 0);
       for (const std::size_t e : open) {
-        for (const LinkFlows& each : flows_of(e)) flows[each.link] += each.flows;
+        for (const LinkFlows& each : flows_of(e)) flows[link(each)] += each.flows;
       }
       const auto room = [&](std::size_t e) {
         WireRate least = entities_.all[e].wire;
         for (const LinkFlows& each : flows_of(e)) {
-          least = std::min<WireRate>(least, left[each.link] / flows[each.link]);
+          least = std::min<WireRate>(least, left[link(each)] / flows[link(each)]);
         }
         return least;
       };
@@ -303,12 +303,13 @@ class NetworkOracle {
       for (const std::size_t e : stopped) {
         active_[e].rate = level;
         if (level < entities_.all[e].wire) ++contended_;
-        for (const LinkFlows& each : flows_of(e)) left[each.link] -= each.flows * level;
+        for (const LinkFlows& each : flows_of(e)) left[link(each)] -= each.flows * level;
       }
       open = rest;
     }
   }
 
+  std::uint32_t link(const LinkFlows& flows) const { return entities_.links[flows.link]; }
   std::span<const LinkFlows> flows_of(std::size_t e) const {
     return entities_.flows_of(entities_.all[e]);
   }

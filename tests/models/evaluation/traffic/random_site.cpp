@@ -82,10 +82,13 @@ class WorldMaker {
     const Mesh& mesh = world_.made.program->mesh;
     const auto tensor = static_cast<std::uint32_t>(mesh.degree(MeshAxis::tensor));
     const auto ranks = static_cast<std::size_t>(mesh.ranks());
-    site_.placement = contiguous(ranks, tensor * static_cast<std::uint32_t>(from(1, 4)));
+    whole_rails_ = tensor > 1 && percent(35);  // a rail for each rank of a tensor group
+    const std::int64_t groups = whole_rails_ ? 1 : from(1, 4);
+    site_.placement = contiguous(ranks, tensor * static_cast<std::uint32_t>(groups));
     const std::uint32_t gpus = site_.placement.gpus_per_node;
     nodes_ = (ranks + gpus - 1) / gpus + static_cast<std::size_t>(below(4));
-    site_.ports_per_node = percent(40) ? gpus : static_cast<std::uint32_t>(from(1, gpus));
+    const bool every = whole_rails_ || percent(40);
+    site_.ports_per_node = every ? gpus : static_cast<std::uint32_t>(from(1, gpus));
     if (percent(40)) return;
     std::vector<std::uint32_t> order(nodes_);
     for (std::uint32_t i = 0; i < nodes_; ++i) order[i] = i;
@@ -104,8 +107,8 @@ class WorldMaker {
     cluster.node.nics = static_cast<int>(site_.ports_per_node);
     cluster.node.nic_bandwidth = site_.port;
     hardware::ClusterFabric& fabric = cluster.fabric;
-    fabric.kind =
-        percent(35) ? hardware::FabricKind::rail_optimised : hardware::FabricKind::fat_tree;
+    fabric.kind = whole_rails_ || percent(35) ? hardware::FabricKind::rail_optimised
+                                              : hardware::FabricKind::fat_tree;
     fabric.nodes_per_leaf = static_cast<int>(from(1, 4));
     fabric.oversubscription = static_cast<double>(from(1, 4)) / (percent(20) ? 2 : 1);
     fabric.tree.levels = percent(35) ? 3 : 2;
@@ -114,6 +117,7 @@ class WorldMaker {
       fabric.routing = percent(50) ? hardware::Routing::spray : hardware::Routing::ecmp;
     }
     const auto graph = std::make_shared<const FabricGraph>(cluster);
+    site_.rails_alike = graph->rails_alike();
     for (std::uint32_t link = 0; link < graph->links(); ++link) {
       site_.links.push_back(graph->capacity(LinkId{link}));
     }
@@ -154,6 +158,7 @@ class WorldMaker {
     const auto any_link = [&] { return static_cast<std::size_t>(below(std::ssize(site_.links))); };
     for (std::int64_t i = percent(30) ? from(1, 3) : 0; i > 0; --i) {
       site_.links[any_link()] = site_.port * (0.25 * static_cast<double>(from(1, 3)));
+      site_.rails_alike = false;
     }
     for (std::int64_t i = percent(25) ? from(1, 4) : 0; i > 0; --i) {
       const std::size_t link = any_link();
@@ -167,6 +172,7 @@ class WorldMaker {
   NetworkWorld world_;
   NetworkSite site_;
   std::size_t nodes_ = 1;
+  bool whole_rails_ = false;
 };
 
 }  // namespace

@@ -45,7 +45,7 @@ std::string difference(const PricedProgram& priced, const Traffic& traffic,
 }
 
 struct Tally {
-  int ranks = 0, contended = 0, folded = 0, certified = 0;
+  int ranks = 0, contended = 0, folded = 0, certified = 0, railed = 0;
 };
 
 void require_exact(std::uint64_t seed, Tally& tally) {
@@ -68,6 +68,7 @@ void require_exact(std::uint64_t seed, Tally& tally) {
     return;
   }
   tally.folded += folded.ranks.size() < oracle.ranks.size() ? 1 : 0;
+  tally.railed += folded.rails > 1 ? 1 : 0;
   REQUIRE(difference(priced, folded, evaluate_network(priced, folded), oracle) == "");
 }
 
@@ -79,13 +80,15 @@ TEST_CASE("Traffic of random worlds: folded, unfolded and the oracle agree to th
   CHECK(tally.contended > share);
   CHECK(tally.folded > share);
   CHECK(tally.certified > 0);
+  CHECK(tally.railed > 0);
 }
 
 TEST_CASE("Traffic is exact on 10,000 more random worlds", "[slow]") {
   Tally tally;
   for (std::uint64_t seed = 10'000; seed < 20'000; ++seed) require_exact(seed, tally);
   WARN(tally.ranks << " ranks, " << tally.contended << " worlds with contention, " << tally.folded
-                   << " folded, " << tally.certified << " certified");
+                   << " folded, " << tally.railed << " by one rail, " << tally.certified
+                   << " certified");
 }
 
 }  // namespace
