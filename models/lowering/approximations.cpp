@@ -8,6 +8,7 @@ namespace {
 
 std::string of_model(const Model& model, std::int64_t tensor) {
   if (model.not_simulated) return *model.not_simulated;
+  if (!model.inexact.empty()) return model.inexact;
   if (tensor > model.kv_heads) {
     return fmt::format("more tensor ranks ({}) than key-value heads ({})", tensor, model.kv_heads);
   }

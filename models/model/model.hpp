@@ -10,6 +10,7 @@
 
 #include "models/model/activation.hpp"
 #include "models/model/norm.hpp"
+#include "models/model/rotary.hpp"
 #include "sim/input/document.hpp"
 
 namespace orrery::models {
@@ -20,6 +21,7 @@ enum class Positions : std::uint8_t { none, learned, rotary, alibi };
 /// A dense decoder or encoder as Orrery simulates it. Biases are counted where they exist.
 struct Model {
   std::string name;
+  std::string type;  // `model_type` of its config: "llama"; empty: Orrery's own format
   Family family = Family::gpt;
   bool causal = true;  // false: encoder, attention sees every token
   std::int64_t layers = 0;
@@ -52,6 +54,12 @@ struct Model {
   bool head_bias = false;
   bool pooler = false;  // BERT: dense over the first token and the next-sentence classifier
   std::int64_t sliding_window = 0;  // 0: full attention
+
+  // What a run computes with, and a simulation does not ask for.
+  double norm_epsilon = 1e-5;
+  double initial_deviation = 0.02;  // of weights before the first step
+  Rotary rotary;
+  std::string inexact;  // what of its config Orrery computes otherwise; empty: nothing
 
   // Of models that are counted only; ffn_hidden is then the width of one expert.
   std::int64_t experts = 0;

@@ -7,14 +7,13 @@ namespace orrery::models {
 std::string text_of(const Model& model) {
   constexpr std::string_view norms[] = {"layer_norm", "rms_norm"};
   constexpr std::string_view positions[] = {"none", "learned", "rotary", "alibi"};
-  constexpr std::string_view activations[] = {"gelu", "silu", "relu"};
   return fmt::format(
       "model {} layers={} hidden={} heads={} kv_heads={} head_dim={} ffn={} vocab={} positions={} "
       "parameters={} norm={} position={} activation={}{}{}\n",
       model.name, model.layers, model.hidden, model.heads, model.kv_heads, model.head_dim,
       model.ffn_hidden, model.vocab, model.max_positions, model.parameters,
       norms[static_cast<int>(model.norm)], positions[static_cast<int>(model.positions)],
-      activations[static_cast<int>(model.activation)], model.gated_mlp ? " gated" : "",
+      name(model.activation), model.gated_mlp ? " gated" : "",
       model.tied_embeddings ? " tied" : "");
 }
 

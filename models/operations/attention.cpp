@@ -71,6 +71,7 @@ void LayerBuilder::product(Product which, std::string_view name, OperandId a, Op
 void LayerBuilder::rotary(OpKind kind, std::string_view name, OperandId qkv_out) {
   Operation& op = block_.add(kind, name, {qkv_out}, {qkv_out});
   op.heads = head_columns();
+  op.frequencies = rotary_frequencies(inputs_.model.rotary, inputs_.model.head_dim);
   const std::int64_t rotated = (op.heads.queries + op.heads.keys) * op.heads.dim;
   op.bytes = Bytes{op.bytes.count() / block_.at(qkv_out).shape[2] * rotated};
 }
@@ -84,6 +85,7 @@ void LayerBuilder::attention_forward() {
         block_.add(OpKind::norm, "qk_norm", {qkv_out, parameter(head_norm())}, {normed});
     norm.heads = head_columns();
     norm.norm = model.norm;
+    norm.epsilon = model.norm_epsilon;
     qkv_out = normed;
   }
   const OperandId out = attention_columns("attention.out", Role::saved);
@@ -169,6 +171,7 @@ void LayerBuilder::attention_backward(OperandId gradient_out, OperandId gradient
                                  {gradient_in, weight_gradient});
     norm.heads = head_columns();
     norm.norm = model.norm;
+    norm.epsilon = model.norm_epsilon;
   }
 }
 

@@ -7,14 +7,6 @@
 
 namespace orrery::models {
 
-namespace {
-
-/// Added to the variance under the root.
-/// Source  layer_norm_epsilon of GPT-2, --norm-epsilon of Megatron-LM, rms_norm_eps of Llama 2
-constexpr double norm_epsilon = 1e-5;
-
-}  // namespace
-
 OperandId BlockBuilder::add(Operand operand) {
   if (const auto known = block_.find(operand.name)) return *known;
   operand.sharding = operand.sharding.on(mesh_);
@@ -64,7 +56,6 @@ Operation& BlockBuilder::add(OpKind kind, std::string_view name, Operands reads,
   op.writes.assign(writes);
   for (const OperandId id : op.reads) op.bytes += at(id).bytes();
   for (const OperandId id : op.writes) op.bytes += at(id).bytes();
-  if (kind == OpKind::norm || kind == OpKind::norm_backward) op.epsilon = norm_epsilon;
   if (!op.writes.empty()) op.dtype = at(op.writes.front()).dtype;
   block_.operations.push_back(std::move(op));
   return block_.operations.back();

@@ -70,7 +70,9 @@ class EmbeddingBuilder : private TransformerBuilder {
     return Bytes{multiplied<Bytes>(tokens(), width, bits(dtype)).count() / 8};
   }
   ModelTensor table(std::string name, std::int64_t count) const {
-    return {.name = std::move(name), .uncut = {1, count, inputs_.model.hidden}};
+    return {.name = std::move(name),
+            .uncut = {1, count, inputs_.model.hidden},
+            .initial = {.deviation = inputs_.model.initial_deviation}};
   }
   ModelTensor positions() const { return table("positions.weight", position_rows(inputs_.model)); }
   ModelTensor token_types() const { return table("token_types.weight", inputs_.model.token_types); }

@@ -4,10 +4,11 @@ namespace orrery::models {
 
 namespace {
 
-ModelTensor weight_of(const Linear& layer) {
+ModelTensor weight_of(const Linear& layer, const Model& model) {
   return {.name = layer.name + ".weight",
           .uncut = {1, layer.in, layer.out},
           .sharding = layer.sharding,
+          .initial = {.deviation = model.initial_deviation},
           .tied_to = layer.tied_to,
           .transposed = layer.stored_transposed};
 }
@@ -78,7 +79,7 @@ OperandId LinearBuilder::kept(const Linear& layer, OperandId input) {
 
 void LinearBuilder::forward(const Linear& layer, OperandId input, OperandId output) {
   const OperandId x = quantised(layer, input, Role::saved);
-  const OperandId weight = block_.parameter(weight_of(layer), storage());
+  const OperandId weight = block_.parameter(weight_of(layer, inputs_.model), storage());
   const Sharding reads = read_by(block_.at(x).sharding, layer.sharding, Dimension::rows);
   const Shape& w = block_.at(weight).shape;
   Operation& op =
@@ -94,7 +95,7 @@ void LinearBuilder::backward(const Linear& layer, OperandId input, OperandId out
                              OperandId input_gradient) {
   const OperandId dy = quantised(layer, output_gradient, Role::temporary);
   const OperandId x = kept(layer, input);
-  const OperandId weight = block_.parameter(weight_of(layer), storage());
+  const OperandId weight = block_.parameter(weight_of(layer, inputs_.model), storage());
   const Sharding reads = read_by(block_.at(dy).sharding, layer.sharding, Dimension::columns);
   const Shape& w = block_.at(weight).shape;
   Operation& op =
@@ -115,7 +116,7 @@ void LinearBuilder::weight_gradient(const Linear& layer, OperandId x, OperandId 
   const Sharding reads_x = read_by(block_.at(x).sharding, layer.sharding, Dimension::rows);
   const Sharding reads_dy = read_by(block_.at(dy).sharding, layer.sharding, Dimension::columns);
   const AxisSet partial = reads_x.axes(Dimension::rows);
-  const OperandId gradient = block_.gradient(weight_of(layer), sums, partial);
+  const OperandId gradient = block_.gradient(weight_of(layer, inputs_.model), sums, partial);
   const bool separate = inputs_.software.accumulation == Accumulation::separate;
   const OperandId out =
       separate ? block_.operand(layer.name + ".weight.fresh", Role::temporary, storage(),

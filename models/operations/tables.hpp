@@ -10,7 +10,8 @@ namespace orrery::models {
 inline ModelTensor embedding_table(const Model& model) {
   return {.name = "embedding.weight",
           .uncut = {1, model.vocab, embedding_width(model)},
-          .sharding = by_rows(vocabulary_unit)};
+          .sharding = by_rows(vocabulary_unit),
+          .initial = {.deviation = model.initial_deviation}};
 }
 
 }  // namespace orrery::models

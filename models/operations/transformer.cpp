@@ -28,6 +28,7 @@ void TransformerBuilder::norm(const std::string& name, OperandId in, OperandId o
   Operation& op =
       block_.add(OpKind::norm, name, {in, parameter(scale_of(name + ".weight"))}, {out});
   op.norm = inputs_.model.norm;
+  op.epsilon = inputs_.model.norm_epsilon;
   if (has_norm_bias(inputs_.model)) block_.read(op, parameter(bias_of(name + ".bias")));
 }
 
@@ -42,6 +43,7 @@ void TransformerBuilder::norm_backward(const std::string& name, OperandId gradie
   if (residual) block_.read(op, *residual);
   op.dtype = storage_;
   op.norm = inputs_.model.norm;
+  op.epsilon = inputs_.model.norm_epsilon;
   if (has_norm_bias(inputs_.model)) {
     block_.write(op, gradient(bias_of(name + ".bias"), gradient_out));
   }

@@ -56,7 +56,10 @@ std::optional<Time> calibrated_time(const Operation& op, const hardware::Gpu& gp
 
 std::string kernel_key(const Operation& op) {
   const bool activates = op.kind == OpKind::activation || op.kind == OpKind::activation_backward;
-  const std::string_view function = activates ? name(op.activation) : std::string_view{};
+  // Both forms of gelu move the same bytes.
+  const bool gelu = op.activation == Activation::gelu_erf;
+  const std::string_view function =
+      !activates ? std::string_view{} : name(gelu ? Activation::gelu : op.activation);
   return fmt::format("{}{}{} {}>{}", name(op.kind), activates ? " " : "", function, op.reads.size(),
                      op.writes.size());
 }

@@ -76,6 +76,9 @@ void put_shape(TextBuffer& text, const Operation& op, const Program& program) {
     put(text, " {} comm={}", name(op.collective), program.communicators[op.communicator].name);
   }
   if (op.epsilon > 0) put(text, " epsilon={}", op.epsilon);
+  if (!op.frequencies.empty()) {
+    put(text, " pairs={} slowest={:.6g}", op.frequencies.size(), op.frequencies.back());
+  }
 }
 
 void put_operation(TextBuffer& text, std::size_t index, const Operation& op, const Block& block,

@@ -125,6 +125,9 @@ struct Operation {
   bool attention_core = false;  // recomputed by selective recomputation
   bool host_waits = false;      // the host goes on only after its end
   double epsilon = 0;           // of norms
+  /// Of rotary positions: radians per position of each pair (i, i + pairs) of a head's columns; the
+  /// columns after them are not turned.
+  std::vector<double> frequencies;
   Norm norm = Norm::layer_norm;
   std::int64_t vocabulary = 0;  // of a loss: its columns of all shards, without padding
   Flops flops{};                // multiply-adds count two; causal attention counts half

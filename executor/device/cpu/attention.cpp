@@ -52,23 +52,20 @@ void for_each_query(const AttentionShape& shape, T* out, Row row) {
   }
 }
 
-/// Base of the angles' frequencies.
-/// Source  Su et al. 2021, arXiv 2104.09864
-constexpr double rotary_base = 10000.0;
-
-/// cos and sin of position x base^(-2 i / d), [sequence][d / 2]; in the ring small integers that
-/// differ by position.
+/// cos and sin of position x frequency, [sequence][pairs]; in the ring small integers that differ
+/// by position.
 template <class T>
-std::vector<std::pair<T, T>> computed_rotations(std::int64_t sequence, std::int64_t half) {
-  std::vector<std::pair<T, T>> rotations(static_cast<std::size_t>(sequence * half));
+std::vector<std::pair<T, T>> computed_rotations(std::int64_t sequence,
+                                                const std::vector<double>& frequencies) {
+  const auto pairs = static_cast<std::int64_t>(frequencies.size());
+  std::vector<std::pair<T, T>> rotations(static_cast<std::size_t>(sequence * pairs));
   for (std::int64_t s = 0; s < sequence; ++s) {
-    for (std::int64_t i = 0; i < half; ++i) {
-      auto& rotation = rotations[static_cast<std::size_t>(s * half + i)];
+    for (std::int64_t i = 0; i < pairs; ++i) {
+      auto& rotation = rotations[static_cast<std::size_t>(s * pairs + i)];
       if constexpr (in_ring<T>) {
         rotation = {static_cast<T>(2 * s + 1), static_cast<T>(s + i)};
       } else {
-        const double exponent = -static_cast<double>(i) / static_cast<double>(half);
-        const double angle = static_cast<double>(s) * std::pow(rotary_base, exponent);
+        const double angle = static_cast<double>(s) * frequencies[static_cast<std::size_t>(i)];
         rotation = {static_cast<T>(std::cos(angle)), static_cast<T>(std::sin(angle))};
       }
     }
@@ -78,11 +75,12 @@ std::vector<std::pair<T, T>> computed_rotations(std::int64_t sequence, std::int6
 
 /// The same, kept by every rank's thread: each layer asks for them again.
 template <class T>
-const std::vector<std::pair<T, T>>& rotations_of(std::int64_t sequence, std::int64_t half) {
-  using Shape = std::pair<std::int64_t, std::int64_t>;
+const std::vector<std::pair<T, T>>& rotations_of(std::int64_t sequence,
+                                                 const std::vector<double>& frequencies) {
+  using Shape = std::pair<std::int64_t, std::vector<double>>;
   thread_local std::map<Shape, std::vector<std::pair<T, T>>> kept;
-  const auto [found, fresh] = kept.try_emplace(Shape{sequence, half});
-  if (fresh) found->second = computed_rotations<T>(sequence, half);
+  const auto [found, fresh] = kept.try_emplace(Shape{sequence, frequencies});
+  if (fresh) found->second = computed_rotations<T>(sequence, frequencies);
   return found->second;
 }
 
@@ -128,17 +126,19 @@ void softmax_backward(const Call<T>& call) {
   });
 }
 
-/// Rotates the pairs (i, i + d/2) of every query and key head by its position's angle, in place;
+/// Rotates the pairs (i, i + pairs) of every query and key head by its position's angle, in place;
 /// backward rotates back, which is the transpose.
 template <class T>
 void rotary(const Call<T>& call) {
   const models::HeadColumns& of = call.operation().heads;
-  const std::int64_t d = of.dim, half = d / 2, heads = of.queries + of.keys;
+  const std::vector<double>& frequencies = call.operation().frequencies;
+  const auto half = static_cast<std::int64_t>(frequencies.size());
+  const std::int64_t d = of.dim, heads = of.queries + of.keys;
   const View& view = call.out(0);
   const std::int64_t columns = view.shape[2];
   const bool back = call.operation().kind == models::OpKind::rotary_backward;
   const std::int64_t sequence = call.kernel.place.sequence;
-  const auto& rotations = rotations_of<T>(sequence, half);
+  const auto& rotations = rotations_of<T>(sequence, frequencies);
   for (std::int64_t row = 0; row < view.shape[1]; ++row) {
     const auto* rotation = rotations.data() + row % sequence * half;
     for (std::int64_t h = 0; h < heads; ++h) {

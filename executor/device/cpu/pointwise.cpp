@@ -31,6 +31,18 @@ struct Gelu {
   }
 };
 
+/// x P(x), P the integral of the normal density p up to x; its slope is P(x) + x p(x).
+/// Source  Hendrycks & Gimpel 2016, arXiv 1606.08415
+template <class T>
+struct GeluErf {
+  static constexpr T root_half = static_cast<T>(0.70710678118654752440);
+  static constexpr T density = static_cast<T>(0.39894228040143267794);
+
+  static T integral(T x) { return T(0.5) * (T(1) + std::erf(x * root_half)); }
+  static T value(T x) { return x * integral(x); }
+  static T slope(T x) { return integral(x) + x * density * std::exp(T(-0.5) * x * x); }
+};
+
 template <class T>
 struct Silu {
   static T value(T x) { return x * logistic(x); }
@@ -104,6 +116,8 @@ void with_function(const Call<T>& call, bool gated) {
         return Run<Silu<T>, T>::run(call, gated);
       case Activation::relu:
         return Run<Relu<T>, T>::run(call, gated);
+      case Activation::gelu_erf:
+        return Run<GeluErf<T>, T>::run(call, gated);
     }
   }
 }

@@ -76,7 +76,8 @@ Activation Config::activation(std::string_view key, Activation otherwise) {
   const auto word = member->as<std::string>();
   if (word == "silu" || word == "swish") return Activation::silu;
   if (word == "relu") return Activation::relu;
-  // gelu, gelu_new, gelu_fast, gelu_pytorch_tanh, quick_gelu: one cost, other roundings.
+  if (word == "gelu" || word == "gelu_python") return Activation::gelu_erf;
+  // gelu_new, gelu_fast, gelu_pytorch_tanh: the approximation by a tanh.
   if (word.find("gelu") != std::string::npos) return Activation::gelu;
   member->fail_expected("one of \"gelu\", \"silu\", \"relu\"");
 }

@@ -32,6 +32,13 @@ Model read_qwen3_moe(Config& config);
 Model read_qwen3_next(Config& config);
 Model read_vit(Config& config);
 
+/// A number from `low` to `high`.
+double number(const Node& node, double low, double high);
+
+/// Epsilon of norms, deviation of initial weights, rotary positions: for a model whose norm, family
+/// and positions are known.
+void read_numerics(Config& config, Model& model);
+
 /// Orrery's own JSON: `"format": "orrery-model"`, the fields of Model by name. `family` sets what
 /// is left out: "gpt" (GPT-2 and 3), "llama" or "bert".
 Model read_orrery_model(const Node& config);

@@ -67,7 +67,8 @@ void read_kinds(const Node& config, Model& model) {
   constexpr std::array norms{Norm::layer_norm, Norm::rms_norm};
   constexpr std::array positions{Positions::none, Positions::learned, Positions::rotary,
                                  Positions::alibi};
-  constexpr std::array activations{Activation::gelu, Activation::silu, Activation::relu};
+  constexpr std::array activations{Activation::gelu, Activation::silu, Activation::relu,
+                                   Activation::gelu_erf};
   if (const auto word = config.find("norm")) {
     model.norm = norms[word->one_of({"layer_norm", "rms_norm"})];
   }
@@ -75,12 +76,21 @@ void read_kinds(const Node& config, Model& model) {
     model.positions = positions[word->one_of({"none", "learned", "rotary", "alibi"})];
   }
   if (const auto word = config.find("activation")) {
-    model.activation = activations[word->one_of({"gelu", "silu", "relu"})];
+    model.activation = activations[word->one_of({"gelu", "silu", "relu", "gelu_erf"})];
   }
   const auto length = config.find("max_positions");
   if (length || model.positions == Positions::learned) {
     model.max_positions = config["max_positions"].integer(1, Limits::positions);
   }
+}
+
+void read_own_numerics(const Node& config, Model& model) {
+  const auto read = [&](std::string_view key, double high, double& value) {
+    if (const auto found = config.find(key)) value = number(*found, 0, high);
+  };
+  read("norm_epsilon", 1, model.norm_epsilon);
+  read("initial_deviation", 10, model.initial_deviation);
+  if (const auto base = config.find("rotary_base")) model.rotary.base = number(*base, 1e-6, 1e12);
 }
 
 void read_flags(const Node& config, Model& model) {
@@ -122,12 +132,15 @@ Model read_orrery_model(const Node& config) {
                "tied_embeddings", "final_norm",
                "embedding_norm",  "head_transform",
                "head_bias",       "pooler",
-               "sliding_window",  "embedding_dim"});
+               "sliding_window",  "embedding_dim",
+               "norm_epsilon",    "initial_deviation",
+               "rotary_base"});
   Model model = preset(config);
   model.name = config.value_or<std::string>("name", "model");
   read_sizes(config, model);
   read_kinds(config, model);
   read_flags(config, model);
+  read_own_numerics(config, model);
   return dense(model);
 }
 

@@ -61,6 +61,7 @@ Model read_model(const Node& config) {
     reading.type_node().fail("unknown model type '" + reading.type() + "'; known:" + known);
   }
   Model model = found->second(reading);
+  read_numerics(reading, model);
   if (model.name.empty()) {
     const auto name = config.find("name");
     const auto path = config.find("_name_or_path");

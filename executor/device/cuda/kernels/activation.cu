@@ -39,6 +39,23 @@ struct Gelu {
     return C(0.5) * (C(1) + t) + C(0.5) * x * (C(1) - t * t) * du;
   }
 };
+/// x P(x), P the integral of the normal density p up to x; its slope is P(x) + x p(x).
+struct GeluErf {
+  static constexpr double root_half = 0.70710678118654752440, density = 0.39894228040143267794;
+
+  template <class C>
+  __device__ static C integral(C x) {
+    return C(0.5) * (C(1) + error_function(x * C(root_half)));
+  }
+  template <class C>
+  __device__ static C value(C x) {
+    return x * integral(x);
+  }
+  template <class C>
+  __device__ static C slope(C x) {
+    return integral(x) + x * C(density) * exponential(C(-0.5) * x * x);
+  }
+};
 struct Silu {
   template <class C>
   __device__ static C value(C x) {
@@ -140,6 +157,8 @@ void with_function(Activation activation, Run run) {
       return run(Function<Silu>{});
     case Activation::relu:
       return run(Function<Relu>{});
+    case Activation::gelu_erf:
+      return run(Function<GeluErf>{});
   }
 }
 

@@ -102,6 +102,12 @@ __device__ inline float exponential(float x) {
 __device__ inline double exponential(double x) {
   return exp(x);
 }
+__device__ inline float error_function(float x) {
+  return erff(x);
+}
+__device__ inline double error_function(double x) {
+  return erf(x);
+}
 /// b from 2^-126 to 2^126; 0 beyond.
 __device__ inline float quotient(float a, float b) {
   return __fdividef(a, b);

@@ -1,6 +1,6 @@
 // Rotary positions, in place.
 
-#include <cmath>
+#include <algorithm>
 
 #include "executor/device/cuda/kernels/call.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
@@ -9,23 +9,20 @@ namespace orrery::executor::cuda {
 
 namespace {
 
-/// Base of the angles' frequencies.
-/// Source  Su et al. 2021, arXiv 2104.09864
-constexpr double rotary_base = 10000.0;
-
 constexpr int most_pairs = 128;      // of a head: angles travel as an argument of the kernel
 constexpr std::int64_t at_once = 8;  // heads that one thread rotates by the same angles
 
-/// base^(-2 i / d) of each pair of a head.
+/// Radians per position of each pair of a head.
 struct Frequencies {
   double of[most_pairs];
 };
 
 enum class Way : std::uint8_t { there, back };
 
-/// The heads to rotate: the first of each token's `columns` numbers.
+/// The heads to rotate: the first of each token's `columns` numbers, `dim` of each head, of which
+/// the first 2 `half` turn.
 struct Heads {
-  std::int64_t rows = 0, columns = 0, count = 0, half = 0, sequence = 1;
+  std::int64_t rows = 0, columns = 0, count = 0, dim = 0, half = 0, sequence = 1;
   Way way = Way::there;
   bool aligned = false;
 };
@@ -47,7 +44,7 @@ __device__ Rotation<C> rotation_by(double angle) {
   }
 }
 
-/// Rotates the pairs (i, i + d/2) of every query and key head by its position's angle; backward
+/// Rotates the pairs (i, i + half) of every query and key head by its position's angle; backward
 /// rotates back, which is the transpose. A thread has one pack of pairs of some heads of one token.
 template <class T>
 __global__ void __launch_bounds__(block_threads)
@@ -68,7 +65,7 @@ __global__ void __launch_bounds__(block_threads)
   const std::int64_t begin = blockIdx.y * at_once, end = smaller(begin + at_once, heads.count);
 #pragma unroll 4
   for (std::int64_t h = begin; h < end; ++h) {
-    T* low = x + row * heads.columns + h * 2 * heads.half;
+    T* low = x + row * heads.columns + h * heads.dim;
     T* high = low + heads.half;
     auto a = load<width>(low, pair, heads.half, heads.aligned);
     auto b = load<width>(high, pair, heads.half, heads.aligned);
@@ -91,21 +88,21 @@ void rotary(const Call& call) {
   Heads heads;
   heads.rows = view.shape[1];
   heads.columns = view.shape[2];
-  heads.half = of.dim / 2;
+  const std::vector<double>& turned = call.operation().frequencies;
+  heads.dim = of.dim;
+  heads.half = static_cast<std::int64_t>(turned.size());
   heads.count = of.queries + of.keys;
   heads.sequence = call.kernel.place.sequence;
   heads.way = call.operation().kind == models::OpKind::rotary ? Way::there : Way::back;
   ensure(heads.half <= most_pairs, "rotary positions of heads wider than 256");
   Frequencies frequencies{};
-  for (std::int64_t i = 0; i < heads.half; ++i) {
-    const double exponent = -static_cast<double>(i) / static_cast<double>(heads.half);
-    frequencies.of[i] = std::pow(rotary_base, exponent);
-  }
+  std::copy(turned.begin(), turned.end(), frequencies.of);
   with_format(view.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     T* x = call.write<T>(0);
     heads.aligned =
-        on_16_bytes(x) && heads.half % per_access<T> == 0 && heads.columns % per_access<T> == 0;
+        on_16_bytes(x) && heads.half % per_access<T> == 0 && heads.dim % per_access<T> == 0 &&
+        heads.columns % per_access<T> == 0;
     const std::int64_t threads = heads.rows * quotient_up(heads.half, per_access<T>);
     const Grid grid{{static_cast<unsigned>(quotient_up(threads, block_threads)),
                      static_cast<unsigned>(quotient_up(heads.count, at_once))},

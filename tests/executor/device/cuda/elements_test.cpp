@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "executor/device/cuda/kernels/kernels.hpp"
+#include "models/model/rotary.hpp"
 #include "sim/errors.hpp"
 #include "tests/executor/device/cuda/device_array.hpp"
 #include "tests/executor/device/cuda/trial.hpp"
@@ -16,7 +17,8 @@ using models::Activation;
 
 TEST_CASE("Activations and their gradients are the CPU's") {
   for_each_format([](DType dtype) {
-    for (const Activation each : {Activation::gelu, Activation::silu, Activation::relu}) {
+    for (const Activation each :
+         {Activation::gelu, Activation::silu, Activation::relu, Activation::gelu_erf}) {
       for (const std::int64_t n : {1, 24, 301}) {
         for (const std::int64_t gates : {1, 2}) {
           const Shape in{1, 5, gates * n}, out{1, 5, n};
@@ -83,6 +85,7 @@ TEST_CASE("A row is added to all rows") {
 Trial rotary_trial(OpKind kind, DType dtype, std::int64_t dim, const Fill& fill) {
   Trial trial{kind};
   trial.operation.heads = {9, 3, dim};
+  trial.operation.frequencies = models::rotary_frequencies({}, dim);
   trial.place.sequence = 6;
   trial.read(dtype, {1, 14, 15 * dim}, fill).write_over(0);
   return trial;
@@ -95,6 +98,19 @@ TEST_CASE("Queries and keys are transposed as on the CPU, there and back") {
       rotary_trial(OpKind::rotary_backward, dtype, dim, normal(1)).check();
     }
   });
+}
+
+TEST_CASE("Where a share of a head's columns turns, the others stay on both devices") {
+  Trial trial{OpKind::rotary};
+  trial.operation.heads = {2, 1, 8};
+  trial.operation.frequencies = models::rotary_frequencies({.base = 500, .share = 0.5}, 8);
+  trial.place.sequence = 3;
+  trial.read(DType::fp64, {1, 3, 32}, normal(1)).write_over(0).check();
+  const Numbers turned = trial.by_gpu().front();
+  for (const std::size_t kept : {4U, 7U, 12U, 36U, 71U}) {
+    CHECK(turned[kept] == normal(1)(static_cast<std::int64_t>(kept)));
+  }
+  CHECK(turned[32] != normal(1)(32));
 }
 
 TEST_CASE("Turned there and back, queries and keys are what they were") {
@@ -110,6 +126,7 @@ TEST_CASE("Angles of far positions keep their digits in fp32") {
   // Position 100,000 of a pair (1, 0) with frequency 1: (cos, sin) of 100,000 radians.
   Trial trial{OpKind::rotary};
   trial.operation.heads = {1, 1, 2};
+  trial.operation.frequencies = {1};
   trial.place.sequence = 100001;
   const std::int64_t last = 100000;
   trial.read(DType::fp32, {1, last + 1, 6}, [](std::int64_t i) { return i % 2 == 0 ? 1 : 0; });
@@ -287,6 +304,7 @@ TEST_CASE("What is no kernel of the GPU's own is our mistake") {
                     "a GPU kernel was given two formats that do not go together");
   Trial head{OpKind::rotary};
   head.operation.heads = {1, 1, 258};
+  head.operation.frequencies = models::rotary_frequencies({}, 258);
   head.read(DType::fp32, {1, 1, 3 * 258}, constant(1)).write_over(0);
   CHECK_THROWS_WITH(head.by_gpu(), "rotary positions of heads wider than 256");
 }

@@ -71,6 +71,31 @@ TEST_CASE("A dense model's fields hold all its parameters, whatever its family")
   CHECK(dense == 38);
 }
 
+TEST_CASE("Epsilon, initialisation and rotary positions are the config's") {
+  const Model plain = read_config(llama_with("model_type", "llama"));
+  CHECK(plain.type == "llama");
+  CHECK(plain.norm_epsilon == 1e-6);
+  CHECK(plain.initial_deviation == 0.02);
+  CHECK(plain.rotary == Rotary{});
+  CHECK(read_config(llama_with("rms_norm_eps", 1e-5)).norm_epsilon == 1e-5);
+  CHECK(read_config(llama_with("initializer_range", 0.01)).initial_deviation == 0.01);
+  CHECK(read_config(llama_with("rope_theta", 500000)).rotary.base == 500000);
+  const Json newer = {{"rope_type", "default"}, {"rope_theta", 1e6}};
+  CHECK(read_config(llama_with("rope_parameters", newer)).rotary.base == 1e6);
+  const Json slowed = {{"rope_type", "llama3"},
+                       {"factor", 8},
+                       {"low_freq_factor", 1},
+                       {"high_freq_factor", 4},
+                       {"original_max_position_embeddings", 8192}};
+  const Rotary rotary = read_config(llama_with("rope_scaling", slowed)).rotary;
+  CHECK(rotary.scaling == RotaryScaling::llama3);
+  CHECK(rotary.factor == 8);
+  const Model other = read_config(llama_with("rope_scaling", {{"type", "yarn"}, {"factor", 4}}));
+  CHECK(other.inexact == "rotary positions scaled by 'yarn'");
+  CHECK(config_refusal(llama_with("rope_theta", -1)) ==
+        "config.json:/rope_theta: expected a number from 1e-06 to 1000000000000, found -1");
+}
+
 TEST_CASE("Rows of tokens narrower than the layers are counted with the matrices between them") {
   // h = 8, e = 4, two layers of 2 heads, f = 16, V = 10, P = 6 and two rows more. By hand:
   //   tokens 10 * 4; positions 8 * 8; project_in and project_out 2 * 4 * 8          = 168

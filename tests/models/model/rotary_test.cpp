@@ -1,0 +1,43 @@
+#include "models/model/rotary.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+namespace orrery::models {
+namespace {
+
+TEST_CASE("Pairs turn slower and slower, down to the base") {
+  const std::vector<double> of = rotary_frequencies({.base = 10000}, 8);
+  REQUIRE(of.size() == 4);
+  CHECK(of[0] == 1);
+  CHECK(of[1] == Approx(0.1));
+  CHECK(of[3] == Approx(1e-3));
+  CHECK(rotary_frequencies({.base = 500000}, 8)[2] == Approx(1 / std::sqrt(500000.0)));
+}
+
+TEST_CASE("A share of the columns has pairs of its own") {
+  const std::vector<double> of = rotary_frequencies({.share = 0.25}, 64);
+  REQUIRE(of.size() == 8);
+  CHECK(of[4] == Approx(0.01));
+}
+
+TEST_CASE("Linear scaling divides all, Llama 3.1's the slow ones alone") {
+  Rotary rotary{.base = 10000, .scaling = RotaryScaling::linear, .factor = 4};
+  CHECK(rotary_frequencies(rotary, 8)[0] == 0.25);
+  rotary = {.base = 10000,
+            .scaling = RotaryScaling::llama3,
+            .factor = 8,
+            .low_turns = 1,
+            .high_turns = 4,
+            .original_positions = 1000};
+  const std::vector<double> of = rotary_frequencies(rotary, 8);
+  CHECK(of[0] == 1);                                         // 159 turns in 1,000 positions
+  CHECK(of[1] == Approx(0.1));                               // 16
+  CHECK(of[3] == Approx(1e-3 / 8));                          // 0.16
+  const double turns = 1000 * 0.01 / (2 * std::acos(-1.0));  // 1.59
+  const double kept = (turns - 1) / 3;
+  CHECK(of[2] == Approx((1 - kept) * 0.01 / 8 + kept * 0.01));
+}
+
+}  // namespace
+}  // namespace orrery::models
