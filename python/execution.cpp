@@ -185,12 +185,12 @@ class ThreadedRun {
 Executed execute(const Text& scenario, const Text& model, const Text& cluster, const Text& plan,
                  const Text& software, const std::vector<std::pair<std::string, std::string>>& set,
                  const Text& backend, std::optional<std::int64_t> ranks, std::int64_t steps,
-                 std::uint64_t seed, const std::vector<std::string>& data, const Text& checkpoint,
-                 const Text& checkpoint_every, const Text& resume, const Text& fabric,
-                 std::optional<double> deadline, double stall, const Text& trace,
-                 const Text& trace_detail, bool explain, const Text& log,
-                 std::optional<std::uint16_t> metrics_port, const Text& metrics_address,
-                 const py::object& watch) {
+                 std::uint64_t seed, const std::vector<std::string>& data, const Text& init,
+                 const Text& export_to, const Text& checkpoint, const Text& checkpoint_every,
+                 const Text& resume, const Text& fabric, std::optional<double> deadline,
+                 double stall, const Text& trace, const Text& trace_detail, bool explain,
+                 const Text& log, std::optional<std::uint16_t> metrics_port,
+                 const Text& metrics_address, const py::object& watch) {
   ExecuteRequest request;
   request.scenario = {.scenario = scenario, .parts = {model, cluster, plan, software}};
   for (const auto& [pointer, text] : set) {
@@ -201,6 +201,8 @@ Executed execute(const Text& scenario, const Text& model, const Text& cluster, c
   options.steps = steps;
   options.seed = seed;
   options.checkpoint = checkpoint;
+  options.initial = init;
+  options.exported = export_to;
   options.data = data;
   options.deadline = deadline;
   options.stall = stall;
@@ -230,9 +232,10 @@ void bind_execution(py::module_& module) {
   using py::arg;
   module.def("execute", &execute, py::kw_only(), arg("scenario"), arg("model"), arg("cluster"),
              arg("plan"), arg("software"), arg("set"), arg("backend"), arg("ranks"), arg("steps"),
-             arg("seed"), arg("data"), arg("checkpoint"), arg("checkpoint_every"), arg("resume"),
-             arg("fabric"), arg("deadline"), arg("stall"), arg("trace"), arg("trace_detail"),
-             arg("explain"), arg("log"), arg("metrics_port"), arg("metrics_address"), arg("watch"));
+             arg("seed"), arg("data"), arg("init"), arg("export"), arg("checkpoint"),
+             arg("checkpoint_every"), arg("resume"), arg("fabric"), arg("deadline"), arg("stall"),
+             arg("trace"), arg("trace_detail"), arg("explain"), arg("log"), arg("metrics_port"),
+             arg("metrics_address"), arg("watch"));
 }
 
 }  // namespace orrery::scenarios

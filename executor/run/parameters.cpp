@@ -16,15 +16,20 @@ namespace {
 constexpr std::int64_t at_once = std::int64_t{1} << 22;    // drawn before the device gets them
 constexpr std::int64_t of_thread = std::int64_t{1} << 16;  // drawn by one thread in a row
 
-/// A tensor of the uncut model by its index; in the ring small integers, all of them.
+/// A tensor of the uncut model by its index, read or drawn; in the ring small integers, all of
+/// them.
 class InitialValues {
  public:
-  InitialValues(const StateTensor& tensor, std::uint64_t seed)
-      : random_{seed, stream_number(tensor.name)}, initial_{tensor.initial} {}
+  InitialValues(const StateTensor& tensor, const RunSettings& settings)
+      : tensor_{tensor},
+        source_{settings.initial},
+        random_{settings.seed, stream_number(tensor.name)},
+        initial_{tensor.initial} {}
 
   template <class T>
   void fill(std::int64_t first, std::span<T> to) const {
     const auto begin = static_cast<std::uint64_t>(first);
+    if (source_ != nullptr) return read(first, to);
     if constexpr (std::is_integral_v<T>) {
       for (std::size_t i = 0; i < to.size(); ++i) {
         to[i] = static_cast<T>(random_.bits(begin + i) % 7) - 3;
@@ -42,6 +47,21 @@ class InitialValues {
 
  private:
   using Kind = models::Initial::Kind;
+
+  template <class T>
+  void read(std::int64_t first, std::span<T> to) const {
+    if constexpr (std::is_same_v<T, double>) {
+      source_->fill(tensor_, first, to);
+    } else {
+      std::vector<double> values(to.size());
+      source_->fill(tensor_, first, values);
+      std::transform(values.begin(), values.end(), to.begin(),
+                     [](double value) { return static_cast<T>(value); });
+    }
+  }
+
+  const StateTensor& tensor_;
+  const ParameterSource* source_;
   RandomStream random_;
   models::Initial initial_;
 };
@@ -78,7 +98,8 @@ void fill(const std::vector<Slice>& slices, std::byte* to) {
 void Weights::draw() {
   const RunSettings& settings = rank_.settings;
   std::vector<InitialValues> initials;
-  for (const StateTensor& each : rank_.layout.tensors()) initials.emplace_back(each, settings.seed);
+  if (settings.initial != nullptr) settings.initial->require(rank_.layout.tensors());
+  for (const StateTensor& each : rank_.layout.tensors()) initials.emplace_back(each, settings);
   const std::int64_t width = width_of(formats().state), all = rank_.layout.owned();
   std::vector<std::byte> host(static_cast<std::size_t>(std::min(at_once, all) * width));
   std::vector<Slice> slices;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "executor/device/device.hpp"
+#include "executor/layout/state.hpp"
 #include "models/program/memory.hpp"
 #include "sim/quantity.hpp"
 
@@ -44,6 +45,21 @@ constexpr TraceDetail recordable(TraceDetail asked, bool graphs) {
   return together ? TraceDetail::instructions : asked;
 }
 
+/// Parameters before the first step, where they are not drawn from the seed.
+class ParameterSource {
+ public:
+  ParameterSource() = default;
+  ParameterSource(const ParameterSource&) = delete;
+  ParameterSource& operator=(const ParameterSource&) = delete;
+  virtual ~ParameterSource() = default;
+
+  /// Called once with all tensors of the model, before they are asked for.
+  /// Errors  InputError: it lacks one of them
+  virtual void require(const std::vector<StateTensor>& tensors) = 0;
+  /// Elements from `first` on; by any thread.
+  virtual void fill(const StateTensor& tensor, std::int64_t first, std::span<double> to) const = 0;
+};
+
 /// What freed memory is filled with: nothing, or NaN, so that a use after it shows.
 enum class Freed : std::uint8_t { left, poisoned };
 
@@ -55,6 +71,7 @@ struct RunSettings {
   /// Where the dynamic scale of the loss begins; nothing: 2^16 in fp16, no scale in other formats.
   std::optional<double> loss_scale = {};
   const TokenSource* tokens = nullptr;  // outlives the run; nothing: synthetic from `seed`
+  ParameterSource* initial = nullptr;   // outlives its beginning; nothing: drawn from `seed`
   TraceDetail trace = TraceDetail::operations;
   Freed freed = Freed::left;
   /// Called as parameters are drawn, every few million elements: how many so far, and of how many.

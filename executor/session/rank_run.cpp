@@ -5,17 +5,20 @@
 #include <algorithm>
 
 #include "executor/launch/process_name.hpp"
+#include "executor/pretrained/pretrained.hpp"
 #include "executor/session/rank_result.hpp"
 #include "executor/session/rank_session.hpp"
 #include "executor/session/session_checkpoints.hpp"
 #include "executor/session/step_log.hpp"
 #include "executor/session/trace_merge.hpp"
+#include "sim/output/durable_file.hpp"
 
 namespace orrery::executor {
 
 namespace {
 
 constexpr std::chrono::minutes for_results{5};
+constexpr std::chrono::minutes to_export{30};
 constexpr std::chrono::minutes to_begin{10};  // the first step, which builds kernels
 
 class RankRun {
@@ -32,10 +35,14 @@ class RankRun {
         tokens_{options.data.empty()
                     ? synthetic_tokens(options.seed, question.model.vocab)
                     : text_tokens(options.data, question.model.vocab, question.plan.global_batch)},
+        initial_{options.initial
+                     ? std::make_unique<PretrainedWeights>(*options.initial, question.model)
+                     : nullptr},
         checkpoints_{question, options, *tokens_, session},
         runner_{*prediction_.program, question.software, device_, session.fabric(), settings()},
         limits_{prediction_.priced, prediction_.program->mesh.stage_of(rank_), prediction_.step,
                 bounds(options)} {
+    if (options.exported) export_ = exporter();
     if (rank_ != 0) return;
     session_.report_loss([this] { return checkpoints_.loss(); });
   }
@@ -48,6 +55,10 @@ class RankRun {
 
   void train() {
     first_ = checkpoints_.resume(runner_);
+    initial_.reset();
+    if (first_ > 0 && options_.initial && rank_ == 0) {
+      session_.note("--init is left out: the checkpoint has later parameters");
+    }
     if (options_.checkpoint) session_.requests().answer_after_the_step();
     session_.steps(runner_, limits_);
     try {
@@ -57,6 +68,7 @@ class RankRun {
       if (!lost.empty()) session_.note(lost);
       throw;
     }
+    if (export_) export_parameters();
     if (traces() && !steps_.empty()) record_one_more();
   }
 
@@ -76,6 +88,38 @@ class RankRun {
 
  private:
   bool traces() const { return options_.detail != TraceDetail::none; }
+
+  /// Fails early where the file cannot be written.
+  std::unique_ptr<PretrainedExport> exporter() const {
+    if (rank_ == 0) require_writable(*options_.exported);
+    const bool wide = runner_.state_format() == models::DType::fp64;
+    return std::make_unique<PretrainedExport>(*options_.exported, question_.model,
+                                              wide ? StoredFormat::fp64 : StoredFormat::fp32,
+                                              runner_.state_tensors());
+  }
+
+  void export_parameters() {
+    session_.does("its export", to_export);
+    if (rank_ == 0) export_->create();
+    session_.barrier("export begun");
+    export_->write(
+        {.tensors = runner_.state_tensors(),
+         .runs = runner_.state_runs(),
+         .read = [this](std::int64_t local, std::span<double> to) { read_parameters(local, to); }});
+    session_.barrier("export written");
+    if (rank_ == 0) export_->commit();
+    session_.steps(runner_, limits_);
+  }
+
+  void read_parameters(std::int64_t local, std::span<double> to) {
+    session_.watchdog().alive();
+    if (runner_.state_format() == models::DType::fp64) {
+      return runner_.read_state(StateKind::parameter, local, std::ssize(to), to.data());
+    }
+    std::vector<float> narrow(to.size());
+    runner_.read_state(StateKind::parameter, local, std::ssize(to), narrow.data());
+    std::copy(narrow.begin(), narrow.end(), to.begin());
+  }
 
   /// Measured steps carry no marks, as predicted ones do not: the trace is of another step, after
   /// the last checkpoint.
@@ -109,6 +153,7 @@ class RankRun {
     RunSettings chosen;
     chosen.seed = options_.seed;
     chosen.tokens = tokens_.get();
+    chosen.initial = initial_.get();
     chosen.trace = TraceDetail::none;
     chosen.drawn = [this](std::int64_t, std::int64_t) { session_.watchdog().alive(); };
     chosen.alive = [this] { session_.watchdog().alive(); };
@@ -159,6 +204,7 @@ class RankRun {
   std::unique_ptr<StepLog> log_;   // rank 0's
   models::Prediction prediction_;  // and the Program that it priced, which is the one that runs
   std::unique_ptr<TokenSource> tokens_;
+  std::unique_ptr<PretrainedWeights> initial_;  // until parameters are there
   SessionCheckpoints checkpoints_;  // before parameters are drawn: fails early without a folder
   Runner runner_;
   InstructionLimits limits_;
@@ -166,6 +212,7 @@ class RankRun {
                            static_cast<double>(question_.plan.seq_len);
   std::int64_t first_ = 0;
   std::vector<MeasuredStep> steps_;
+  std::unique_ptr<PretrainedExport> export_;
   Deadline begun_{};  // the recorded step
 };
 

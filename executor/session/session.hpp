@@ -29,6 +29,8 @@ struct SessionOptions {
   std::uint64_t seed = 1;
   std::optional<std::string> checkpoint{};  // folder
   CheckpointEvery checkpoint_every{};
+  std::optional<std::string> initial{};   // parameters from there: a file of safetensors
+  std::optional<std::string> exported{};  // ... to there, after the last step
   bool resume_changed = false;  // goes on though data, batch, length or precision are others
   std::optional<FabricKind> fabric{};
   std::vector<std::string> data{};         // text files; empty: synthetic tokens

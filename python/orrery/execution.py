@@ -109,6 +109,8 @@ def execute(
     steps: int = 10,
     seed: int = 1,
     data: Paths = (),
+    init: str | os.PathLike[str] | None = None,
+    export: str | os.PathLike[str] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: str | int | None = None,
     resume: str = "same",
@@ -136,6 +138,9 @@ def execute(
     ranks             sets the plan's data degree
     steps             of the training: one that is resumed goes on to there
     data              text files to train on, byte by byte; synthetic tokens by default
+    init              parameters to begin with: a file of safetensors, its index, or the folder of a
+                      checkpoint of the transformers library
+    export            a file of safetensors for the parameters after the last step
     checkpoint        a folder to resume from and write to
     checkpoint_every  steps or time between checkpoints: 100, "5 min"
     resume            "same", or "changed": also with another batch, length, precision or data
@@ -168,6 +173,8 @@ def execute(
         steps=steps,
         seed=seed,
         data=paths_of(data),
+        init=path_of(init),
+        export=path_of(export),
         checkpoint=path_of(checkpoint),
         checkpoint_every=None if checkpoint_every is None else str(checkpoint_every),
         resume=resume,

@@ -141,6 +141,11 @@ void add_run_flags(CLI::App& command, executor::SessionOptions& options, Execute
   command.add_option("--steps", options.steps, "Steps of the training (10)");
   command.add_option("--seed", options.seed, "Of parameters and tokens (1)");
   command.add_option("--data", options.data, "Text files to train on, byte by byte");
+  command.add_option("--init", options.initial,
+                     "Parameters to begin with: a file of safetensors, its index, or the folder of "
+                     "a checkpoint of the transformers library");
+  command.add_option("--export", options.exported,
+                     "File of safetensors for the parameters after the last step");
   command.add_option("--checkpoint", options.checkpoint, "Folder to resume from and write to");
   command.add_option("--checkpoint-every", flags.words.checkpoint_every,
                      "Steps or time between checkpoints: 100, \"5 min\" (10 min, more where that "

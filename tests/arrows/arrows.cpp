@@ -64,7 +64,9 @@ const std::map<std::string, std::set<std::string>>& rooms() {
       {"executor/run", {"device", "fabric", "layout"}},
       {"executor/checkpoint", {"device", "layout", "run"}},
       {"executor/module", {"device", "fabric", "launch"}},
-      {"executor/session", {"device", "fabric", "launch", "layout", "run", "checkpoint", "module"}},
+      {"executor/pretrained", {"device", "layout", "run"}},
+      {"executor/session",
+       {"device", "fabric", "launch", "layout", "run", "checkpoint", "module", "pretrained"}},
   };
   return table;
 }

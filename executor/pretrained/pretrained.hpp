@@ -1,0 +1,77 @@
+#pragma once
+// A run that begins with a checkpoint of the transformers library, and one that leaves such a file.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "executor/pretrained/safetensors.hpp"
+#include "executor/pretrained/stored_names.hpp"
+#include "executor/run/settings.hpp"
+
+namespace orrery::executor {
+
+/// Parameters from `model.safetensors`, from the files that `model.safetensors.index.json` lists,
+/// or from the folder in which either lies.
+class PretrainedWeights : public ParameterSource {
+ public:
+  /// Errors  InputError: a file that is missing, damaged or of another kind; names of tensors not
+  ///         known for the model's type
+  PretrainedWeights(const std::string& path, models::Model model);
+
+  /// Errors  InputError `FILE: has no tensor model.norm.weight`, or one of another shape
+  void require(const std::vector<StateTensor>& tensors) override;
+  void fill(const StateTensor& tensor, std::int64_t first, std::span<double> to) const override;
+
+ private:
+  struct Found {
+    StoredPart part;
+    const SafetensorsFile* file = nullptr;
+    const ListedTensor* tensor = nullptr;
+  };
+
+  Found find(const StoredPart& part) const;
+
+  std::string path_;
+  models::Model model_;
+  std::vector<SafetensorsFile> files_;
+  std::map<std::string, std::vector<Found>, std::less<>> parts_;  // by our tensor
+};
+
+/// What a rank holds of the parameters, and how to read it.
+struct ExportedState {
+  std::vector<StateTensor> tensors{};
+  std::vector<StateRun> runs{};
+  std::function<void(std::int64_t local, std::span<double> to)> read{};
+};
+
+/// The parameters of all ranks as one file; ranks call the steps in order, with barriers between.
+class PretrainedExport {
+ public:
+  /// Errors  InputError: names of tensors not known for the model's type
+  PretrainedExport(std::string path, const models::Model& model, StoredFormat format,
+                   const std::vector<StateTensor>& tensors);
+  ~PretrainedExport();
+
+  void create();                           // rank 0
+  void write(const ExportedState& state);  // then every rank
+  void commit();                           // then rank 0
+
+ private:
+  struct Part {
+    StoredPart stored;
+    std::size_t tensor = 0;  // in the file
+  };
+
+  void write_run(const ExportedState& state, const StateRun& run);
+
+  SafetensorsWriter writer_;
+  std::vector<std::vector<Part>> parts_;  // by our tensor
+  bool pending_ = false;
+};
+
+}  // namespace orrery::executor

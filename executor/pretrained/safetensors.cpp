@@ -1,0 +1,251 @@
+#include "executor/pretrained/safetensors.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <boost/interprocess/file_mapping.hpp>
+#include <boost/interprocess/mapped_region.hpp>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <optional>
+
+#include "executor/device/half.hpp"
+#include "sim/input/document.hpp"
+#include "sim/output/durable_file.hpp"
+
+namespace orrery::executor {
+
+namespace {
+
+namespace ipc = boost::interprocess;
+
+static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
+
+constexpr std::uint64_t length_bytes = 8;
+/// Source  the limit of the safetensors library
+constexpr std::uint64_t longest_header = 100'000'000;
+constexpr std::int64_t most_elements = std::numeric_limits<std::int64_t>::max() / 16;
+
+struct FormatRow {
+  StoredFormat format;
+  std::string_view word;
+  std::int64_t width;
+};
+constexpr FormatRow formats[] = {{StoredFormat::fp64, "F64", 8},
+                                 {StoredFormat::fp32, "F32", 4},
+                                 {StoredFormat::bf16, "BF16", 2},
+                                 {StoredFormat::fp16, "F16", 2}};
+
+const FormatRow* format_named(std::string_view word) {
+  const auto* found = std::find_if(std::begin(formats), std::end(formats),
+                                   [&](const FormatRow& each) { return each.word == word; });
+  return found == std::end(formats) ? nullptr : found;
+}
+
+template <class T>
+T value_at(const std::byte* bytes, std::int64_t element) {
+  T value;
+  std::memcpy(&value, bytes + element * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
+  return value;
+}
+
+template <class T>
+double widened_at(const std::byte* bytes, std::int64_t element) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return static_cast<double>(value_at<T>(bytes, element));
+  } else {
+    return static_cast<double>(widened(T{value_at<std::uint16_t>(bytes, element)}));
+  }
+}
+
+template <class T>
+void copy_out(const std::byte* bytes, std::int64_t first, std::int64_t count, std::int64_t stride,
+              double* to) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = widened_at<T>(bytes, first + i * stride);
+}
+
+template <class T>
+void copy_in(std::byte* bytes, std::int64_t first, std::int64_t count, std::int64_t stride,
+             const double* from) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto value = static_cast<T>(from[i]);
+    std::memcpy(bytes + (first + i * stride) * static_cast<std::int64_t>(sizeof(T)), &value,
+                sizeof(T));
+  }
+}
+
+/// One tensor of the header, whose bytes lie within `data`; nothing in a format of others.
+std::optional<ListedTensor> listed(const Node& node, std::uint64_t data) {
+  node.only({"dtype", "shape", "data_offsets"});
+  const FormatRow* row = format_named(node["dtype"].as<std::string>());
+  if (row == nullptr) return std::nullopt;
+  ListedTensor tensor;
+  tensor.format = row->format;
+  std::int64_t elements = 1;
+  for (const Node& each : node["shape"].elements()) {
+    tensor.shape.push_back(each.integer(0, most_elements));
+    const std::int64_t extent = tensor.shape.back();
+    if (extent > 0 && elements > most_elements / extent) node["shape"].fail("is too large");
+    elements *= extent;
+  }
+  const Node offsets = node["data_offsets"];
+  if (offsets.elements().size() != 2) offsets.fail_expected("two offsets");
+  const auto most = static_cast<std::int64_t>(data);
+  const std::int64_t begin = offsets.at(0).integer(0, most);
+  const std::int64_t end = offsets.at(1).integer(begin, most);
+  if (end - begin != elements * row->width) {
+    offsets.fail(
+        fmt::format("holds {} bytes, the shape has {}", end - begin, elements * row->width));
+  }
+  tensor.begin = static_cast<std::uint64_t>(begin);
+  tensor.end = static_cast<std::uint64_t>(end);
+  return tensor;
+}
+
+OutputError cannot_write(const std::string& path) {
+  return OutputError{path, errno};
+}
+
+}  // namespace
+
+std::int64_t width_of(StoredFormat format) {
+  return formats[static_cast<std::size_t>(format)].width;
+}
+
+std::int64_t ListedTensor::elements() const {
+  return static_cast<std::int64_t>(end - begin) / width_of(format);
+}
+
+SafetensorsFile::SafetensorsFile(std::string path) : path_{std::move(path)} {
+  std::error_code absent;
+  const auto size = std::filesystem::file_size(path_, absent);
+  if (absent) throw InputError{path_, "is missing or cannot be read"};
+  if (size < length_bytes) throw InputError{path_, "is no safetensors file: it is cut short"};
+  try {
+    const ipc::file_mapping file{path_.c_str(), ipc::read_only};
+    bytes_ = std::make_unique<ipc::mapped_region>(file, ipc::read_only);
+  } catch (const ipc::interprocess_exception& error) {
+    throw InputError{path_, fmt::format("cannot be read: {}", error.what())};
+  }
+  read_header();
+}
+
+SafetensorsFile::~SafetensorsFile() = default;
+SafetensorsFile::SafetensorsFile(SafetensorsFile&&) noexcept = default;
+
+void SafetensorsFile::read_header() {
+  const auto* begin = static_cast<const char*>(bytes_->get_address());
+  std::uint64_t length = 0;
+  std::memcpy(&length, begin, length_bytes);
+  const std::uint64_t rest = bytes_->get_size() - length_bytes;
+  if (length > std::min(longest_header, rest)) {
+    throw InputError{path_, fmt::format("is no safetensors file: a header of {} bytes in a file "
+                                        "of {}",
+                                        length, bytes_->get_size())};
+  }
+  data_ = length_bytes + length;
+  const Document header = Document::parse({begin + length_bytes, length}, path_);
+  for (const auto& [name, node] : header.root().members()) {
+    if (name == "__metadata__") continue;
+    const auto tensor = listed(node, rest - length);
+    if (tensor) {
+      tensors_.emplace(name, *tensor);
+    } else {
+      others_.push_back(name);
+    }
+  }
+}
+
+void SafetensorsFile::read(const ListedTensor& tensor, std::int64_t first, std::int64_t count,
+                           std::int64_t stride, double* to) const {
+  if (count == 0) return;
+  ensure(first >= 0 && first + (count - 1) * stride < tensor.elements(),
+         "elements are asked for that a stored tensor has not");
+  const auto* bytes = static_cast<const std::byte*>(bytes_->get_address()) + data_ + tensor.begin;
+  switch (tensor.format) {
+    case StoredFormat::fp64:
+      return copy_out<double>(bytes, first, count, stride, to);
+    case StoredFormat::fp32:
+      return copy_out<float>(bytes, first, count, stride, to);
+    case StoredFormat::bf16:
+      return copy_out<Bf16>(bytes, first, count, stride, to);
+    case StoredFormat::fp16:
+      return copy_out<Fp16>(bytes, first, count, stride, to);
+  }
+}
+
+SafetensorsWriter::SafetensorsWriter(
+    std::string path, StoredFormat format,
+    const std::vector<std::pair<std::string, std::vector<std::int64_t>>>& tensors)
+    : path_{std::move(path)}, format_{format} {
+  const FormatRow& row = formats[static_cast<std::size_t>(format)];
+  Json header = {{"__metadata__", {{"format", "pt"}}}};
+  std::uint64_t at = 0;
+  for (const auto& [name, shape] : tensors) {
+    std::uint64_t size = static_cast<std::uint64_t>(row.width);
+    for (const std::int64_t each : shape) size *= static_cast<std::uint64_t>(each);
+    header[name] = {{"dtype", row.word}, {"shape", shape}, {"data_offsets", {at, at + size}}};
+    begins_.push_back(at);
+    at += size;
+  }
+  header_ = header.dump();
+  header_.resize((header_.size() + length_bytes - 1) / length_bytes * length_bytes, ' ');
+  for (std::uint64_t& each : begins_) each += length_bytes + header_.size();
+  size_ = length_bytes + header_.size() + at;
+}
+
+SafetensorsWriter::~SafetensorsWriter() = default;
+
+void SafetensorsWriter::create() const {
+  const std::string file = partial();
+  const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (descriptor < 0) throw cannot_write(path_);
+  const std::uint64_t length = header_.size();
+  std::string begin(length_bytes, '\0');
+  std::memcpy(begin.data(), &length, length_bytes);
+  const int full = ::posix_fallocate(descriptor, 0, static_cast<off_t>(size_));
+  if (full != 0) errno = full;
+  const bool written = full == 0 && write_all(descriptor, begin + header_);
+  const OutputError failed = cannot_write(path_);
+  ::close(descriptor);
+  if (written) return;
+  ::unlink(file.c_str());
+  throw failed;
+}
+
+void SafetensorsWriter::open() {
+  try {
+    const ipc::file_mapping file{partial().c_str(), ipc::read_write};
+    bytes_ = std::make_unique<ipc::mapped_region>(file, ipc::read_write);
+  } catch (const ipc::interprocess_exception& error) {
+    throw OutputError{path_, error.get_native_error()};
+  }
+}
+
+void SafetensorsWriter::write(std::size_t tensor, std::int64_t first, std::int64_t count,
+                              std::int64_t stride, const double* from) {
+  auto* bytes = static_cast<std::byte*>(bytes_->get_address()) + begins_[tensor];
+  if (format_ == StoredFormat::fp64) return copy_in<double>(bytes, first, count, stride, from);
+  copy_in<float>(bytes, first, count, stride, from);
+}
+
+void SafetensorsWriter::close() {
+  if (!bytes_->flush(0, 0, false)) throw cannot_write(path_);
+  bytes_.reset();
+}
+
+void SafetensorsWriter::discard() const {
+  ::unlink(partial().c_str());
+}
+
+void SafetensorsWriter::commit() const {
+  if (std::rename(partial().c_str(), path_.c_str()) != 0) throw cannot_write(path_);
+  flush_folder(std::filesystem::path{path_}.parent_path().string());
+}
+
+}  // namespace orrery::executor

@@ -1,0 +1,191 @@
+#include "executor/pretrained/stored_names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "sim/errors.hpp"
+
+namespace orrery::executor {
+
+namespace {
+
+using models::Model;
+
+/// One of our tensors, by its name without the layer: "qkv", "weight".
+struct Asked {
+  std::string layer;  // "3"; empty outside of the layers
+  std::string part;   // "qkv"
+  std::string kind;   // "weight"
+  const StateTensor& tensor;
+
+  bool vector() const { return tensor.rows == 1; }
+};
+
+Asked asked(const StateTensor& tensor) {
+  std::string_view name = tensor.name;
+  std::string layer;
+  constexpr std::string_view prefix = "layer";
+  if (name.starts_with(prefix)) {
+    const std::size_t dot = name.find('.');
+    layer = name.substr(prefix.size(), dot - prefix.size());
+    name.remove_prefix(dot + 1);
+  }
+  const std::size_t dot = name.rfind('.');
+  return {layer, std::string{name.substr(0, dot)}, std::string{name.substr(dot + 1)}, tensor};
+}
+
+/// All of ours, as it lies.
+StoredPart whole(const Asked& of, std::string name) {
+  return {.tensor = std::move(name),
+          .rows = of.tensor.rows,
+          .columns = of.tensor.columns,
+          .vector = of.vector(),
+          .row_count = of.tensor.rows,
+          .column_count = of.tensor.columns};
+}
+
+/// Columns [column, column + count) of ours, from rows [at, ...) of their [out, in] of `out` rows;
+/// of a bias from those elements.
+StoredPart rows_of_theirs(const Asked& of, std::string name, std::int64_t out, std::int64_t at,
+                          std::int64_t column, std::int64_t count) {
+  StoredPart part{.tensor = std::move(name),
+                  .vector = of.vector(),
+                  .transposed = !of.vector(),
+                  .at = at,
+                  .row_count = of.tensor.rows,
+                  .column = column,
+                  .column_count = count};
+  part.rows = of.vector() ? 1 : out;
+  part.columns = of.vector() ? out : of.tensor.rows;
+  return part;
+}
+
+/// All of ours from a linear layer of theirs, [out, in].
+StoredPart linear(const Asked& of, std::string name) {
+  return rows_of_theirs(of, std::move(name), of.tensor.columns, 0, 0, of.tensor.columns);
+}
+
+/// Ours are theirs next to each other, each a tensor of its own.
+std::vector<StoredPart> side_by_side(
+    const Asked& of, const std::vector<std::pair<std::string, std::int64_t>>& theirs) {
+  std::vector<StoredPart> parts;
+  std::int64_t column = 0;
+  for (const auto& [name, count] : theirs) {
+    parts.push_back(rows_of_theirs(of, name, count, 0, column, count));
+    column += count;
+  }
+  return parts;
+}
+
+using Parts = std::vector<StoredPart>;
+
+/// LLaMA, Mistral, Qwen 2 and 3: every projection apart.
+Parts llama_parts(const Model& model, const Asked& of) {
+  const std::string layer = "model.layers." + of.layer + ".";
+  const std::string end = "." + of.kind;
+  if (of.part == "embedding") return {whole(of, "model.embed_tokens" + end)};
+  if (of.part == "head") return {whole(of, "lm_head" + end)};
+  if (of.part == "final_norm") return {whole(of, "model.norm" + end)};
+  if (of.part == "norm1") return {whole(of, layer + "input_layernorm" + end)};
+  if (of.part == "norm2") return {whole(of, layer + "post_attention_layernorm" + end)};
+  if (of.part == "projection") return {linear(of, layer + "self_attn.o_proj" + end)};
+  if (of.part == "down") return {linear(of, layer + "mlp.down_proj" + end)};
+  if (of.part == "qkv") {
+    const std::int64_t keys = model.kv_heads * model.head_dim;
+    const std::string attention = layer + "self_attn.";
+    return side_by_side(of, {{attention + "q_proj" + end, model.heads * model.head_dim},
+                             {attention + "k_proj" + end, keys},
+                             {attention + "v_proj" + end, keys}});
+  }
+  if (of.part == "up") {
+    return side_by_side(of, {{layer + "mlp.gate_proj" + end, model.ffn_hidden},
+                             {layer + "mlp.up_proj" + end, model.ffn_hidden}});
+  }
+  if (of.part == "qk_norm") {
+    StoredPart query{.tensor = layer + "self_attn.q_norm" + end,
+                     .columns = model.head_dim,
+                     .vector = true,
+                     .column_count = model.head_dim};
+    StoredPart key = query;
+    key.tensor = layer + "self_attn.k_norm" + end;
+    key.row = 1;
+    return {query, key};
+  }
+  return {};
+}
+
+/// GPT-2: queries, keys and values fused, its linear layers [in, out] as ours.
+Parts gpt2_parts(const Model&, const Asked& of) {
+  static const std::map<std::string, std::string, std::less<>> names{
+      {"norm1", "ln_1"},    {"qkv", "attn.c_attn"}, {"projection", "attn.c_proj"},
+      {"norm2", "ln_2"},    {"up", "mlp.c_fc"},     {"down", "mlp.c_proj"},
+      {"embedding", "wte"}, {"positions", "wpe"},   {"final_norm", "ln_f"}};
+  const auto found = names.find(of.part);
+  if (found == names.end()) return {};
+  const std::string layer = of.layer.empty() ? "" : "h." + of.layer + ".";
+  return {whole(of, "transformer." + layer + found->second + "." + of.kind)};
+}
+
+/// GPT-NeoX: query, key and value of one head next to each other.
+Parts gpt_neox_parts(const Model& model, const Asked& of) {
+  const std::string layer = "gpt_neox.layers." + of.layer + ".";
+  const std::string end = "." + of.kind;
+  if (of.part == "embedding") return {whole(of, "gpt_neox.embed_in" + end)};
+  if (of.part == "head") return {whole(of, "embed_out" + end)};
+  if (of.part == "final_norm") return {whole(of, "gpt_neox.final_layer_norm" + end)};
+  if (of.part == "norm1") return {whole(of, layer + "input_layernorm" + end)};
+  if (of.part == "norm2") return {whole(of, layer + "post_attention_layernorm" + end)};
+  if (of.part == "projection") return {linear(of, layer + "attention.dense" + end)};
+  if (of.part == "up") return {linear(of, layer + "mlp.dense_h_to_4h" + end)};
+  if (of.part == "down") return {linear(of, layer + "mlp.dense_4h_to_h" + end)};
+  if (of.part != "qkv") return {};
+  const std::int64_t d = model.head_dim;
+  Parts parts;
+  for (std::int64_t which = 0; which < 3; ++which) {
+    for (std::int64_t head = 0; head < model.heads; ++head) {
+      parts.push_back(rows_of_theirs(of, layer + "attention.query_key_value" + end,
+                                     of.tensor.columns, (3 * head + which) * d,
+                                     (which * model.heads + head) * d, d));
+    }
+  }
+  return parts;
+}
+
+using Family = Parts (*)(const Model&, const Asked&);
+
+const std::map<std::string, Family, std::less<>>& families() {
+  static const std::map<std::string, Family, std::less<>> known{
+      {"gpt2", gpt2_parts},     {"gpt_neox", gpt_neox_parts}, {"llama", llama_parts},
+      {"mistral", llama_parts}, {"qwen2", llama_parts},       {"qwen3", llama_parts}};
+  return known;
+}
+
+}  // namespace
+
+std::int64_t StoredPart::element(std::int64_t of_row, std::int64_t of_column) const {
+  const std::int64_t r = of_row - row, c = of_column - column + at;
+  return transposed ? c * columns + r : r * columns + c;
+}
+
+std::vector<StoredPart> stored_parts(const Model& model, const StateTensor& tensor,
+                                     std::string_view flag) {
+  const auto family = families().find(model.type);
+  if (family == families().end()) {
+    std::string known;
+    for (const auto& [name, parts] : families()) known += " " + name;
+    throw InputError{
+        std::string{flag},
+        fmt::format("names of tensors are not known for a model of type '{}'; known:{}", model.type,
+                    known)};
+  }
+  Parts parts = family->second(model, asked(tensor));
+  if (!parts.empty()) return parts;
+  throw InputError{std::string{flag}, fmt::format("a model of type '{}' has no tensor for {}",
+                                                  model.type, tensor.name)};
+}
+
+}  // namespace orrery::executor

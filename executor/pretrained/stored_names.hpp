@@ -1,0 +1,35 @@
+#pragma once
+// Where the tensors of a model lie in a checkpoint of the transformers library: under which names,
+// fused or apart, [in, out] or [out, in].
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "executor/layout/state.hpp"
+#include "models/model/model.hpp"
+
+namespace orrery::executor {
+
+/// Rows and columns of one of our tensors, [rows, columns], that are a part of one of theirs.
+struct StoredPart {
+  std::string tensor;                   // "model.layers.0.self_attn.q_proj.weight"
+  std::int64_t rows = 1, columns = 1;   // theirs
+  bool vector = false;                  // theirs has one dimension, `columns`
+  bool transposed = false;              // their rows are our columns
+  std::int64_t at = 0;                  // the first of their rows, if transposed, or columns
+  std::int64_t row = 0, row_count = 1;  // ours
+  std::int64_t column = 0, column_count = 1;
+
+  /// Their element of ours at [row, column], and the distance to the next column's.
+  std::int64_t element(std::int64_t of_row, std::int64_t of_column) const;
+  std::int64_t stride() const { return transposed ? columns : 1; }
+};
+
+/// The parts that one of our tensors consists of, by column within each row.
+/// Errors  InputError `--init: ...`: a model whose checkpoints are not known; known ones listed
+std::vector<StoredPart> stored_parts(const models::Model& model, const StateTensor& tensor,
+                                     std::string_view flag);
+
+}  // namespace orrery::executor

@@ -1,0 +1,117 @@
+"""Small checkpoints of the transformers library's models, by formula: the same weights everywhere."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+STEPS, SEQUENCES, LENGTH = 3, 4, 16
+PLAN = f"micro_batch=2,global_batch={SEQUENCES},seq_len={LENGTH},precision=fp64"
+RATE, BETAS, EPSILON, DECAY, CLIP = 3e-4, (0.9, 0.95), 1e-8, 0.1, 1.0  # Orrery's optimizer
+TEXT = "".join(chr(33 + (7 * i + i * i // 11) % 90) for i in range(STEPS * SEQUENCES * LENGTH + 1))
+RECORDED = Path(__file__).with_name("pretrained.json")
+
+LLAMA = {
+    "num_hidden_layers": 2,
+    "hidden_size": 32,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 48,
+    "vocab_size": 256,
+    "max_position_embeddings": 64,
+    "rms_norm_eps": 1e-3,
+}
+CONFIGS = {
+    "llama": {
+        **LLAMA,
+        "model_type": "llama",
+        "attention_bias": True,
+        "rope_parameters": {
+            "rope_type": "llama3",
+            "rope_theta": 100.0,
+            "factor": 4.0,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 16,
+        },
+    },
+    "mistral": {**LLAMA, "model_type": "mistral", "sliding_window": 5},
+    "qwen2": {
+        **LLAMA,
+        "model_type": "qwen2",
+        "tie_word_embeddings": True,
+        "rope_parameters": {"rope_type": "linear", "rope_theta": 1000.0, "factor": 2.0},
+    },
+    "qwen3": {**LLAMA, "model_type": "qwen3", "head_dim": 16},
+    "gpt2": {
+        "model_type": "gpt2",
+        "n_layer": 2,
+        "n_embd": 32,
+        "n_head": 4,
+        "n_positions": 64,
+        "vocab_size": 256,
+        "layer_norm_epsilon": 1e-3,
+        "activation_function": "gelu_new",
+        "resid_pdrop": 0.0,
+        "embd_pdrop": 0.0,
+        "attn_pdrop": 0.0,
+    },
+    "gpt_neox": {
+        "model_type": "gpt_neox",
+        "num_hidden_layers": 2,
+        "hidden_size": 32,
+        "num_attention_heads": 4,
+        "intermediate_size": 64,
+        "vocab_size": 256,
+        "max_position_embeddings": 64,
+        "hidden_act": "gelu",
+        "rotary_pct": 0.5,
+        "rotary_emb_base": 500,
+        "layer_norm_eps": 1e-3,
+        "use_parallel_residual": True,
+    },
+}
+
+
+def weights(name: str, shape: list[int]) -> np.ndarray:
+    """Normal numbers drawn from the tensor's name; around 1 for a norm's scale."""
+    drawn = np.random.default_rng(zlib.crc32(name.encode())).standard_normal(shape)
+    is_scale = "norm" in name or "ln_" in name
+    return (1.0 if is_scale and name.endswith("weight") else 0.0) + 0.1 * drawn
+
+
+def write_safetensors(path: Path, tensors: dict[str, np.ndarray]) -> None:
+    header, at = {"__metadata__": {"format": "pt"}}, 0
+    words = {"float64": "F64", "float32": "F32", "float16": "F16"}
+    for name, values in tensors.items():
+        offsets = [at, at + values.nbytes]
+        header[name] = {
+            "dtype": words[str(values.dtype)],
+            "shape": list(values.shape),
+            "data_offsets": offsets,
+        }
+        at = offsets[1]
+    text = json.dumps(header).encode()
+    body = b"".join(np.ascontiguousarray(values).tobytes() for values in tensors.values())
+    path.write_bytes(len(text).to_bytes(8, "little") + text + body)
+
+
+def read_safetensors(path: Path) -> dict[str, np.ndarray]:
+    content = path.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    header.pop("__metadata__", None)
+    words = {"F64": "<f8", "F32": "<f4"}
+    found = {}
+    for name, each in header.items():
+        begin, end = (8 + length + offset for offset in each["data_offsets"])
+        values = np.frombuffer(content[begin:end], words[each["dtype"]])
+        found[name] = values.reshape(each["shape"])
+    return found
+
+
+def recorded() -> dict:
+    return json.loads(RECORDED.read_text())

@@ -1,0 +1,86 @@
+"""The models of the transformers library, live: three steps of each in fp64, which the recorded
+numbers of pretrained.json must equal. ORRERY_RECORD=1 records them again."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+import pytest
+from pretrained import (
+    BETAS,
+    CLIP,
+    CONFIGS,
+    DECAY,
+    EPSILON,
+    LENGTH,
+    RATE,
+    RECORDED,
+    SEQUENCES,
+    STEPS,
+    TEXT,
+    recorded,
+    weights,
+)
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+
+
+def model_of(family: str):
+    config = transformers.AutoConfig.for_model(**CONFIGS[family])
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+    model = model.double().train()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(torch.from_numpy(weights(name, list(parameter.shape))))
+    return model
+
+
+def batch(step: int) -> torch.Tensor:
+    """One sample of the global batch a row; its last token is only a label."""
+    text = np.frombuffer(TEXT.encode(), np.uint8).astype(np.int64)
+    rows = [step * SEQUENCES + sample for sample in range(SEQUENCES)]
+    return torch.from_numpy(np.stack([text[r * LENGTH : (r + 1) * LENGTH + 1] for r in rows]))
+
+
+def train(family: str) -> dict:
+    model = model_of(family)
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=RATE, betas=BETAS, eps=EPSILON, weight_decay=DECAY
+    )
+    losses, norms = [], []
+    for step in range(STEPS):
+        tokens = batch(step)
+        logits = model(tokens[:, :-1], use_cache=False).logits
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        gradients = [parameter.grad for parameter in model.parameters()]
+        norm = float(torch.sqrt(sum((g**2).sum() for g in gradients)))
+        for gradient in gradients:
+            gradient *= min(1.0, CLIP / norm)
+        optimizer.step()
+        losses.append(loss.item())
+        norms.append(norm)
+    named = dict(model.named_parameters())
+    return {
+        "losses": losses,
+        "gradient_norms": norms,
+        "norms_after": {name: float(p.detach().norm()) for name, p in named.items()},
+        "shapes": {name: list(p.shape) for name, p in named.items()},
+    }
+
+
+@pytest.mark.parametrize("family", sorted(CONFIGS))
+def test_the_recorded_numbers_are_the_librarys(family):
+    computed = train(family)
+    if os.environ.get("ORRERY_RECORD"):
+        known = recorded() if RECORDED.exists() else {}
+        RECORDED.write_text(json.dumps({**known, family: computed}, indent=1, sort_keys=True))
+    known = recorded()[family]
+    assert known["shapes"] == computed["shapes"]
+    assert computed["losses"] == pytest.approx(known["losses"], rel=1e-9)
+    assert computed["gradient_norms"] == pytest.approx(known["gradient_norms"], rel=1e-9)
+    assert computed["norms_after"] == pytest.approx(known["norms_after"], rel=1e-9)
