@@ -11,17 +11,14 @@
 
 namespace orrery::models {
 
-/// What a block turns: when each queue is free and when the input is ready; the latter becomes
-/// the output. The first five stand in the order of `Lane`.
-inline constexpr int chain_states = 6;
-enum ChainState : std::uint8_t {
-  state_host,
-  state_compute,
-  state_tensor,
-  state_data,
-  state_copy,
-  state_io
-};
+/// What a block turns: when each lane is free and when the input is ready; the latter becomes the
+/// output.
+inline constexpr int chain_states = lane_count + 1;
+constexpr int state_of(Lane lane) {
+  return static_cast<int>(lane);
+}
+inline constexpr int state_host = state_of(Lane::host), state_compute = state_of(Lane::compute),
+                     state_data = state_of(Lane::data), state_io = lane_count;
 
 template <class V>
 using Chain = std::array<V, chain_states>;
@@ -39,7 +36,11 @@ inline constexpr std::int64_t never = -(std::int64_t{1} << 60);
 
 /// A time as the maximum over the states of (state + coefficient).
 struct AffineTime {
-  std::array<std::int64_t, chain_states> coefficients{never, never, never, never, never, never};
+  std::array<std::int64_t, chain_states> coefficients = [] {
+    std::array<std::int64_t, chain_states> none;
+    none.fill(never);
+    return none;
+  }();
 
   void raise(const AffineTime& other) {
     for (int i = 0; i < chain_states; ++i) {
@@ -58,6 +59,13 @@ struct Made {
   std::int64_t output, end;
 };
 
+/// When each lane is free.
+inline QueueTimes queue_times(const Chain<NumberTime>& state) {
+  QueueTimes times;
+  for (std::size_t i = 0; i < times.free.size(); ++i) times.free[i] = Time{state[i].value};
+  return times;
+}
+
 /// A block ready to run: prices next to structure, in flat arrays.
 struct ChainBlock {
   struct Step {
@@ -65,7 +73,7 @@ struct ChainBlock {
     std::uint32_t after_begin = 0, after_end = 0;
     std::uint8_t queue = 0;
     bool host_waits = false, writes_output = false;
-    bool meets = false;  // a collective of the tensor group
+    bool meets = false;  // a collective: its members begin together
   };
   std::vector<Step> steps;
   std::vector<OpId> after;

@@ -15,6 +15,7 @@ namespace orrery::models::events {
 using TaskId = std::uint32_t;
 inline constexpr TaskId no_task = 0;  // ended before the step began
 inline constexpr std::uint32_t no_meeting = 0xffffffff;
+inline constexpr std::uint32_t no_group = 0xffffffff;
 
 /// Which tasks of one rank have ended.
 class EndedTasks {
@@ -45,7 +46,7 @@ struct LaunchStep {
   Lane queue = Lane::compute;
   bool host_waits = false;
   bool writes_output = false;
-  bool with_tensor_group = false;
+  std::uint32_t group = no_group;  // of a collective of a block: where its members meet
 };
 
 /// A step once it is launched. `input` is what `block_input` stands for.

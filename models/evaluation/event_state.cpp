@@ -6,10 +6,10 @@
 
 namespace orrery::models::events {
 
-EventState::EventState(const PricedProgram& priced, std::int64_t tensor, std::int64_t data)
+EventState::EventState(const PricedProgram& priced, EventRanks ranks)
     : program_{*priced.program},
-      tensor_{static_cast<std::uint32_t>(tensor)},
-      replicas_{static_cast<std::uint32_t>(tensor * data)} {
+      replicas_{
+          ranks == EventRanks::one ? 1 : static_cast<std::uint32_t>(program_.mesh.stage_ranks())} {
   ensure(priced.blocks.size() == program_.blocks.size() &&
              priced.channels.size() == program_.channels.size() &&
              priced.collectives.size() == program_.collectives.size(),
@@ -40,8 +40,7 @@ void EventState::add_steps(const PricedProgram& priced) {
       step.queue = op.queue;
       step.host_waits = op.queue == Lane::host || priced.waits_for(op);
       step.writes_output = std::any_of(op.writes.begin(), op.writes.end(), is_output);
-      step.with_tensor_group = op.kind == OpKind::collective &&
-                               program_.role_of(op.communicator) == CommunicatorRole::tensor;
+      if (op.kind == OpKind::collective) step.group = group_of(op.communicator, op.queue);
     }
   }
 }
@@ -90,8 +89,18 @@ void EventState::add_wires(const PricedProgram& priced) {
   }
 }
 
-/// First those of joint collectives, then those of tensor groups: by class, data coordinate and
-/// queue.
+std::uint32_t EventState::group_of(std::uint16_t communicator, Lane queue) {
+  const auto same = [&](const BlockGroup& each) {
+    return each.communicator == communicator && each.queue == queue;
+  };
+  const auto found = std::find_if(groups_.begin(), groups_.end(), same);
+  const auto id = static_cast<std::uint32_t>(found - groups_.begin());
+  if (found == groups_.end()) groups_.push_back({communicator, queue});
+  return id;
+}
+
+/// First those of joint collectives, then those of blocks: by group of these, and under its first
+/// rank.
 void EventState::add_meetings() {
   meetings.resize(program_.collectives.size() * replicas_);
   for (std::uint32_t j = 0; j < program_.collectives.size(); ++j) {
@@ -102,31 +111,36 @@ void EventState::add_meetings() {
       }
     }
   }
-  first_tensor_meeting_ = static_cast<std::uint32_t>(meetings.size());
-  if (tensor_ == 1) return;
-  meetings.resize(meetings.size() + ranks.size() / tensor_ * lane_count);
+  first_block_meeting_ = static_cast<std::uint32_t>(meetings.size());
+  if (replicas_ == 1) return;
+  meetings.resize(meetings.size() + ranks.size() * groups_.size());
   for (std::uint32_t r = 0; r < ranks.size(); ++r) {
-    for (int q = 0; q < lane_count; ++q) {
-      const auto queue = static_cast<Lane>(q);
-      meetings[tensor_meeting(r, queue)].lanes.push_back(lane_of(r, queue));
+    for (std::uint32_t group = 0; group < groups_.size(); ++group) {
+      meetings[block_meeting(r, group)].lanes.push_back(lane_of(r, groups_[group].queue));
     }
   }
 }
 
-bool EventState::spans(std::uint32_t joint, MeshAxis axis) const {
-  const std::uint16_t id = program_.collectives[joint].communicator;
-  return program_.communicators.at(id).axes.has(axis);
+/// Of a stage's ranks: the first of this one's group, wherever that lies among the stages.
+std::uint32_t EventState::first_of(std::uint32_t replica, std::uint16_t communicator) const {
+  const AxisSet spanned = program_.communicators.at(communicator).axes;
+  std::int64_t first = replica;
+  if (replicas_ == 1) return replica;
+  for (const AxisRow& each : axes) {
+    const bool inside = each.view != MeshView::stages && spanned.has(each.axis);
+    if (inside) first = program_.mesh.moved(first, each.axis, 0);
+  }
+  return static_cast<std::uint32_t>(first);
 }
 
 std::uint32_t EventState::meeting_of(std::uint32_t joint, std::uint32_t replica) const {
-  std::uint32_t t = replica % tensor_, d = replica / tensor_;
-  if (t > 0 && spans(joint, MeshAxis::tensor)) t = 0;
-  if (d > 0 && spans(joint, MeshAxis::data)) d = 0;
-  return joint * replicas_ + t + tensor_ * d;
+  return joint * replicas_ + first_of(replica, program_.collectives[joint].communicator);
 }
 
-std::uint32_t EventState::tensor_meeting(std::uint32_t rank, Lane queue) const {
-  return first_tensor_meeting_ + lane_of(rank / tensor_, queue);
+std::uint32_t EventState::block_meeting(std::uint32_t rank, std::uint32_t group) const {
+  const std::uint32_t replica = rank % replicas_;
+  const std::uint32_t first = rank - replica + first_of(replica, groups_[group].communicator);
+  return first_block_meeting_ + first * static_cast<std::uint32_t>(groups_.size()) + group;
 }
 
 void EventState::refuse_unfinished() const {
@@ -154,11 +168,9 @@ std::string EventState::waiting_at(const EventRank& rank) const {
 StepTimes EventState::times(Time bound) const {
   StepTimes times;
   for (const EventRank& rank : ranks) {
-    const auto free = [&](Lane queue) {
-      return rank.lanes[static_cast<std::size_t>(queue)].free();
-    };
-    times.ranks.push_back({rank.host_end, free(Lane::compute), free(Lane::tensor), free(Lane::data),
-                           free(Lane::copy)});
+    QueueTimes& own = times.ranks.emplace_back();
+    for (std::size_t i = 0; i < own.free.size(); ++i) own.free[i] = rank.lanes[i].free();
+    own[Lane::host] = rank.host_end;
   }
   for (const EventWire& wire : wires) times.transfers.push_back(wire.ends);
   times.step = std::max(times.scheduled(), bound);

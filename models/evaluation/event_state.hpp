@@ -1,7 +1,7 @@
 #pragma once
 // Everything that takes part in a step that is run as events, and how it is numbered.
 //
-// A rank class stands for tensor x data replicas; one of each is the folded run. Replicas, tensor
+// A rank class stands for all ranks of a stage; one of them is the folded run. Replicas, tensor
 // varying fastest, are numbered within all that the Program has one of: rank = class x replicas +
 // replica, and likewise wires of a channel and meetings of a joint collective.
 
@@ -13,10 +13,13 @@
 
 namespace orrery::models::events {
 
+/// One rank of each class, or all.
+enum class EventRanks : std::uint8_t { one, all };
+
 class EventState {
  public:
   /// Errors  prices of another Program: ContractError
-  EventState(const PricedProgram& priced, std::int64_t tensor, std::int64_t data);
+  EventState(const PricedProgram& priced, EventRanks ranks);
   EventState(const EventState&) = delete;
   EventState& operator=(const EventState&) = delete;
 
@@ -33,11 +36,11 @@ class EventState {
   }
   /// A joint collective is held once by each of its groups, under the group's first replica.
   std::uint32_t meeting_of(std::uint32_t joint, std::uint32_t replica) const;
-  /// Where an operation meets the other members of the rank's tensor group; none where there are
+  /// Where a block's collective meets the other members of the rank's group; none where there are
   /// no others.
   std::uint32_t meeting_of(std::uint32_t rank, const LaunchStep& step) const {
-    const bool meets = step.with_tensor_group && tensor_ > 1;
-    return meets ? tensor_meeting(rank, step.queue) : no_meeting;
+    const bool meets = step.group != no_group && replicas_ > 1;
+    return meets ? block_meeting(rank, step.group) : no_meeting;
   }
   static std::uint32_t lane_of(std::uint32_t rank, Lane queue) {
     return rank * lane_count + static_cast<std::uint32_t>(queue);
@@ -56,16 +59,24 @@ class EventState {
   void add_ranks();
   void add_wires(const PricedProgram& priced);
   void add_meetings();
-  bool spans(std::uint32_t joint, MeshAxis axis) const;
-  std::uint32_t tensor_meeting(std::uint32_t rank, Lane queue) const;
+  std::uint32_t group_of(std::uint16_t communicator, Lane queue);
+  std::uint32_t first_of(std::uint32_t replica, std::uint16_t communicator) const;
+  std::uint32_t block_meeting(std::uint32_t rank, std::uint32_t group) const;
   std::string waiting_at(const EventRank& rank) const;
 
+  /// Collectives of blocks that follow each other on one lane.
+  struct BlockGroup {
+    std::uint16_t communicator = 0;
+    Lane queue = Lane::tensor;
+  };
+
   const Program& program_;
-  std::uint32_t tensor_, replicas_;
+  std::uint32_t replicas_;
+  std::vector<BlockGroup> groups_;
   PhaseCursor::Blocks blocks_;
   const std::vector<OpId> input_alone_{block_input};  // what a joint and a wait wait for
   const std::vector<OpId> nothing_;
-  std::uint32_t first_tensor_meeting_ = 0;
+  std::uint32_t first_block_meeting_ = 0;
 };
 
 }  // namespace orrery::models::events

@@ -12,10 +12,10 @@ namespace {
 /// ended, a transfer has ended. Whoever may have waited for it then looks again.
 class EventRun {
  public:
-  EventRun(const PricedProgram& priced, std::int64_t tensor, std::int64_t data)
+  EventRun(const PricedProgram& priced, EventRanks ranks)
       : priced_{priced},
         program_{*priced.program},
-        state_{priced, tensor, data},
+        state_{priced, ranks},
         launched_{engine_.add_kind<&EventRun::launched>(*this)},
         arrived_{engine_.add_kind<&EventRun::arrived>(*this)},
         ended_{engine_.add_kind<&EventRun::ended>(*this)},
@@ -241,12 +241,11 @@ class EventRun {
 }  // namespace events
 
 StepTimes evaluate_events(const PricedProgram& priced) {
-  return events::EventRun{priced, 1, 1}.run();
+  return events::EventRun{priced, events::EventRanks::one}.run();
 }
 
 StepTimes evaluate_all_ranks(const PricedProgram& priced) {
-  const Mesh& mesh = priced.program->mesh;
-  return events::EventRun{priced, mesh.degree(MeshAxis::tensor), mesh.degree(MeshAxis::data)}.run();
+  return events::EventRun{priced, events::EventRanks::all}.run();
 }
 
 }  // namespace orrery::models

@@ -7,7 +7,7 @@
 namespace orrery::models {
 
 Time QueueTimes::last() const {
-  return std::max({host, compute, tensor, data, copy});
+  return *std::max_element(free.begin(), free.end());
 }
 
 Time StepTimes::scheduled() const {
@@ -44,8 +44,7 @@ ChainBlock::ChainBlock(const PricedProgram& priced, std::size_t id) {
     step.trail = prices[i].trail.count();
     step.queue = static_cast<std::uint8_t>(op.queue);
     step.host_waits = priced.waits_for(op);
-    step.meets = op.kind == OpKind::collective &&
-                 priced.program->role_of(op.communicator) == CommunicatorRole::tensor;
+    step.meets = op.kind == OpKind::collective;
     step.writes_output = std::any_of(op.writes.begin(), op.writes.end(), [&](OperandId id) {
       return block.operands[id].role == Role::output;
     });

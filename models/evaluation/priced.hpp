@@ -5,7 +5,7 @@
 //   launch      L = host + launch;  host = L
 //   operation   S = max(L, free + lead, ends that it waits for);  E = S + duration
 //               free = E + trail, of its queue;  where the host waits for it, host = max(host, E)
-//   collective  of the tensor group, inside a block: S is the maximum over its members
+//   collective  inside a block: S is the maximum over its members
 //   receive     E_k = max(k-th send ready, receive launched, E_(k-1)) + duration of its channel;
 //               a blocking one makes the host wait
 //   send        ready = max(L, its input's output)
@@ -22,8 +22,9 @@
 //
 // lead and trail: of a transfer that a stack cuts in pieces and runs concurrently with what makes
 // or takes them, others see only `duration`. Its wire carries all of it: `lead` before S, and
-// `trail` after E. Both are zero elsewhere; only comm:tp has a trail.
+// `trail` after E. Both are zero elsewhere; only collectives of blocks have a trail.
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -86,8 +87,10 @@ PricedProgram at_speed(const PricedProgram& priced, double speed);
 
 /// Lane times of one rank: when each becomes free.
 struct QueueTimes {
-  Time host{}, compute{}, tensor{}, data{}, copy{};
+  std::array<Time, lane_count> free{};
 
+  Time& operator[](Lane lane) { return free[static_cast<std::size_t>(lane)]; }
+  Time operator[](Lane lane) const { return free[static_cast<std::size_t>(lane)]; }
   friend bool operator==(const QueueTimes&, const QueueTimes&) = default;
   Time last() const;
 };
@@ -137,8 +140,8 @@ StepTimes evaluate_events(const PricedProgram& priced);
 
 /// The event engine again, with nothing folded: every rank of the mesh on its own, members of a
 /// group waiting for each other. Where the folded answer has one entry per rank class, channel or
-/// collective, this has one for each of its tensor x data replicas, tensor varying fastest; with
-/// one class per stage `ranks` is thus in rank order.
+/// collective, this has one for each of its stage's ranks, tensor varying fastest; with one class
+/// per stage `ranks` is thus in rank order.
 StepTimes evaluate_all_ranks(const PricedProgram& priced);
 
 }  // namespace orrery::models

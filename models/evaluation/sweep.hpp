@@ -223,9 +223,7 @@ class Sweep {
     for (Rank& rank : ranks_) {
       const State& s = rank.state;
       times.collectives_ready.push_back(std::move(rank.collectives_ready));
-      times.ranks.push_back({Time{s[state_host].value}, Time{s[state_compute].value},
-                             Time{s[state_tensor].value}, Time{s[state_data].value},
-                             Time{s[state_copy].value}});
+      times.ranks.push_back(queue_times(s));
     }
     for (ChannelState& channel : channels_) {
       channel.ends.resize(channel.received);

@@ -41,6 +41,7 @@ class ReductionCheck {
     if (replicas() == 1) refuse(i, "there is one replica");
     const JointCollective& joint = program_.collectives[each.target];
     const Communicator& group = program_.communicators[joint.communicator];
+    if (group.role == CommunicatorRole::replica) return between_copies(i, joint);
     if (group.role != CommunicatorRole::data) {
       refuse(i, fmt::format("communicator {} is not the replicas'", group.name));
     }
@@ -61,6 +62,15 @@ class ReductionCheck {
   }
   [[noreturn]] void refuse(std::size_t i, const std::string& problem) const {
     throw ContractError{fmt::format("{}: {}", place(program_, class_, i), problem)};
+  }
+
+  /// The pieces of what was reduced last, once more.
+  void between_copies(Token i, const JointCollective& copies) const {
+    const std::int64_t shards = replicas();
+    const bool pieces =
+        !reductions_.empty() && joint(reductions_.back()).first_unit == copies.first_unit &&
+        (joint(reductions_.back()).elements + shards - 1) / shards == copies.elements;
+    if (!pieces) refuse(i, "are not the pieces of the reduction before");
   }
 
   /// Each layer of a chunk in one bucket: in each micro-batch, where they are reduced that often.

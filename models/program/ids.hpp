@@ -10,8 +10,8 @@ namespace orrery::models {
 
 /// In-order queues of one rank. The host launches; the others run what was launched: kernels,
 /// copies, and one lane for each kind of communicator that runs concurrently with them.
-enum class Lane : std::uint8_t { host, compute, tensor, data, copy };
-inline constexpr int lane_count = 5;
+enum class Lane : std::uint8_t { host, compute, tensor, context, data, copy };
+inline constexpr int lane_count = 6;
 static_assert(lane_count <= 8, "a block's map is a small fixed matrix");
 std::string_view name(Lane lane);  // "host", "compute", "comm:tp", "comm:dp", "copy"
 
@@ -47,6 +47,7 @@ enum class TimeClass : std::uint8_t {
   attention,
   memory_bound,
   tp,
+  cp,
   dp,
   pp,
   other_comm,
@@ -55,19 +56,22 @@ enum class TimeClass : std::uint8_t {
   host,
   other
 };
-inline constexpr int time_class_count = 11;
+inline constexpr int time_class_count = 12;
 std::string_view name(TimeClass part);
 
 /// What a communicator is for. Consumers ask for a role, never for an index.
 enum class CommunicatorRole : std::uint8_t {
   tensor,         // inside blocks
-  data,           // replicas: gradients and sharded state
+  context,        // inside attention: parts of the sequence
+  context_heads,  // inside attention: the sequence against heads
+  data,           // gradients, and state where it is sharded
+  replica,        // copies of what is sharded among fewer than all replicas
   pipe_forward,   // activations to the next stage
   pipe_backward,  // gradients to the stage before
   model,          // all ranks of one replica
   world,
   tie,  // the two stages that hold a tied table
 };
-inline constexpr int communicator_role_count = 7;
+inline constexpr int communicator_role_count = 10;
 
 }  // namespace orrery::models

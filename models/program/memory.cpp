@@ -32,7 +32,8 @@ Bytes workspace_of(const Program& program, const Phase& phase,
   for (const Invocation& run : phase.invocations) {
     const bool several = phase.invocations.size() + static_cast<std::size_t>(run.count) > 2;
     Bytes each = block_peaks[run.block];
-    if (several || program.sharding.gradients) each += passed_gradient(program, run.block) * 2;
+    const bool by_unit = program.sharding.gradients || program.sharding.parameters;
+    if (several || by_unit) each += passed_gradient(program, run.block) * 2;
     peak = std::max(peak, each);
   }
   return peak;

@@ -4,13 +4,14 @@
 
 namespace orrery::models {
 
-Mesh::Mesh(std::int64_t tensor, std::int64_t data, std::int64_t pipeline, std::int64_t context)
-    : Mesh{} {
-  degrees_[index(MeshAxis::tensor)] = degrees_[index(MeshAxis::expert_tensor)] = tensor;
-  degrees_[index(MeshAxis::context)] = context;
-  degrees_[index(MeshAxis::data)] = data;
-  degrees_[index(MeshAxis::expert_data)] = context * data;
-  degrees_[index(MeshAxis::pipeline)] = pipeline;
+Mesh::Mesh(const Degrees& of) : Mesh{} {
+  degrees_[index(MeshAxis::tensor)] = degrees_[index(MeshAxis::expert_tensor)] = of.tensor;
+  degrees_[index(MeshAxis::context_heads)] = of.context_heads;
+  degrees_[index(MeshAxis::context)] = of.context;
+  degrees_[index(MeshAxis::data)] = of.data;
+  degrees_[index(MeshAxis::replica)] = of.replica;
+  degrees_[index(MeshAxis::expert_data)] = of.context_heads * of.context * of.data * of.replica;
+  degrees_[index(MeshAxis::pipeline)] = of.pipeline;
 }
 
 std::int64_t Mesh::degree(AxisSet set) const {

@@ -1,7 +1,9 @@
 #pragma once
 // Ranks as coordinates on named axes. The ranks of one stage are seen in two ways, as Megatron
 // folds them: dense layers by tensor x context x data, experts by expert tensor x expert x expert
-// data. The products are equal, the factors need not be; the pipeline is outside both.
+// data. The products are equal, the factors need not be; the pipeline is outside both. Context and
+// data are two axes each: a group's sequence is cut between ranks that trade it for heads, and
+// along them; state is sharded between some replicas, and copied along the others.
 
 #include <array>
 #include <cstdint>
@@ -17,14 +19,16 @@ namespace orrery::models {
 /// In each view the fastest first; the pipeline is slowest.
 enum class MeshAxis : std::uint8_t {
   tensor,
+  context_heads,
   context,
   data,
+  replica,
   expert_tensor,
   expert,
   expert_data,
   pipeline
 };
-inline constexpr int axis_count = 7;
+inline constexpr int axis_count = 9;
 
 enum class MeshView : std::uint8_t { dense, experts, stages };
 
@@ -38,8 +42,10 @@ struct AxisRow {
 };
 inline constexpr std::array<AxisRow, axis_count> axes{{
     {MeshAxis::tensor, "tensor", "tp", TimeClass::tp, MeshView::dense},
-    {MeshAxis::context, "context", "cp", TimeClass::other_comm, MeshView::dense},
+    {MeshAxis::context_heads, "context_heads", "cph", TimeClass::cp, MeshView::dense},
+    {MeshAxis::context, "context", "cp", TimeClass::cp, MeshView::dense},
     {MeshAxis::data, "data", "dp", TimeClass::dp, MeshView::dense},
+    {MeshAxis::replica, "replica", "rep", TimeClass::dp, MeshView::dense},
     {MeshAxis::expert_tensor, "expert_tensor", "etp", TimeClass::tp, MeshView::experts},
     {MeshAxis::expert, "expert", "ep", TimeClass::other_comm, MeshView::experts},
     {MeshAxis::expert_data, "expert_data", "edp", TimeClass::dp, MeshView::experts},
@@ -63,7 +69,7 @@ class AxisSet {
   constexpr bool includes(AxisSet other) const { return (other.bits_ & ~bits_) == 0; }
   constexpr AxisSet without(AxisSet other) const {
     AxisSet set;
-    set.bits_ = static_cast<std::uint8_t>(bits_ & ~other.bits_);
+    set.bits_ = static_cast<std::uint16_t>(bits_ & ~other.bits_);
     return set;
   }
   friend constexpr AxisSet operator|(AxisSet a, AxisSet b) {
@@ -73,19 +79,32 @@ class AxisSet {
   friend constexpr bool operator==(AxisSet, AxisSet) = default;
 
  private:
-  static constexpr std::uint8_t bit(MeshAxis axis) {
-    return static_cast<std::uint8_t>(1U << static_cast<unsigned>(axis));
+  static constexpr std::uint16_t bit(MeshAxis axis) {
+    return static_cast<std::uint16_t>(1U << static_cast<unsigned>(axis));
   }
-  std::uint8_t bits_ = 0;
+  std::uint16_t bits_ = 0;
 };
+
+/// All ranks of a stage; those over which a sequence is cut; those that hold a replica's copy each,
+/// or a share of one.
+inline constexpr AxisSet dense_axes{MeshAxis::tensor, MeshAxis::context_heads, MeshAxis::context,
+                                    MeshAxis::data, MeshAxis::replica};
+inline constexpr AxisSet context_axes{MeshAxis::context_heads, MeshAxis::context};
+inline constexpr AxisSet data_axes{MeshAxis::data, MeshAxis::replica};
 
 /// Degrees of the axes, and ranks as their coordinates.
 class Mesh {
  public:
-  Mesh() { degrees_.fill(1); }
   /// Without experts: all ranks of a stage hold the same experts' part, in the order of the dense
   /// view.
-  Mesh(std::int64_t tensor, std::int64_t data, std::int64_t pipeline, std::int64_t context = 1);
+  struct Degrees {
+    std::int64_t tensor = 1, context_heads = 1, context = 1, data = 1, replica = 1, pipeline = 1;
+  };
+
+  Mesh() { degrees_.fill(1); }
+  explicit Mesh(const Degrees& degrees);
+  Mesh(std::int64_t tensor, std::int64_t data, std::int64_t pipeline, std::int64_t context = 1)
+      : Mesh{Degrees{.tensor = tensor, .context = context, .data = data, .pipeline = pipeline}} {}
 
   std::int64_t degree(MeshAxis axis) const { return degrees_[index(axis)]; }
   /// Product of the degrees: how many ranks differ in these coordinates alone.
@@ -93,9 +112,7 @@ class Mesh {
   /// Ranks from one coordinate of an axis to the next.
   std::int64_t stride(MeshAxis axis) const;
   std::int64_t ranks() const { return stage_ranks() * degree(MeshAxis::pipeline); }
-  std::int64_t stage_ranks() const {
-    return degree(MeshAxis::tensor) * degree(MeshAxis::context) * degree(MeshAxis::data);
-  }
+  std::int64_t stage_ranks() const { return degree(dense_axes); }
 
   std::int64_t coordinate(std::int64_t rank, MeshAxis axis) const {
     return rank / stride(axis) % degree(axis);
@@ -126,5 +143,11 @@ struct Communicator {
   Lane lane = Lane::data;                 // of its collectives; transfers have a wire of their own
   TimeClass time_class = TimeClass::other_comm;
 };
+
+/// The groups of ranks of a Program, one for each role: those that every one has, and those along
+/// the axes of context and copies that are used. What replicas hold alike, context ranks do, too:
+/// "dp" spans both, but not the copies of what is sharded.
+/// Source  Megatron-LM, parallel_state.py: gradients are reduced over data and context together
+std::vector<Communicator> communicators_of(const Mesh& mesh);
 
 }  // namespace orrery::models

@@ -3,7 +3,7 @@
 namespace orrery::models {
 
 std::string_view name(Lane lane) {
-  constexpr std::string_view of[] = {"host", "compute", "comm:tp", "comm:dp", "copy"};
+  constexpr std::string_view of[] = {"host", "compute", "comm:tp", "comm:cp", "comm:dp", "copy"};
   return of[static_cast<int>(lane)];
 }
 
@@ -12,9 +12,9 @@ std::string_view name(Collective collective) {
 }
 
 std::string_view name(TimeClass part) {
-  constexpr std::string_view of[] = {"gemm",      "attention", "memory_bound", "tp",
-                                     "dp",        "pp",        "other_comm",   "bubble",
-                                     "optimizer", "host",      "other"};
+  constexpr std::string_view of[] = {"gemm",   "attention", "memory_bound", "tp",
+                                     "cp",     "dp",        "pp",           "other_comm",
+                                     "bubble", "optimizer", "host",         "other"};
   return of[static_cast<int>(part)];
 }
 

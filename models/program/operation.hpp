@@ -80,6 +80,7 @@ struct AttentionShape {
   std::int64_t batch = 0, seq = 0, heads = 0, kv_heads = 0, head_dim = 0;
   bool causal = true;
   std::int64_t window = 0;  // tokens that one attends to at most; 0: all before it
+  std::int64_t keys = 0;    // of a part of the sequence: those that its tokens attend to; 0: seq
 };
 
 /// Heads next to each other in a row, queries and then keys. The columns after them are values.

@@ -18,10 +18,11 @@ std::string_view mnemonic(Opcode op) {
   return of[static_cast<int>(op)];
 }
 
-/// Axes of the dense view and the pipeline, without a context axis that is not used.
+/// Axes of the dense view and the pipeline, without those of context and copies that are not used.
 bool shown(const AxisRow& row, const Mesh& mesh) {
   if (row.view == MeshView::experts) return false;
-  return row.axis != MeshAxis::context || mesh.degree(row.axis) > 1;
+  const bool always = !(context_axes | MeshAxis::replica).has(row.axis);
+  return always || mesh.degree(row.axis) > 1;
 }
 
 /// Writes one class's list, with peers as ranks where it is one rank's.

@@ -13,8 +13,8 @@ namespace orrery::models {
 
 /// The tracks of one rank, in the order of a report. Activations and gradients travel at the same
 /// time, so they are two.
-inline constexpr std::array<std::string_view, 7> trace_tracks{
-    "host", "compute", "comm:tp", "comm:dp", "comm:pp", "comm:pp back", "copy"};
+inline constexpr std::array<std::string_view, 8> trace_tracks{
+    "host", "compute", "comm:tp", "comm:cp", "comm:dp", "comm:pp", "comm:pp back", "copy"};
 
 /// "rank 3 (stage 1)"
 std::string trace_process(std::int64_t rank, std::int64_t stage);

@@ -19,6 +19,7 @@ LOOKS = {
     "memory_bound": Look("memory-bound kernels", "#9dc6ea"),
     "optimizer": Look("optimizer", "#7a66b3"),
     "tp": Look("tensor parallel", "#e8743b"),
+    "cp": Look("context parallel", "#d98cb3"),
     "dp": Look("data parallel", "#f2b134"),
     "pp": Look("pipeline transfers", "#c94f4f"),
     "other_comm": Look("other communication", "#a8734a"),

@@ -18,6 +18,7 @@ _COLOURS = {
     "memory-bound kernels": LOOKS["memory_bound"].colour,
     "optimizer": LOOKS["optimizer"].colour,
     "tensor-parallel communication": LOOKS["tp"].colour,
+    "context-parallel communication": LOOKS["cp"].colour,
     "data-parallel communication": LOOKS["dp"].colour,
     "pipeline transfers": LOOKS["pp"].colour,
     "other communication": LOOKS["other_comm"].colour,

@@ -8,14 +8,22 @@ namespace orrery::models {
 
 namespace traffic {
 
+namespace {
+
+QueueTimes queues_of(const RankTrack& rank) {
+  QueueTimes times = queue_times(rank.state);
+  times[Lane::host] = Time{rank.host};
+  times[Lane::data] = Time{rank.data_free};
+  return times;
+}
+
+}  // namespace
+
 NetworkTimes NetworkSweep::result() {
   NetworkTimes found;
   Time last{};
   for (const RankTrack& rank : ranks_) {
-    const Chain<NumberTime>& s = rank.state;
-    found.ranks.push_back({Time{rank.host}, Time{s[state_compute].value},
-                           Time{s[state_tensor].value}, Time{rank.data_free},
-                           Time{s[state_copy].value}});
+    found.ranks.push_back(queues_of(rank));
     last = std::max(last, found.ranks.back().last());
   }
   for (const ChannelTrack& channel : channels_) {
@@ -52,9 +60,7 @@ NetworkTimes NetworkSweep::result() {
 std::uint32_t NetworkSweep::last_replica() const {
   std::vector<Time> ends;
   for (const RankTrack& rank : ranks_) {
-    const Chain<NumberTime>& s = rank.state;
-    ends.push_back(Time{std::max({rank.host, s[state_compute].value, s[state_tensor].value,
-                                  rank.data_free, s[state_copy].value})});
+    ends.push_back(queues_of(rank).last());
   }
   for (std::size_t c = 0; c < channels_.size(); ++c) {
     Time& end = ends[traffic_.channels[c].to];
@@ -72,10 +78,7 @@ StepTimes NetworkSweep::replica(std::uint32_t number) const {
   const auto folded = [&](std::size_t c) { return traffic_.folded[c * replicas + number]; };
   for (std::size_t c = 0; c < program_.classes.size(); ++c) {
     const RankTrack& rank = ranks_[folded(c)];
-    const Chain<NumberTime>& s = rank.state;
-    times.ranks.push_back({Time{rank.host}, Time{s[state_compute].value},
-                           Time{s[state_tensor].value}, Time{rank.data_free},
-                           Time{s[state_copy].value}});
+    times.ranks.push_back(queues_of(rank));
     times.collectives_ready.push_back(rank.ready);
     const std::uint32_t unit = traffic_.ranks[folded(c)].unit;
     times.group_starts.push_back(unit_starts_[unit]);

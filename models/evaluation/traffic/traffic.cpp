@@ -121,9 +121,11 @@ std::uint32_t FoldedRank::group(std::uint32_t structure) const {
 
 std::optional<std::string> not_simulated(const PricedProgram& priced, const NetworkSite& site) {
   const Program& program = *priced.program;
-  for (const MeshAxis axis : {MeshAxis::context, MeshAxis::expert}) {
+  for (const MeshAxis axis :
+       {MeshAxis::context_heads, MeshAxis::context, MeshAxis::expert, MeshAxis::replica}) {
     if (program.mesh.degree(axis) > 1) {
-      return "groups along the " + std::string{row_of(axis).key} + " axis send inside blocks";
+      return "groups along the " + std::string{row_of(axis).key} +
+             " axis are not among its ranks' queues";
     }
   }
   if (tensor_group_crosses(program, site)) return "tensor groups span nodes";

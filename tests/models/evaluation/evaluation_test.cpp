@@ -43,8 +43,9 @@ TEST_CASE("One forward and one backward at a time leaves a bubble of p - 1 of ea
   //   step = (p-1)(f+b) + m(f+b) = 20 us + 80 us, of which a stage computes 80 us.
   const Case made = simple_pipeline("1f1b", {2, 1, 4}, 10_us, 10_us);
   CHECK(evaluate(made.priced).step == 100_us);
-  CHECK(evaluate(made.priced).ranks[0].compute == 100_us);
-  CHECK(evaluate(made.priced).ranks[1].compute == 90_us);  // 10 us of its bubble are at each end
+  CHECK(evaluate(made.priced).ranks[0][Lane::compute] == 100_us);
+  CHECK(evaluate(made.priced).ranks[1][Lane::compute] ==
+        90_us);  // 10 us of its bubble are at each end
 
   // The same law with f = 3 us, b = 7 us and up to five stages.
   for (std::int64_t p = 1; p <= 5; ++p) {
@@ -98,8 +99,8 @@ TEST_CASE("Short kernels wait for the host, long ones for each other") {
   // The first begins at 1 us and then the queue is never idle.
   CHECK(evaluate(three_kernels(1_us, 5_us).priced).step == 16_us);
   const StepTimes times = evaluate(three_kernels(1_us, 5_us).priced);
-  CHECK(times.ranks[0].host == 3_us);
-  CHECK(times.ranks[0].compute == 16_us);
+  CHECK(times.ranks[0][Lane::host] == 3_us);
+  CHECK(times.ranks[0][Lane::compute] == 16_us);
 }
 
 TEST_CASE("A host whose launches return at the end pays for launch and kernel in turn") {
@@ -108,7 +109,7 @@ TEST_CASE("A host whose launches return at the end pays for launch and kernel in
   made.priced.synchronous = true;
   const StepTimes times = evaluate(made.priced);
   CHECK(times.step == 18_us);
-  CHECK(times.ranks[0].host == 18_us);
+  CHECK(times.ranks[0][Lane::host] == 18_us);
 }
 
 TEST_CASE("A host that waits for one kernel launches the next one later") {
@@ -139,7 +140,7 @@ TEST_CASE("A host that waits for what it receives launches late") {
   made.priced.blocking_receive = true;
   const StepTimes times = evaluate(made.priced);
   CHECK(times.step == 52_us);
-  CHECK(times.ranks[0].host == 42_us);
+  CHECK(times.ranks[0][Lane::host] == 42_us);
 }
 
 TEST_CASE("A host inside its communication goes on when that has ended") {
@@ -153,7 +154,7 @@ TEST_CASE("A host inside its communication goes on when that has ended") {
 
   // Backward ends at 52, a reduction of 5 us at 57: the host is there until then.
   append_joint(made, Opcode::reduce_gradient, {.name = "gradients", .classes = {0}}, 1_us, 5_us);
-  CHECK(evaluate(made.priced).ranks[0].host == 57_us);
+  CHECK(evaluate(made.priced).ranks[0][Lane::host] == 57_us);
 }
 
 TEST_CASE("A joint collective begins when its last member is ready") {
@@ -164,10 +165,10 @@ TEST_CASE("A joint collective begins when its last member is ready") {
                5_us);
   const StepTimes times = evaluate(made.priced);
   CHECK(times.collective_starts == std::vector<Time>{60_us});
-  CHECK(times.ranks[0].host == 65_us);
-  CHECK(times.ranks[1].host == 65_us);
-  CHECK(times.ranks[1].compute == 40_us);
-  CHECK(times.ranks[1].data == 65_us);
+  CHECK(times.ranks[0][Lane::host] == 65_us);
+  CHECK(times.ranks[1][Lane::host] == 65_us);
+  CHECK(times.ranks[1][Lane::compute] == 40_us);
+  CHECK(times.ranks[1][Lane::data] == 65_us);
 }
 
 TEST_CASE("Collectives of one class wait for each other on its queue, not for other classes") {
@@ -177,7 +178,7 @@ TEST_CASE("Collectives of one class wait for each other on its queue, not for ot
   append_joint(made, Opcode::reduce_gradient, {.name = "b", .classes = {1}}, 0_us, 2_us);
   const StepTimes times = evaluate(made.priced);
   CHECK(times.collective_starts == std::vector<Time>{40_us, 47_us});
-  CHECK(times.ranks[1].data == 49_us);
+  CHECK(times.ranks[1][Lane::data] == 49_us);
 }
 
 TEST_CASE("What is hidden of a collective keeps its queue busy before it starts") {
@@ -216,10 +217,10 @@ TEST_CASE("What is hidden after a collective delays the next one on its queue, a
   made.program->blocks[0] = block;
   made.priced.blocks[0] = {{0_us, 1_us, 0_us, 6_us}, {0_us, 2_us}, {0_us, 1_us, 3_us}};
   const StepTimes times = evaluate(made.priced);
-  CHECK(times.ranks[0].tensor == 11_us);
-  CHECK(times.ranks[0].compute == 3_us);
+  CHECK(times.ranks[0][Lane::tensor] == 11_us);
+  CHECK(times.ranks[0][Lane::compute] == 3_us);
   made.priced.blocks[0][2].trail = 4_us;
-  CHECK(evaluate(made.priced).ranks[0].tensor == 15_us);
+  CHECK(evaluate(made.priced).ranks[0][Lane::tensor] == 15_us);
   CHECK(evaluate(made.priced).step == 15_us);
 }
 
@@ -240,7 +241,7 @@ TEST_CASE("An optimizer's input is there when its gradients are reduced") {
   optimizer.op = Opcode::optimizer;
   optimizer.input = 2;
   made.program->classes[0].instructions.push_back(optimizer);  // after F B R
-  CHECK(evaluate(made.priced).ranks[0].compute == 14_us);
+  CHECK(evaluate(made.priced).ranks[0][Lane::compute] == 14_us);
 }
 
 TEST_CASE("A layer's output is the next layer's input, however many there are") {
@@ -322,7 +323,7 @@ TEST_CASE("Each rank of a mesh answers in its own place") {
   REQUIRE(times.ranks.size() == 12);
   for (std::int64_t rank = 0; rank < 12; ++rank) {
     const bool first = made.program->mesh.stage_of(rank) == 0;
-    CHECK(times.ranks[static_cast<std::size_t>(rank)].compute == (first ? 60_us : 40_us));
+    CHECK(times.ranks[static_cast<std::size_t>(rank)][Lane::compute] == (first ? 60_us : 40_us));
   }
   CHECK(times.collective_starts == std::vector<Time>(6, 60_us));
   CHECK(times.step == 65_us);

@@ -25,8 +25,9 @@ Operation operation_on(Lane queue, std::vector<OpId> after, bool writes_output) 
 }
 
 void add_schedule(Program& program, const std::string& schedule, const PipelineShape& shape,
-                  std::int64_t tensor, std::int64_t data) {
-  program.mesh = {tensor, data, shape.stages};
+                  Mesh::Degrees degrees) {
+  degrees.pipeline = shape.stages;
+  program.mesh = Mesh{degrees};
   program.communicators = communicators_of(program.mesh);
   const std::int64_t chunks = shape.stages * shape.virtual_stages;
   for (std::int64_t c = 0; c < chunks; ++c) {
@@ -113,7 +114,7 @@ std::string unequal(const std::string& what, const std::vector<Time>& a,
 }
 
 std::vector<Time> all(const QueueTimes& times) {
-  return {times.host, times.compute, times.tensor, times.data, times.copy};
+  return {times.free.begin(), times.free.end()};
 }
 
 }  // namespace

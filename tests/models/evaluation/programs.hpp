@@ -31,7 +31,7 @@ Operation operation_on(Lane queue, std::vector<OpId> after, bool writes_output);
 
 /// Meshes, communicators and compute slots of a schedule; chunk c runs phases 2c and 2c + 1.
 void add_schedule(Program& program, const std::string& schedule, const PipelineShape& shape,
-                  std::int64_t tensor = 1, std::int64_t data = 1);
+                  Mesh::Degrees degrees = {});
 
 /// A pipeline whose forwards and backwards are one kernel each. All other costs are zero.
 Case simple_pipeline(const std::string& schedule, const PipelineShape& shape, Time forward,

@@ -57,7 +57,7 @@ class TimeDraw {
 
 class Maker {
  public:
-  explicit Maker(std::uint64_t seed) : draw_{seed} {}
+  Maker(std::uint64_t seed, std::int64_t most_context) : draw_{seed}, most_context_{most_context} {}
 
   Case make() {
     draw_shape();
@@ -65,7 +65,12 @@ class Maker {
     host_waits_percent_ = draw_.one_of({0, 0, 0, 10});
     for (std::int64_t b = 0; b < blocks; ++b) add_block(b);
     add_phases();
-    add_schedule(program_, schedule_, shape_, tensor_, data_);
+    add_schedule(program_, schedule_, shape_,
+                 Mesh::Degrees{.tensor = tensor_,
+                               .context_heads = heads_,
+                               .context = context_,
+                               .data = data_,
+                               .replica = copies_});
     share_phases();
     program_ = insert_transfers(std::move(program_));
     if (draw_.percent(80)) add_joints_and_optimizers();
@@ -81,6 +86,11 @@ class Maker {
   void draw_shape() {
     tensor_ = draw_.from(1, 3);
     data_ = draw_.from(1, 3);
+    if (most_context_ > 1) {
+      context_ = draw_.from(1, most_context_);
+      heads_ = draw_.from(1, 2);
+      copies_ = draw_.from(1, 2);
+    }
     shape_.stages = draw_.from(1, 5);
     shape_.virtual_stages = draw_.percent(50) ? 1 : draw_.from(2, 3);
     if (shape_.virtual_stages > 1) {
@@ -106,9 +116,19 @@ class Maker {
         op.kind = OpKind::collective;
         op.communicator = tensor_group;
       }
+      if (context_ * heads_ > 1 && draw_.percent(20)) pass_round(op);
       block.operations.push_back(std::move(op));
     }
     program_.blocks.push_back(std::move(block));
+  }
+
+  /// A collective between ranks that share a sequence, along one of their two axes.
+  void pass_round(Operation& op) {
+    const bool trades = heads_ > 1 && (context_ == 1 || draw_.percent(50));
+    op.kind = OpKind::collective;
+    op.queue = Lane::context;
+    const auto first = static_cast<std::uint16_t>(tie_group + 1);
+    op.communicator = static_cast<std::uint16_t>(first + (trades && context_ > 1 ? 1 : 0));
   }
 
   /// Up to three of the input and the operations before, in any order.
@@ -293,7 +313,8 @@ class Maker {
     PricedProgram& priced = made_.priced;
     for (std::size_t b = 0; b < program_.blocks.size(); ++b) {
       for (std::size_t i = 0; i < priced.blocks[b].size(); ++i) {
-        if (program_.blocks[b].operations[i].queue != Lane::tensor) continue;
+        const Lane queue = program_.blocks[b].operations[i].queue;
+        if (queue != Lane::tensor && queue != Lane::context) continue;
         (draw_.percent(50) ? priced.blocks[b][i].lead : priced.blocks[b][i].trail) = time();
       }
     }
@@ -308,14 +329,15 @@ class Maker {
   Program& program_ = *made_.program;
   PipelineShape shape_;
   std::string schedule_;
-  std::int64_t tensor_ = 1, data_ = 1;
+  std::int64_t most_context_ = 1;
+  std::int64_t tensor_ = 1, data_ = 1, context_ = 1, heads_ = 1, copies_ = 1;
   std::int64_t host_waits_percent_ = 0;
 };
 
 }  // namespace
 
-Case random_program(std::uint64_t seed) {
-  return Maker{seed}.make();
+Case random_program(std::uint64_t seed, std::int64_t most_context) {
+  return Maker{seed, most_context}.make();
 }
 
 }  // namespace orrery::models

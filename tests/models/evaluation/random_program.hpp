@@ -10,7 +10,8 @@
 
 namespace orrery::models {
 
-/// The same seed gives the same Program everywhere. Its mesh has 1 to 3 tensor and data ranks.
-Case random_program(std::uint64_t seed);
+/// The same seed gives the same Program everywhere. Its mesh has 1 to 3 tensor and data ranks;
+/// where more than one context rank is allowed, also one or two that trade heads, and copies.
+Case random_program(std::uint64_t seed, std::int64_t most_context = 1);
 
 }  // namespace orrery::models

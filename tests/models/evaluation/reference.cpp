@@ -96,8 +96,9 @@ class Equations {
     if (keeps(Mutation::step_launch)) rank.host = priced_.step_launch;
     if (keeps(Mutation::carried)) rank.queue(Lane::data) = priced_.carried_by(c);
     walk(program_, c, Turn{*this, rank, c});
-    times_.ranks.push_back({rank.host, rank.queue(Lane::compute), rank.queue(Lane::tensor),
-                            rank.queue(Lane::data), rank.queue(Lane::copy)});
+    QueueTimes& own = times_.ranks.emplace_back();
+    std::copy(std::begin(rank.free), std::end(rank.free), own.free.begin());
+    own[Lane::host] = rank.host;
   }
 
   struct Turn {

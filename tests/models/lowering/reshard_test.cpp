@@ -14,7 +14,7 @@ struct World {
   Mesh mesh{2, 1, 1, 4};
   std::vector<Communicator> communicators{
       {"tp", CommunicatorRole::tensor, MeshAxis::tensor, {}, Lane::tensor, TimeClass::tp},
-      {"cp", CommunicatorRole::data, MeshAxis::context, {}, Lane::data, TimeClass::other_comm}};
+      {"cp", CommunicatorRole::context, MeshAxis::context, {}, Lane::context, TimeClass::cp}};
 
   Resharding how() const { return {mesh, communicators}; }
 };
@@ -115,8 +115,8 @@ TEST_CASE("Communicator, lane and time class are the axis's") {
   const World world;
   const Operation context = needing(world, cut(Dimension::rows), {}).operations[0];
   CHECK(context.communicator == 1);
-  CHECK(context.queue == Lane::data);
-  CHECK(context.time_class == TimeClass::other_comm);
+  CHECK(context.queue == Lane::context);
+  CHECK(context.time_class == TimeClass::cp);
   const Operation tensor = needing(world, {MeshAxis::tensor, Dimension::rows}, {}).operations[0];
   CHECK(tensor.communicator == 0);
   CHECK(tensor.queue == Lane::tensor);

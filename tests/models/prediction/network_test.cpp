@@ -26,10 +26,7 @@ Time step_of(const Question& question) {
   CHECK(std::accumulate(found.breakdown.begin(), found.breakdown.end(), Time{}) == found.step);
   for (std::uint32_t c = 0; c < found.program->classes.size(); ++c) {
     QueueTimes last;
-    const auto record = [&](const InstructionRecord& each) {
-      const auto at = [&](ChainState state) { return Time{each.after[state].value}; };
-      last = {at(state_host), at(state_compute), at(state_tensor), at(state_data), at(state_copy)};
-    };
+    const auto record = [&](const InstructionRecord& each) { last = queue_times(each.after); };
     replay(found.priced, found.times, c, {.instruction = record, .operation = {}});
     CHECK(last == found.times.ranks[c]);
   }

@@ -317,10 +317,7 @@ class NetworkOracle {
   OracleTimes result() {
     OracleTimes found;
     for (const OracleRank& rank : ranks_) {
-      const Chain<NumberTime>& s = rank.state;
-      found.ranks.push_back({Time{s[state_host].value}, Time{s[state_compute].value},
-                             Time{s[state_tensor].value}, Time{s[state_data].value},
-                             Time{s[state_copy].value}});
+      found.ranks.push_back(queue_times(rank.state));
     }
     found.transfers.resize(entities_.channels);
     found.starts.assign(program_.collectives.size(), std::vector<Time>(entities_.ranks));

@@ -54,7 +54,7 @@ Case all_reduce(std::int64_t tensor, std::int64_t data, Time alone) {
   PipelineShape shape;
   shape.stages = shape.virtual_stages = 1;
   shape.micro_batches = 0;
-  add_schedule(*made.program, "gpipe", shape, tensor, data);
+  add_schedule(*made.program, "gpipe", shape, {.tensor = tensor, .data = data});
   made.program->classes[0].instructions.clear();
   made.priced.program = made.program.get();
   JointCollective joint;
