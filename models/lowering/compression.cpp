@@ -65,7 +65,12 @@ BucketReduction::Instructions BucketReduction::reduce(std::uint32_t rank_class,
                                                       const Segment& segment, std::uint16_t chunk) {
   const Plan& plan = inputs_.plan;
   JointCollective joint = reduction_of(program_, rank_class, segment);
-  if (plan.compression == Compression::none) return {{add(std::move(joint), chunk)}, {}};
+  if (plan.compression == Compression::none) {
+    const auto copies = reduction_of_copies(program_, joint);
+    Instructions plain{{add(std::move(joint), chunk)}, {}};
+    if (copies) plain.there.push_back(add(*copies, chunk));
+    return plain;
+  }
   RankClass& ranks = program_.classes[rank_class];
   const std::int64_t n = segment.parameters;
   const Phases phases = phases_of(n);

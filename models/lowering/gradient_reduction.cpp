@@ -90,8 +90,10 @@ class GradientReducer {
 }  // namespace
 
 Program insert_gradient_reduction(Program program, const BlockInputs& inputs) {
-  const bool several = program.mesh.degree(MeshAxis::data) > 1;
-  if (several && !program.sharding.gradients) GradientReducer{program, inputs}.run();
+  const bool several = program.shards() > 1;
+  const StateSharding& sharding = program.sharding;
+  const bool by_unit = sharding.gradients || sharding.parameters;  // insert_shards does
+  if (several && !by_unit) GradientReducer{program, inputs}.run();
   return program;
 }
 

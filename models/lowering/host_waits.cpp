@@ -8,7 +8,7 @@ Program insert_host_waits(Program program, const Software& software) {
     if (!program.use_of(b).of(ModelPart::layer)) continue;
     for (Operation& op : program.blocks[b].operations) {
       const bool python = op.pass == Pass::forward || op.pass == Pass::recompute;
-      if (op.kind == OpKind::collective && python) op.host_waits = true;
+      if (op.kind == OpKind::collective && op.queue == Lane::tensor && python) op.host_waits = true;
     }
   }
   return program;

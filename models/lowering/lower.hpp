@@ -7,9 +7,6 @@
 
 namespace orrery::models {
 
-/// The groups of ranks that every Program has, one for each role.
-std::vector<Communicator> communicators_of(const Mesh& mesh);
-
 /// Parameters (elements) that a rank holds for all that a phase runs.
 std::int64_t owned_parameters(const Program& program, const Phase& phase);
 

@@ -46,11 +46,14 @@ class StepEnd {
                                     [](const Operand& each) { return each.tied(); });
     ensure(table != head.operands.end(), "a tied head has no table");
     const auto last = static_cast<std::uint32_t>(program_.classes.size() - 1);
+    // Of gradients that are sharded by now, the owned piece.
+    const std::int64_t shared = program_.classes.front().owned > 0 ? shards() : 1;
+    const std::int64_t elements = (table->elements() + shared - 1) / shared;
     const std::uint32_t tie = add({.name = "tied embedding",
                                    .kind = Collective::all_reduce,
                                    .communicator = program_.communicator(CommunicatorRole::tie),
                                    .dtype = gradient_,
-                                   .bytes = Bytes{table->elements() * bits(gradient_) / 8},
+                                   .bytes = Bytes{elements * bits(gradient_) / 8},
                                    .classes = {0, last}});
     program_.classes.front().instructions.push_back(step(Opcode::tie, tie));
     program_.classes.back().instructions.push_back(step(Opcode::tie, tie));

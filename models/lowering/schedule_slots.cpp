@@ -51,7 +51,8 @@ void add_units(Program& program) {
   const auto add = [&](std::string name, std::vector<std::uint32_t> kinds, std::int64_t layer) {
     Unit unit{.name = std::move(name), .kinds = std::move(kinds), .layer = layer};
     for (const std::uint32_t each : unit.kinds) unit.elements += program.kinds[each].parameters;
-    unit.replicated = MeshAxis::data;
+    unit.replicated = program.sharding.over;
+    if (program.mesh.degree(MeshAxis::replica) > 1) unit.replicated = unit.replicated | data_axes;
     if (program.sharding.optimizer) unit.sharded = program.sharding.over;
     program.units.push_back(std::move(unit));
   };
@@ -149,14 +150,19 @@ void add_classes(Program& program, const Plan& plan, const Schedule& schedule) {
   }
 }
 
-/// ZeRO's stages as what is sharded.
+/// ZeRO's stages as what is sharded. Micro-batches of a pipeline meet in whole gradients, which are
+/// reduced and scattered once, when the last has added to them.
+/// Source  Jiang et al. 2024, "MegaScale", arXiv 2402.15627, section 3.2; torchtitan's pipelines,
+///         which hold FSDP's reduction back until the last micro-batch
 StateSharding sharding_of(const Plan& plan) {
-  const bool several = plan.data > 1;
+  const Mesh mesh = mesh_of(plan);
+  const AxisSet over = communicators_of(mesh)[1].axes;
+  const bool several = mesh.degree(over) > 1;
   const bool three = plan.zero == Zero::three;
   return {.optimizer = plan.zero != Zero::none,
-          .gradients = several && (plan.zero == Zero::two || three),
+          .gradients = several && plan.pipeline == 1 && (plan.zero == Zero::two || three),
           .parameters = several && three,
-          .over = MeshAxis::data};
+          .over = over};
 }
 
 void state_facts(Program& program, const BlockInputs& inputs) {
@@ -175,19 +181,6 @@ void state_facts(Program& program, const BlockInputs& inputs) {
 }
 
 }  // namespace
-
-std::vector<Communicator> communicators_of(const Mesh& mesh) {
-  using Role = CommunicatorRole;
-  const AxisSet tensor = MeshAxis::tensor, data = MeshAxis::data, pipe = MeshAxis::pipeline;
-  const std::int64_t last = mesh.degree(MeshAxis::pipeline) - 1;
-  return {{"tp", Role::tensor, tensor, {}, Lane::tensor, TimeClass::tp},
-          {"dp", Role::data, data, {}, Lane::data, TimeClass::dp},
-          {"pp_f", Role::pipe_forward, pipe, {}, Lane::data, TimeClass::pp},
-          {"pp_b", Role::pipe_backward, pipe, {}, Lane::data, TimeClass::pp},
-          {"model", Role::model, {MeshAxis::tensor, MeshAxis::pipeline}},
-          {"world", Role::world, {MeshAxis::tensor, MeshAxis::data, MeshAxis::pipeline}},
-          {"tie", Role::tie, pipe, {0, last}}};
-}
 
 Program schedule_slots(const BlockInputs& inputs) {
   Program program;

@@ -90,13 +90,27 @@ JointCollective reduction_of(const Program& program, std::uint32_t rank_class,
   JointCollective joint{
       .name = "gradients" + segment.phase.name.substr(std::string{"backward"}.size()),
       .kind = sharded ? Collective::reduce_scatter : Collective::all_reduce,
-      .communicator = communicator_over(program, unit.replicated),
+      .communicator = communicator_over(program, sharded ? unit.sharded : unit.replicated),
       .dtype = gradient,
       .bytes = Bytes{segment.parameters * bits(gradient) / 8},
       .classes = {rank_class},
       .elements = segment.parameters};
   joint.first_unit = segment.first_unit;
   joint.units = segment.units;
+  return joint;
+}
+
+std::optional<JointCollective> reduction_of_copies(const Program& program,
+                                                   const JointCollective& reduction) {
+  if (program.mesh.degree(MeshAxis::replica) == 1) return std::nullopt;
+  JointCollective joint = reduction;
+  const std::int64_t shards = program.shards();
+  joint.name += ".copies";
+  joint.kind = Collective::all_reduce;
+  joint.communicator = program.communicator(CommunicatorRole::replica);
+  joint.elements = (reduction.elements + shards - 1) / shards;
+  joint.bytes = Bytes{joint.elements * bits(joint.dtype) / 8};
+  joint.sums = {};
   return joint;
 }
 

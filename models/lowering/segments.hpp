@@ -3,6 +3,7 @@
 // of gradients, a unit whose weights are gathered.
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "models/lowering/lower.hpp"
@@ -27,8 +28,13 @@ std::int64_t bucket_elements(const BlockInputs& inputs);
 /// compute?
 bool overlaps_data(const BlockInputs& inputs);
 
-/// The reduction of a segment's gradients over the axes on which they are replicated, as a bucket.
+/// The reduction of a segment's gradients over the axes on which they are replicated, as a bucket;
+/// where what is sharded has copies, inside each of them.
 JointCollective reduction_of(const Program& program, std::uint32_t rank_class,
                              const Segment& segment);
+/// ... and then of the pieces between the copies.
+/// Source  Zhao et al. 2023, "PyTorch FSDP", arXiv 2304.11277, section 3.2.2
+std::optional<JointCollective> reduction_of_copies(const Program& program,
+                                                   const JointCollective& reduction);
 
 }  // namespace orrery::models

@@ -5,9 +5,15 @@
 //                                                  bucket which it fills: next to compute there
 //                                                  are two buckets, otherwise one
 //   ZeRO-3   UNSHARD.0 | UNSHARD.1 FWD.0 | UNSHARD.2 FWD.1 | ... | UNSHARD.3 BWD.4 REDUCE.4 | ...
-//            concurrently with compute one unit ahead, otherwise right before its part. A gather
-//            begins when all before it is computed, and after the reductions before it: so the
-//            weights that it overwrites are read, and a part that awaits it finds its bucket empty.
+//            concurrently with compute one unit ahead (or `prefetch` units), otherwise right
+//            before its part. A gather begins when all before it is computed, and after the
+//            reductions before it: so the weights that it overwrites are read, and a part that
+//            awaits it finds its bucket empty. Without resharding backward finds the weights that
+//            forward gathered.
+//
+// With several copies of what is sharded (HSDP) a reduction goes on between the copies, piece by
+// piece. Stages of a pipeline gather alike, for the micro-batches and chunks in their order, and reduce
+// each unit once, after the last micro-batch's backward of it.
 //
 // A tied embedding and head on one stage are one unit: gathered once, its gradient whole until both
 // have added to it.
@@ -36,8 +42,11 @@ class Sharder {
       : program_{program},
         class_{rank_class},
         ranks_{program.classes[rank_class]},
-        ahead_{overlaps_data(inputs)},
+        ahead_{overlaps_data(inputs) ? static_cast<std::size_t>(inputs.plan.prefetch) : 0},
+        overlaps_{overlaps_data(inputs)},
+        keeps_{!inputs.plan.reshard},
         gathers_{program.sharding.parameters},
+        shards_gradients_{program.sharding.gradients},
         shares_table_{program.tied == TiedTable::shared} {
     const std::int64_t full = gathers_ ? 0 : bucket_elements(inputs);
     for (const std::uint32_t chunk : ranks_.chunks) {
@@ -106,6 +115,7 @@ class Sharder {
   void add_buckets() {
     const DType gradient = program_.formats.gradient;
     std::int64_t largest = 0, own = 0, several = 0;
+    if (!shards_gradients_) return;
     for_each_backward([&](const ShardPart& each) {
       const std::int64_t elements = bucket_of(each);
       if (fills_own(each)) own = elements;
@@ -113,7 +123,7 @@ class Sharder {
       largest = std::max(largest, elements);
       ++several;
     });
-    turns_ = std::min<std::size_t>(several, ahead_ ? 2 : 1);
+    turns_ = std::min<std::size_t>(several, overlaps_ ? 2 : 1);
     for (std::size_t i = 0; i < turns_; ++i) {
       ranks_.persistent.push_back(
           {"bucket" + std::to_string(i), BufferKind::gradient, in(gradient, largest), true});
@@ -156,7 +166,9 @@ class Sharder {
     if (unit.kinds.size() > 1) return root_gather_;
     const std::size_t before = neighbour(at, -1);
     const bool same = before < runs_.size() && &unit_of(*runs_[before].part) == &unit;
-    return same ? runs_[before].instruction.awaits : no_binding;
+    if (same || !keeps_) return same ? runs_[before].instruction.awaits : no_binding;
+    const auto kept = kept_.find(runs_[at].part->segment.first_unit);
+    return kept == kept_.end() ? no_binding : kept->second.gather;
   }
 
   /// Gathers what a run needs, unless it is there.
@@ -165,11 +177,30 @@ class Sharder {
     const ShardPart& part = *runs_[at].part;
     std::uint32_t& gather = runs_[at].instruction.awaits;
     gather = found(at);
-    if (gather == no_binding) gather = unshard(part, runs_[at].instruction.micro_batch);
+    if (gather == no_binding) gather = unshard(part, runs_[at]);
+    const bool leaves = keeps_ && runs_[at].instruction.op == Opcode::forward;
+    const auto kept = kept_.find(part.segment.first_unit);
+    if (leaves && kept != kept_.end()) ++kept->second.awaited;
     if (unit_of(part).kinds.size() > 1) root_gather_ = gather;
   }
 
-  std::uint32_t unshard(const ShardPart& part, std::uint32_t micro_batch) {
+  /// Where a unit's weights go: with those ahead, what fills now and what runs now take turns, of
+  /// embedding and head alone where several are ahead; where weights are kept until backward, a
+  /// layer's go where none are.
+  std::uint32_t place_for(const ShardPart& part) {
+    const Unit& unit = unit_of(part);
+    if (unit.layer < 0 && (ahead_ < 2 || unit.kinds.size() > 1)) return 0;
+    if (!keeps_ || unit.layer < 0) {
+      return static_cast<std::uint32_t>(turns_of_[unit.kinds]++ % (ahead_ + 1));
+    }
+    std::vector<bool> taken(kept_.size() + 1, false);
+    for (const auto& [id, each] : kept_) taken[each.binding] = true;
+    const auto free = std::find(taken.begin(), taken.end(), false) - taken.begin();
+    kept_[part.segment.first_unit].binding = static_cast<std::uint32_t>(free);
+    return static_cast<std::uint32_t>(free);
+  }
+
+  std::uint32_t unshard(const ShardPart& part, const Run& run) {
     const DType storage = program_.formats.storage;
     const Unit& unit = unit_of(part);
     JointCollective joint{.name = unit.name,
@@ -185,13 +216,11 @@ class Sharder {
     program_.collectives.push_back(std::move(joint));
     Instruction each;
     each.op = Opcode::unshard;
-    each.micro_batch = micro_batch;
+    each.micro_batch = run.instruction.micro_batch;
     each.target = static_cast<std::uint32_t>(program_.collectives.size() - 1);
-    // One ahead: what fills now and what runs now take turns.
-    const bool turns = unit.layer >= 0 && ahead_;
-    each.bindings[slot_filled] = turns ? turn_ : 0;
+    each.bindings[slot_filled] = place_for(part);
     each.binds = bit(slot_weights);
-    if (turns) turn_ = 1 - turn_;
+    if (keeps_ && unit.layer >= 0) kept_[part.segment.first_unit].gather = each.target;
     ranks_.instructions.push_back(each);
     return each.target;
   }
@@ -224,18 +253,61 @@ class Sharder {
     }
   }
 
+  /// What forward left is no longer kept once every run back has it.
+  void let_go(const ShardPart& part) {
+    const auto kept = kept_.find(part.segment.first_unit);
+    if (kept != kept_.end() && --kept->second.awaited == 0) kept_.erase(kept);
+  }
+
   void emit() {
     const bool runs_part = runs_[at_].part != nullptr;
     if (gathers_ && runs_part) gather_for(at_);
-    if (gathers_ && runs_part && ahead_) gather_for(neighbour(at_, 1));
+    std::size_t next = at_;
+    for (std::size_t i = 0; gathers_ && runs_part && i < ahead_; ++i) {
+      gather_for(next = neighbour(next, 1));
+    }
     Run& run = runs_[at_];
+    if (runs_part && run.instruction.op == Opcode::backward) let_go(*run.part);
     if (run.instruction.op != Opcode::backward) {
       ranks_.instructions.push_back(run.instruction);
       return;
     }
     if (!gathers_) run.instruction.awaits = emptied(*run.part);
     ranks_.instructions.push_back(run.instruction);
-    if (bucket_of(*run.part) > 0) reduce(run);
+    if (bucket_of(*run.part) == 0) return;
+    shards_gradients_ ? reduce(run) : reduce_once(run);
+  }
+
+  /// Whole gradients, after the last micro-batch.
+  void reduce_once(const Run& run) {
+    const std::uint32_t chunk = run.instruction.chunk;
+    const bool later = std::any_of(runs_.begin() + static_cast<std::ptrdiff_t>(at_) + 1,
+                                   runs_.end(), [&](const Run& each) {
+                                     return each.part == run.part &&
+                                            each.instruction.op == Opcode::backward &&
+                                            each.instruction.chunk == chunk;
+                                   });
+    if (later) return;
+    JointCollective joint = reduction_of(program_, class_, run.part->segment);
+    joint.elements = bucket_of(*run.part);
+    joint.bytes = in(program_.formats.gradient, joint.elements);
+    push_reduction(std::move(joint), run);
+  }
+
+  std::uint32_t push_reduction(JointCollective joint, const Run& run) {
+    const auto copies = reduction_of_copies(program_, joint);
+    Instruction each;
+    each.op = Opcode::reduce_gradient;
+    each.chunk = run.instruction.chunk;
+    each.micro_batch = run.instruction.micro_batch;
+    each.target = static_cast<std::uint32_t>(program_.collectives.size());
+    program_.collectives.push_back(std::move(joint));
+    ranks_.instructions.push_back(each);
+    if (!copies) return each.target;
+    const std::uint32_t inside = each.target++;
+    program_.collectives.push_back(*copies);
+    ranks_.instructions.push_back(each);
+    return inside;
   }
 
   /// The bucket that a part fills, in the order in which they are held.
@@ -262,26 +334,27 @@ class Sharder {
     joint.bytes = in(gradient, joint.elements);
     // The piece is read, the sum read and written; the bucket is cleared.
     joint.sums = in(gradient, 3 * piece(joint.elements) + joint.elements);
-    program_.collectives.push_back(std::move(joint));
-    Instruction each;
-    each.op = Opcode::reduce_gradient;
-    each.chunk = run.instruction.chunk;
-    each.micro_batch = run.instruction.micro_batch;
-    each.target = static_cast<std::uint32_t>(program_.collectives.size() - 1);
-    reduced_[bucket] = each.target;
+    reduced_[bucket] = push_reduction(std::move(joint), run);
     filled_ += bucket == turns_ ? 0 : 1;
-    ranks_.instructions.push_back(each);
   }
 
   Program& program_;
   std::uint32_t class_;
   RankClass& ranks_;
-  bool ahead_, gathers_, shares_table_;
+  /// Weights that forward leaves for backward.
+  struct Kept {
+    std::uint32_t gather = no_binding, binding = 0;
+    std::int64_t awaited = 0;  // by so many runs back
+  };
+
+  std::size_t ahead_;  // units
+  bool overlaps_, keeps_, gathers_, shards_gradients_, shares_table_;
+  std::map<std::uint32_t, Kept> kept_;                         // by unit
   std::vector<std::vector<ShardPart>> forward_, backward_;     // by chunk of the stage
   std::map<std::vector<std::uint32_t>, std::uint16_t> types_;  // of gathered weights, by kinds
   std::vector<Run> runs_;
   std::size_t at_ = 0;
-  std::uint32_t turn_ = 0;
+  std::map<std::vector<std::uint32_t>, std::size_t> turns_of_;  // by kinds
   std::uint32_t root_gather_ = no_binding;
   std::size_t turns_ = 0, filled_ = 0;  // buckets in turn, and how many were filled so far
   std::vector<std::uint32_t> reduced_;  // by bucket: the reduction that emptied it last
@@ -290,7 +363,7 @@ class Sharder {
 }  // namespace
 
 Program insert_shards(Program program, const BlockInputs& inputs) {
-  if (!program.sharding.gradients) return program;
+  if (!program.sharding.gradients && !program.sharding.parameters) return program;
   for (std::uint32_t c = 0; c < program.classes.size(); ++c) Sharder{program, inputs, c}.run();
   return program;
 }

@@ -67,4 +67,12 @@ GroupShape shape_of(const Mesh& mesh, const Communicator& communicator, int gpus
   return all;
 }
 
+GroupShape shape_of(const Mesh& mesh, const Communicator& communicator, Collective operation,
+                    int gpus_per_node) {
+  const bool passes = operation == Collective::send_receive && communicator.stages.empty();
+  const auto line = passes ? line_of(mesh, communicator.axes, gpus_per_node) : std::nullopt;
+  if (!line || line->extent < 3) return shape_of(mesh, communicator, gpus_per_node);
+  return neighbours_of(*line);
+}
+
 }  // namespace orrery::models

@@ -10,5 +10,9 @@ namespace orrery::models {
 /// those that run at once. Along the pipeline axis alone it is a pair of neighbours, or of the two
 /// stages that it names.
 GroupShape shape_of(const Mesh& mesh, const Communicator& communicator, int gpus_per_node);
+/// Of those that take part in one operation: a message round a group of several is between
+/// neighbours, all of which send at once.
+GroupShape shape_of(const Mesh& mesh, const Communicator& communicator, Collective operation,
+                    int gpus_per_node);
 
 }  // namespace orrery::models

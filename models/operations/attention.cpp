@@ -16,10 +16,11 @@ std::int64_t LayerBuilder::local_heads(std::int64_t heads) const {
 
 AttentionShape LayerBuilder::attention_shape() const {
   const Model& model = inputs_.model;
+  const auto [ranks, pieces] = split();
   return {.batch = inputs_.plan.micro_batch,
-          .seq = inputs_.plan.seq_len,
-          .heads = local_heads(model.heads),
-          .kv_heads = local_heads(model.kv_heads),
+          .seq = inputs_.plan.seq_len / pieces,
+          .heads = local_heads(model.heads) / ranks,
+          .kv_heads = local_heads(model.kv_heads) / ranks,
           .head_dim = model.head_dim,
           .causal = model.causal,
           .window = model.sliding_window};
@@ -46,7 +47,7 @@ OperandId LayerBuilder::scores(std::string_view name, Role role, DType dtype) {
 OperandId LayerBuilder::log_sum_exp() {
   return block_.operand("attention.lse", Role::saved, DType::fp32,
                         {inputs_.plan.micro_batch, inputs_.model.heads, inputs_.plan.seq_len},
-                        by_rows());
+                        lse_layout());
 }
 
 GemmShape LayerBuilder::per_head(std::int64_t m, std::int64_t n, std::int64_t k) const {
@@ -90,7 +91,19 @@ void LayerBuilder::attention_forward() {
   }
   const OperandId out = attention_columns("attention.out", Role::saved);
   if (model.positions == Positions::rotary) rotary(OpKind::rotary, "rotary", qkv_out);
+  const OperandId qkv = by_heads(qkv_out, "attention.qkv", Role::saved);
+  const OperandId by_head = by_heads(out, "attention.heads", Role::saved);
+  trade("qkv.all_to_all", qkv_out, qkv);
+  core_forward(qkv, by_head);
+  trade("attention.all_to_all", by_head, out);
+}
+
+void LayerBuilder::core_forward(OperandId qkv_out, OperandId out) {
   if (!fused_attention()) return unfused_forward(qkv_out, out);
+  if (split().pieces > 1) {
+    const bool gathers = inputs_.plan.context_form == ContextForm::all_gather;
+    return gathers ? gathered_forward(qkv_out, out) : ring_forward(qkv_out, out);
+  }
   Operation& op = block_.add(OpKind::attention, "attention", {qkv_out}, {out, log_sum_exp()});
   op.time_class = TimeClass::attention;
   op.attention = attention_shape();
@@ -146,20 +159,32 @@ void LayerBuilder::unfused_backward(OperandId qkv_out, OperandId gradient_out,
   product(Product::key_gradient, "key.grad", d_scores, qkv_out, gradient_in, transposed);
 }
 
+void LayerBuilder::core_backward(OperandId qkv_out, OperandId out, OperandId gradient_out,
+                                 OperandId gradient_in) {
+  if (!fused_attention()) return unfused_backward(qkv_out, gradient_out, gradient_in);
+  if (split().pieces > 1) {
+    const bool gathers = inputs_.plan.context_form == ContextForm::all_gather;
+    return gathers ? gathered_backward(qkv_out, out, gradient_out, gradient_in)
+                   : ring_backward(qkv_out, out, gradient_out, gradient_in);
+  }
+  Operation& op = block_.add(OpKind::attention_backward, "attention.backward",
+                             {qkv_out, out, log_sum_exp(), gradient_out}, {gradient_in});
+  op.time_class = TimeClass::attention;
+  op.attention = attention_shape();
+  // Five products of the forward's two: the scores are computed again.
+  op.flops = Flops{BlockBuilder::attention_flops(op.attention).count() / 2} * 5;
+}
+
 void LayerBuilder::attention_backward(OperandId gradient_out, OperandId gradient_in) {
   const Model& model = inputs_.model;
   const OperandId qkv_out = qkv_columns(model.qk_norm ? "qkv.normed" : "qkv.out", Role::saved);
   const OperandId out = attention_columns("attention.out", Role::saved);
-  if (fused_attention()) {
-    Operation& op = block_.add(OpKind::attention_backward, "attention.backward",
-                               {qkv_out, out, log_sum_exp(), gradient_out}, {gradient_in});
-    op.time_class = TimeClass::attention;
-    op.attention = attention_shape();
-    // Five products of the forward's two: the scores are computed again.
-    op.flops = Flops{BlockBuilder::attention_flops(op.attention).count() / 2} * 5;
-  } else {
-    unfused_backward(qkv_out, gradient_out, gradient_in);
-  }
+  const OperandId d_out = by_heads(gradient_out, "attention.heads.grad", Role::temporary);
+  const OperandId d_qkv = by_heads(gradient_in, "attention.qkv.grad", Role::temporary);
+  trade("attention.grad.all_to_all", gradient_out, d_out);
+  core_backward(by_heads(qkv_out, "attention.qkv", Role::saved),
+                by_heads(out, "attention.heads", Role::saved), d_out, d_qkv);
+  trade("qkv.grad.all_to_all", d_qkv, gradient_in);
   if (model.positions == Positions::rotary) {
     rotary(OpKind::rotary_backward, "rotary.backward", gradient_in);
   }

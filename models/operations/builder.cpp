@@ -103,6 +103,21 @@ Operation& BlockBuilder::gemm(std::string_view name, OperandId a, OperandId b, O
   return op;
 }
 
+Operation& BlockBuilder::collective(Collective kind, std::string_view name, CommunicatorRole role,
+                                    OperandId from, OperandId to) {
+  Operation& op = add(OpKind::collective, name, {from}, {to});
+  const std::vector<Communicator> groups = communicators_of(mesh_);
+  const auto group = std::find_if(groups.begin(), groups.end(),
+                                  [&](const Communicator& each) { return each.role == role; });
+  ensure(group != groups.end(), "a block's collective has no communicator");
+  op.communicator = static_cast<std::uint16_t>(group - groups.begin());
+  op.queue = group->lane;
+  op.time_class = group->time_class;
+  op.collective = kind;
+  op.bytes = std::max(at(from).bytes(), at(to).bytes());
+  return op;
+}
+
 Operation& BlockBuilder::batched_gemm(std::string_view name, OperandId a, OperandId b,
                                       OperandId out, GemmShape shape, DType dtype) {
   Operation& op = gemm(name, a, b, out, shape, dtype);
@@ -115,6 +130,7 @@ Operation& BlockBuilder::batched_gemm(std::string_view name, OperandId a, Operan
 Flops BlockBuilder::attention_flops(const AttentionShape& shape) {
   const Flops per_pair = multiplied<Flops>(4, shape.batch, shape.heads, shape.head_dim);
   const std::int64_t s = shape.seq;
+  if (shape.keys > 0) return per_pair * s * shape.keys;
   if (!shape.causal) return per_pair * s * s;
   const std::int64_t w = shape.window > 0 ? std::min(shape.window, s) : s;
   return Flops{per_pair.count() / 2} * multiplied<Flops>(w, 2 * s - w).count();

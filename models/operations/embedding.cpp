@@ -36,12 +36,13 @@ class EmbeddingBuilder : private TransformerBuilder {
       dy = below;
     }
     const OperandId batch = token_ids();
-    const OperandId words = block_.gradient(embedding_table(inputs_.model), gradient_);
+    const OperandId words =
+        block_.gradient(embedding_table(inputs_.model), gradient_, context_axes);
     const OperandId fresh = separate() ? fresh_table(words) : words;
     const OperandId found = gradient_of_narrow(dy);
     Operation& op =
         block_.add(OpKind::embedding_backward, "embedding.backward", {batch, found}, {fresh});
-    block_.need(op, found, {});
+    block_.need(op, found, of_tokens({}));
     // The rows that occur are read and written; a separate accumulation walks the dense gradient.
     op.bytes = all_rows(block_.at(found).dtype) + all_rows(block_.at(fresh).dtype) * 2;
     if (adds_rows()) gradients_of_rows(dy);
@@ -58,16 +59,18 @@ class EmbeddingBuilder : private TransformerBuilder {
     return position_rows(inputs_.model) > 0 || inputs_.model.token_types > 0;
   }
   OperandId token_ids() {
-    return block_.operand("tokens", Role::tokens, DType::int64, {1, 1, tokens()});
+    return block_.operand("tokens", Role::tokens, DType::int64, {1, 1, tokens()},
+                          of_tokens({}, Dimension::columns));
   }
   OperandId fresh_table(OperandId gradient) {
     return block_.operand("embedding.weight.fresh", Role::temporary, storage_,
                           block_.at(gradient).uncut, block_.at(gradient).sharding);
   }
-  /// One row of the table for every token.
+  /// One row of the table for every token of the rank.
   Bytes all_rows(DType dtype) const {
     const std::int64_t width = embedding_width(inputs_.model);
-    return Bytes{multiplied<Bytes>(tokens(), width, bits(dtype)).count() / 8};
+    const std::int64_t own = tokens() / inputs_.plan.context;
+    return Bytes{multiplied<Bytes>(own, width, bits(dtype)).count() / 8};
   }
   ModelTensor table(std::string name, std::int64_t count) const {
     return {.name = std::move(name),
@@ -93,7 +96,7 @@ class EmbeddingBuilder : private TransformerBuilder {
     const bool projects = projects_embeddings(inputs_.model);
     const OperandId found = projects ? narrow_rows("narrow", Role::saved) : out;
     Operation& op = block_.add(OpKind::embedding, "embedding", {batch, words}, {found});
-    Sharding made;
+    Sharding made = of_tokens({});
     made.partial = MeshAxis::tensor;
     block_.make(op, found, made);
     // One row of the table is read for each row written.

@@ -35,7 +35,7 @@ class HeadBuilder : private TransformerBuilder {
     Operation& loss =
         block_.add(OpKind::cross_entropy, "loss", {out, labels()}, {exponentials(), statistics()});
     // A loss over shards of the vocabulary needs every shard's numbers.
-    block_.make(loss, statistics(), {MeshAxis::tensor, Dimension::matrices});
+    block_.make(loss, statistics(), of_tokens({MeshAxis::tensor, Dimension::matrices}));
     loss.vocabulary = model.vocab;
     loss.bytes = loss_bytes(out, inputs_.software.kernels.loss_forward_bytes);
     return block_.finish();
@@ -95,7 +95,7 @@ class HeadBuilder : private TransformerBuilder {
 
   OperandId logits(std::string_view name, Role role, DType dtype) {
     return block_.operand(name, role, dtype, {1, predicted(), inputs_.model.vocab},
-                          by_columns(vocabulary_unit));
+                          of_tokens(by_columns(vocabulary_unit)));
   }
   /// exp(logit - largest logit of this rank's columns): not yet divided by their sum.
   OperandId exponentials() {
@@ -105,10 +105,11 @@ class HeadBuilder : private TransformerBuilder {
   /// label's logit, minus infinity where the label is another rank's.
   OperandId statistics() {
     return block_.operand("loss.statistics", Role::saved, state_dtype(inputs_.plan.precision),
-                          {block_.mesh().degree(MeshAxis::tensor), predicted(), 3});
+                          {block_.mesh().degree(MeshAxis::tensor), predicted(), 3}, of_tokens({}));
   }
   OperandId labels() {
-    return block_.operand("labels", Role::labels, DType::int64, {1, 1, predicted()});
+    return block_.operand("labels", Role::labels, DType::int64, {1, 1, predicted()},
+                          of_tokens({}, Dimension::columns));
   }
   /// [b, columns]: of the first token of each sequence.
   OperandId firsts(std::string_view name, Role role, std::int64_t columns) {

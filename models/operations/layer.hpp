@@ -21,6 +21,7 @@ class LayerBuilder : private TransformerBuilder {
   OperandId mlp_columns(std::string_view name, Role role);
   OperandId scores(std::string_view name, Role role, DType dtype);  // [heads, s, s] per sequence
   OperandId log_sum_exp();
+  Sharding lse_layout() const;
   Linear qkv() const;
   Linear projection() const;
   Linear up() const;
@@ -41,6 +42,28 @@ class LayerBuilder : private TransformerBuilder {
   OperandId add_backward(const std::string& name, OperandId gradient, bool bias);
   void attention_forward();
   void attention_backward(OperandId gradient_out, OperandId gradient_in);
+  void core_forward(OperandId qkv_out, OperandId out);
+  void core_backward(OperandId qkv_out, OperandId out, OperandId gradient_out,
+                     OperandId gradient_in);
+
+  // operations/context.cpp: where several ranks share the sequence. In attention a rank has
+  // `pieces` shares of the tokens, and where ranks trade them for heads, fewer of those.
+  ContextSplit split() const { return context_split(inputs_.plan); }
+  /// The same columns in attention's layout; the operand itself where no heads are traded.
+  OperandId by_heads(OperandId of, std::string_view name, Role role);
+  void trade(std::string_view name, OperandId from, OperandId to);
+  OperandId keys_and_values(const std::string& name, bool whole);
+  AttentionShape rectangle(std::int64_t keys) const;
+  Operation& partial_forward(const std::string& name, const AttentionShape& shape, OperandId qkv,
+                             OperandId keys, OperandId out);
+  Operation& partial_backward(const std::string& name, const AttentionShape& shape, OperandId qkv,
+                              OperandId keys, OperandId out, OperandId gradient_out,
+                              OperandId gradient_in);
+  void gathered_forward(OperandId qkv, OperandId out);
+  void gathered_backward(OperandId qkv, OperandId out, OperandId gradient_out,
+                         OperandId gradient_in);
+  void ring_forward(OperandId qkv, OperandId out);
+  void ring_backward(OperandId qkv, OperandId out, OperandId gradient_out, OperandId gradient_in);
   void unfused_forward(OperandId qkv_out, OperandId out);
   void unfused_backward(OperandId qkv_out, OperandId gradient_out, OperandId gradient_in);
   void mlp_forward(OperandId in, OperandId out);

@@ -5,6 +5,8 @@
 //                           consumes them by rows, and activations between the two by columns
 //   everything else         every rank has it whole, or its rows where sequence parallelism cuts
 //                           them
+// Context parallelism cuts the rows of all that has a row for each token, outside attention
+// (operations/context.cpp).
 // Source  Shoeybi et al. 2019, Megatron-LM, arXiv 1909.08053; Korthikanti et al. 2022, arXiv
 //         2205.05198
 
@@ -19,13 +21,35 @@ namespace orrery::models {
 inline constexpr std::int64_t vocabulary_unit = 128;
 
 inline Mesh mesh_of(const Plan& plan) {
-  return {plan.tensor, plan.data, plan.pipeline};
+  const auto [heads, pieces] = context_split(plan);
+  return Mesh{Mesh::Degrees{.tensor = plan.tensor,
+                            .context_heads = heads,
+                            .context = pieces,
+                            .data = plan.data_shards(),
+                            .replica = plan.data / plan.data_shards(),
+                            .pipeline = plan.pipeline}};
+}
+
+/// The same of tensors whose `dimension` are tokens: each context rank has its part of them.
+inline Sharding of_tokens(Sharding layout, Dimension dimension = Dimension::rows) {
+  for (const MeshAxis axis : {MeshAxis::context_heads, MeshAxis::context}) {
+    layout.cut(axis) = Cut{dimension};
+  }
+  return layout;
+}
+
+/// The same in attention, where context ranks that trade tokens for heads have all tokens of the
+/// ranks that they trade with, and a share of these columns.
+inline Sharding of_heads(Sharding layout, Dimension tokens, Dimension heads, std::int64_t unit) {
+  layout.cut(MeshAxis::context) = Cut{tokens};
+  layout.cut(MeshAxis::context_heads) = Cut{heads, static_cast<std::uint16_t>(unit)};
+  return layout;
 }
 
 /// [T, h] between layers.
 inline Sharding rows_layout(const Plan& plan) {
-  if (!plan.sequence_parallel) return {};
-  return {MeshAxis::tensor, Dimension::rows};
+  if (!plan.sequence_parallel) return of_tokens({});
+  return of_tokens({MeshAxis::tensor, Dimension::rows});
 }
 
 inline Sharding by_columns(std::int64_t unit = 1) {

@@ -21,7 +21,7 @@ OperandId TransformerBuilder::narrow_rows(std::string_view name, Role role) {
 
 OperandId TransformerBuilder::features(std::string_view name, Role role, std::int64_t columns,
                                        const Sharding& layout) {
-  return block_.operand(name, role, storage_, {1, tokens(), columns}, layout);
+  return block_.operand(name, role, storage_, {1, tokens(), columns}, of_tokens(layout));
 }
 
 void TransformerBuilder::norm(const std::string& name, OperandId in, OperandId out) {

@@ -22,6 +22,7 @@ class Checker {
     gpus();
     tensor();
     sequence();
+    context();
     batch();
     zero();
     compression();
@@ -63,8 +64,10 @@ class Checker {
           fmt::format("{} GPUs are more than 2^20, the most that a plan may use", plan_.gpus()));
     }
     if (plan_.gpus() != gpus_) {
-      add("/data", fmt::format("tensor {} x pipeline {} x data {} is {} GPUs, the cluster has {}",
-                               plan_.tensor, plan_.pipeline, plan_.data, plan_.gpus(), gpus_));
+      add("/data", fmt::format("tensor {}{} x pipeline {} x data {} is {} GPUs, the cluster has {}",
+                               plan_.tensor,
+                               plan_.context > 1 ? fmt::format(" x context {}", plan_.context) : "",
+                               plan_.pipeline, plan_.data, plan_.gpus(), gpus_));
     }
   }
 
@@ -89,7 +92,12 @@ class Checker {
     if (plan_.sequence_parallel && plan_.tensor == 1) {
       add("/sequence", "sequence parallelism needs tensor above 1");
     }
-    if (plan_.sequence_parallel && plan_.seq_len % plan_.tensor != 0) {
+    if (plan_.sequence_parallel && plan_.seq_len % (plan_.tensor * plan_.context) != 0 &&
+        plan_.context > 1) {
+      add("/seq_len", fmt::format("tensor {} x context {} does not divide seq_len {}, as sequence "
+                                  "parallelism needs",
+                                  plan_.tensor, plan_.context, plan_.seq_len));
+    } else if (plan_.sequence_parallel && plan_.seq_len % plan_.tensor != 0) {
       add("/seq_len", fmt::format("tensor {} does not divide seq_len {}, as sequence parallelism "
                                   "needs",
                                   plan_.tensor, plan_.seq_len));
@@ -97,6 +105,44 @@ class Checker {
     if (model_.positions == Positions::learned && plan_.seq_len > model_.max_positions) {
       add("/seq_len", fmt::format("seq_len {} is longer than the model's {} learned positions",
                                   plan_.seq_len, model_.max_positions));
+    }
+  }
+
+  void context() {
+    if (plan_.context == 1) return;
+    if (!model_.causal) add("/context", "context parallelism is simulated of causal models alone");
+    if (model_.sliding_window > 0) {
+      add("/context", "context parallelism is not simulated with a sliding window");
+    }
+    if (plan_.context % plan_.context_heads != 0) {
+      add("/context_heads", fmt::format("context_heads {} does not divide context {}",
+                                        plan_.context_heads, plan_.context));
+      return;
+    }
+    const auto [heads, pieces] = context_split(plan_);
+    if (plan_.context_form == ContextForm::hierarchical && (heads == 1 || pieces == 1)) {
+      add("/context_heads", fmt::format("a hierarchy of context {} has groups of 2 ranks or more, "
+                                        "and several of them; context_heads is {}",
+                                        plan_.context, heads));
+    }
+    context_heads(heads);
+    const std::int64_t cuts = (pieces > 1 ? 2 * pieces : 1) * heads;
+    if (plan_.seq_len % cuts != 0) {
+      add("/seq_len",
+          fmt::format("context {} cuts a sequence in {} pieces, which seq_len {} is not "
+                      "a multiple of",
+                      plan_.context, cuts, plan_.seq_len));
+    }
+  }
+
+  void context_heads(std::int64_t ranks) {
+    if (ranks == 1) return;
+    for (const auto& [heads, of] :
+         {std::pair{model_.heads, "attention"}, std::pair{model_.kv_heads, "key-value"}}) {
+      if (heads % (plan_.tensor * ranks) == 0) continue;
+      add("/context", fmt::format("tensor {} x {} context ranks that trade for heads do not divide "
+                                  "the model's {} {} heads",
+                                  plan_.tensor, ranks, heads, of));
     }
   }
 
@@ -119,12 +165,15 @@ class Checker {
   }
 
   void zero() {
-    const bool shards_gradients = plan_.zero == Zero::two || plan_.zero == Zero::three;
-    if (shards_gradients && plan_.pipeline > 1) {
-      add("/zero",
-          fmt::format("zero {} is not simulated with pipeline above 1; known with it: 0, 1",
-                      word_of(zero_words, plan_.zero)));
+    if (plan_.data % plan_.data_shards() != 0) {
+      add("/data_shard",
+          fmt::format("data_shard {} does not divide data {}", plan_.data_shard, plan_.data));
+    } else if (plan_.data_shards() < plan_.data && plan_.zero == Zero::none) {
+      add("/data_shard", "data_shard needs zero above 0");
     }
+    if (plan_.zero == Zero::three) return;
+    if (!plan_.reshard) add("/reshard", "reshard false needs zero 3, whose weights are gathered");
+    if (plan_.prefetch != 1) add("/prefetch", "prefetch needs zero 3, whose weights are gathered");
   }
 
   void compression() {
@@ -132,6 +181,9 @@ class Checker {
     if (plan_.zero != Zero::none) {
       add("/compression", fmt::format("compression {} needs zero 0, the plan has zero {}",
                                       name(plan_.compression), word_of(zero_words, plan_.zero)));
+    }
+    if (plan_.context > 1) {
+      add("/compression", "compression is not simulated with context above 1");
     }
     if (plan_.data == 1) {
       add("/compression",
@@ -170,9 +222,9 @@ class Checker {
       stage_layers();
       return;
     }
-    // The last chunk holds the fewest: (layers + 2) / chunks - 1 where the head takes a slot.
+    // Where embedding and head take a slot each, they may be all that their chunks hold.
     const bool two_slots = plan_.embedding_counts && plan_.chunks() > 1;
-    const std::int64_t needed = two_slots ? 2 * plan_.chunks() - 2 : plan_.chunks();
+    const std::int64_t needed = plan_.chunks() - (two_slots ? 2 : 0);
     if (model_.layers >= needed) return;
     const std::string cut =
         plan_.virtual_stages == 1
@@ -192,8 +244,12 @@ class Checker {
       add("/stage_layers",
           fmt::format("stage_layers has {} entries for {} stages", count, plan_.chunks()));
     }
-    if (*std::min_element(plan_.stage_layers.begin(), plan_.stage_layers.end()) < 1) {
-      add("/stage_layers", "every stage needs at least one layer");
+    const auto& each = plan_.stage_layers;
+    const bool inner = each.size() > 2 && *std::min_element(each.begin() + 1, each.end() - 1) < 1;
+    if (inner || each.front() < (each.size() > 1 ? 0 : 1)) {
+      add("/stage_layers",
+          "every stage needs at least one layer, but for the first and the last, "
+          "which hold embedding and head");
     }
     const std::int64_t sum =
         std::accumulate(plan_.stage_layers.begin(), plan_.stage_layers.end(), std::int64_t{0});

@@ -61,7 +61,7 @@ std::string PlanField::in_cell(const Plan& plan) const {
 }
 
 std::string PlanField::in_title(const Plan& plan) const {
-  const bool optional = title == Title::addition;
+  const bool optional = title == Title::addition || title == Title::degree_where_used;
   if (titled.empty() || (optional && json(plan) == json(Plan{}))) return {};
   if (kind == Kind::flag) return std::string{titled};
   return fmt::format("{}{}{}", titled, titled.back() == '-' ? "" : " ", text(plan));

@@ -15,6 +15,7 @@ using Flag = PlanField::Flag;
 using Stack = PlanField::Stack;
 
 constexpr std::int64_t most_virtual_stages = 1 << 12;  // a model has no more layers
+constexpr std::int64_t most_prefetch = 1 << 12;
 constexpr std::int64_t most_batch = std::int64_t{1} << 31;
 constexpr std::int64_t most_seq_len = std::int64_t{1} << 30;
 
@@ -38,8 +39,36 @@ Json write_word(const Plan& plan) {
 }
 
 std::string derive_data(Plan& plan, const PlanBasis& basis) {
-  plan.data = std::max<std::int64_t>(1, basis.gpus / (plan.tensor * plan.pipeline));
-  return fmt::format("{} derived from the cluster's GPUs over tensor and pipeline", plan.data);
+  plan.data = std::max<std::int64_t>(1, basis.gpus / (plan.tensor * plan.context * plan.pipeline));
+  return fmt::format("{} derived from the cluster's GPUs over tensor{} and pipeline", plan.data,
+                     plan.context > 1 ? ", context" : "");
+}
+
+void read_context_form(const Node& word, Plan& plan) {
+  if (plan.context == 1) word.fail("is for context above 1 alone");
+  plan.context_form = word.word(context_form_words);
+}
+
+Json write_context_form(const Plan& plan) {
+  if (plan.context == 1) return nullptr;
+  return word_of(context_form_words, plan.context_form);
+}
+
+std::string derive_context_form(Plan& plan, const PlanBasis&) {
+  if (plan.context == 1) return {};
+  return "ring taken as default";
+}
+
+void read_context_heads(const Node& ranks, Plan& plan) {
+  if (plan.context == 1 || plan.context_form != ContextForm::hierarchical) {
+    ranks.fail("is for context_form hierarchical alone");
+  }
+  plan.context_heads = ranks.integer(1, most_gpus);
+}
+
+Json write_context_heads(const Plan& plan) {
+  if (plan.context == 1 || plan.context_form != ContextForm::hierarchical) return nullptr;
+  return plan.context_heads;
 }
 
 std::string derive_schedule(Plan& plan, const PlanBasis&) {
@@ -59,6 +88,11 @@ void read_zero(const Node& stage, Plan& plan) {
 
 Json write_zero(const Plan& plan) {
   return std::stoi(std::string{word_of(zero_words, plan.zero)});
+}
+
+Json write_data_shard(const Plan& plan) {
+  if (plan.data_shards() == plan.data) return nullptr;
+  return plan.data_shard;
 }
 
 std::string derive_global_batch(Plan& plan, const PlanBasis&) {
@@ -129,7 +163,7 @@ std::string derive_stage_layers(Plan& plan, const PlanBasis& basis) {
   return cut ? "as even as possible taken as default" : "";
 }
 
-constexpr std::array<PlanField, 19> field_rows{{
+constexpr std::array<PlanField, 25> field_rows{{
     {.key = "tensor",
      .name = "tensor",
      .column = "tp",
@@ -146,6 +180,34 @@ constexpr std::array<PlanField, 19> field_rows{{
      .titled = "+ SP",
      .stack = Stack::has_default,
      .on = &Plan::sequence_parallel},
+    {.key = "context",  // ranks that share a sequence
+     .name = "context",
+     .column = "cp",
+     .title = Title::degree_where_used,
+     .titled = "CP",
+     .by_default = Default::silent,
+     .count = &Plan::context,
+     .most = most_gpus},
+    {.key = "context_form",
+     .name = "context form",
+     .kind = Kind::word,
+     .column = "cp_comm_type",
+     .title = Title::addition,
+     .titled = "by",
+     .by_default = Default::silent,
+     .words = words_in<context_form_words>,
+     .read = read_context_form,
+     .write = write_context_form,
+     .derive = derive_context_form},
+    {.key = "context_heads",  // of a hierarchy: ranks of a group that trade for heads
+     .name = "context heads",
+     .title = Title::addition,
+     .titled = "in groups of",
+     .by_default = Default::silent,
+     .count = &Plan::context_heads,
+     .most = most_gpus,
+     .read = read_context_heads,
+     .write = write_context_heads},
     {.key = "pipeline",
      .name = "pipeline",
      .column = "pp",
@@ -178,7 +240,7 @@ constexpr std::array<PlanField, 19> field_rows{{
      .count = &Plan::data,
      .most = most_gpus,
      .derive = derive_data},
-    {.key = "zero",  // what data-parallel ranks shard; 2 and 3 without a pipeline
+    {.key = "zero",  // what data-parallel ranks shard
      .name = "ZeRO",
      .kind = Kind::word,
      .column = "zero_stage",
@@ -188,6 +250,29 @@ constexpr std::array<PlanField, 19> field_rows{{
      .words = words_in<zero_words>,
      .read = read_zero,
      .write = write_zero},
+    {.key = "data_shard",  // ranks that share state, copied along the others; 0: all of data
+     .name = "data shard",
+     .title = Title::addition,
+     .titled = "in shards of",
+     .by_default = Default::silent,
+     .count = &Plan::data_shard,
+     .least = 0,
+     .most = most_gpus,
+     .write = write_data_shard},
+    {.key = "reshard",  // of ZeRO-3: after forward
+     .name = "reshard after forward",
+     .kind = Kind::flag,
+     .by_default = Default::silent,
+     .on = &Plan::reshard,
+     .write = [](const Plan& plan) { return plan.reshard ? Json(nullptr) : Json(false); }},
+    {.key = "prefetch",  // of ZeRO-3: units gathered ahead
+     .name = "prefetch",
+     .by_default = Default::silent,
+     .count = &Plan::prefetch,
+     .least = 0,
+     .most = most_prefetch,
+     .write =
+         [](const Plan& plan) { return plan.prefetch == 1 ? Json(nullptr) : Json(plan.prefetch); }},
     {.key = "micro_batch",
      .name = "micro-batch",
      .column = "micro_batch",

@@ -25,9 +25,9 @@ struct PlanField {
   /// What a value is: an integer from `least` to `most`, true or false, one of `words`, a share
   /// above 0 and at most 1, a size in bytes, a list of integers up to `most`.
   enum class Kind : std::uint8_t { count, flag, word, share, bytes, counts };
-  /// Its place in a plan's title: none; a degree, "TP 8", whose product is the plan's GPUs; added
-  /// to the field before, "+ SP"; a choice, after the degrees.
-  enum class Title : std::uint8_t { none, degree, addition, choice };
+  /// Its place in a plan's title: none; a degree, "TP 8", whose product is the plan's GPUs, shown
+  /// always or only above 1; added to the field before, "+ SP"; a choice, after the degrees.
+  enum class Title : std::uint8_t { none, degree, degree_where_used, addition, choice };
   /// Is a default reported, as an assumption?
   enum class Default : std::uint8_t { reported, silent };
   /// Does a report's flag have it even where it is the default?
@@ -60,6 +60,7 @@ struct PlanField {
   /// An assumption about a value, whether given or derived; empty: none.
   std::string (*remark)(const Plan& plan, const PlanBasis& basis) = nullptr;
 
+  bool is_degree() const { return title == Title::degree || title == Title::degree_where_used; }
   void read_value(const Node& value, Plan& plan) const;
   Json json(const Plan& plan) const;
   /// The value by itself: "8", "true", "25 MB".

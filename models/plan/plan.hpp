@@ -25,6 +25,20 @@ enum class Zero : std::uint8_t { none, one, two, three };
 inline constexpr Words<Zero, 4> zero_words{
     {{Zero::none, "0"}, {Zero::one, "1"}, {Zero::two, "2"}, {Zero::three, "3"}}};
 
+/// How ranks that share a sequence attend to all of it: every rank gathers all keys and values; or
+/// they travel round the ranks next to attention, each rank with an early and a late piece of the
+/// sequence, so that causal attention is as much work on each; or ranks trade their pieces of the
+/// sequence for a share of the heads; or the last inside groups and a ring of the groups.
+/// Source  Dubey et al. 2024, "The Llama 3 herd of models", arXiv 2407.21783, section 3.3.2; Liu et
+///         al. 2023, "Ring attention", arXiv 2310.01889; Jacobs et al. 2023, "DeepSpeed Ulysses",
+///         arXiv 2309.14509; Fang & Zhao 2024, "USP", arXiv 2405.07719
+enum class ContextForm : std::uint8_t { all_gather, ring, ulysses, hierarchical };
+inline constexpr Words<ContextForm, 4> context_form_words{
+    {{ContextForm::all_gather, "all-gather"},
+     {ContextForm::ring, "ring"},
+     {ContextForm::ulysses, "ulysses"},
+     {ContextForm::hierarchical, "hierarchical"}}};
+
 /// How data-parallel ranks shrink their gradients before reducing them: not at all; to half-width
 /// numbers; or to the largest of them with their places, the rest kept for the next step.
 /// Source  Lin et al. 2018, "Deep gradient compression", arXiv 1712.01887
@@ -45,6 +59,9 @@ struct Plan {
   std::int64_t tensor = 1;
   std::int64_t pipeline = 1;
   std::int64_t virtual_stages = 1;
+  std::int64_t context = 1;  // ranks that share a sequence
+  ContextForm context_form = ContextForm::ring;
+  std::int64_t context_heads = 1;  // of a hierarchy: ranks of a group that trade for heads
   std::int64_t data = 1;
   bool sequence_parallel = false;
   std::string schedule = "1f1b";  // a name of the table of schedules
@@ -54,6 +71,10 @@ struct Plan {
   Precision precision = Precision::bf16;
   Recompute recompute = Recompute::none;
   Zero zero = Zero::none;
+  std::int64_t data_shard = 0;  // ranks of `data` that hold a share each, copied along the others
+                                // (HSDP); 0: all
+  bool reshard = true;          // of ZeRO-3: weights are freed after forward and gathered again
+  std::int64_t prefetch = 1;    // of ZeRO-3: units gathered ahead of the one that runs
   Compression compression = Compression::none;  // of gradients between data-parallel ranks
   double compression_share = 0.01;         // of a bucket's gradients that top-k sends, at least one
   bool overlap_gradients = true;           // data-parallel reduction concurrently with backward
@@ -62,7 +83,11 @@ struct Plan {
   bool embedding_counts = false;           // embedding and head take a layer's slot each
   bool cuda_graphs = false;                // kernels of a block are launched together
 
-  std::int64_t gpus() const { return tensor * pipeline * data; }
+  std::int64_t gpus() const { return tensor * context * pipeline * data; }
+  /// Ranks that hold the same parameters: each has gradients of its own tokens.
+  std::int64_t replicas() const { return context * data; }
+  /// Data-parallel ranks that share one copy of what is sharded.
+  std::int64_t data_shards() const { return data_shard > 0 ? data_shard : data; }
   std::int64_t micro_batches() const { return global_batch / (micro_batch * data); }
   std::int64_t chunks() const { return pipeline * virtual_stages; }
   PipelineShape shape() const { return {pipeline, virtual_stages, micro_batches()}; }
@@ -70,8 +95,15 @@ struct Plan {
 
 /// ZeRO-2 and ZeRO-3 (FSDP): more than the optimizer's state is sharded.
 inline bool shards_gradients(const Plan& plan) {
-  return plan.data > 1 && (plan.zero == Zero::two || plan.zero == Zero::three);
+  return plan.replicas() > 1 && (plan.zero == Zero::two || plan.zero == Zero::three);
 }
+
+/// A context group's two factors: `heads` ranks trade pieces of the sequence for heads, and keys
+/// and values are gathered or travel between `pieces` such groups.
+struct ContextSplit {
+  std::int64_t heads = 1, pieces = 1;
+};
+ContextSplit context_split(const Plan& plan);
 
 /// The formats of a precision: what GEMMs compute in; what activations and working weights are
 /// stored in (fp8 trains with bf16 storage); and what master weights, moments, the loss and its
@@ -90,8 +122,8 @@ struct Conflict {
 /// Reads the JSON object. What is left out is derived or a default, as its row of
 /// models/plan/fields.cpp says, most with a sentence of `assumptions`: `/plan/micro_batch: 1 taken
 /// as default`.
-/// Errors  unknown keys, wrong types, and what is known but not simulated (`context` and `expert`
-///         above 1, `offload`), each by name
+/// Errors  unknown keys, wrong types, and what is known but not simulated (`expert` above 1,
+///         `offload`), each by name
 Plan read_plan(const Node& plan, const Model& model, std::int64_t gpus,
                std::vector<std::string>& assumptions);
 

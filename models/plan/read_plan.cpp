@@ -49,6 +49,13 @@ const PrecisionFormats& formats_of(Precision precision) {
 
 }  // namespace
 
+ContextSplit context_split(const Plan& plan) {
+  const bool grouped = plan.context_form == ContextForm::hierarchical;
+  const bool whole = plan.context_form == ContextForm::ulysses;
+  const std::int64_t heads = whole ? plan.context : grouped ? plan.context_heads : 1;
+  return {heads, plan.context / heads};
+}
+
 DType compute_dtype(Precision precision) {
   return formats_of(precision).compute;
 }

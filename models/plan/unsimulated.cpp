@@ -23,9 +23,8 @@ void refuse_offload(const Node& offload) {
   }
 }
 
-constexpr std::array<UnsimulatedField, 3> unsimulated{{{"context", "cp", refuse_degree},
-                                                       {"expert", "ep", refuse_degree},
-                                                       {"offload", "", refuse_offload}}};
+constexpr std::array<UnsimulatedField, 2> unsimulated{
+    {{"expert", "ep", refuse_degree}, {"offload", "", refuse_offload}}};
 
 }  // namespace
 

@@ -132,9 +132,10 @@ class BreakdownWalk {
   /// After the last kernel: what is still under way, the host's own rest, other ranks.
   void finish() {
     const QueueTimes& own = times_.ranks[rank_class_];
-    if (own.data > cursor_) fill(own.data, TimeClass::bubble);
-    if (own.tensor > cursor_) advance(own.tensor, TimeClass::tp);
-    if (own.host > cursor_) advance(own.host, TimeClass::host);
+    if (own[Lane::data] > cursor_) fill(own[Lane::data], TimeClass::bubble);
+    if (own[Lane::tensor] > cursor_) advance(own[Lane::tensor], TimeClass::tp);
+    if (own[Lane::context] > cursor_) advance(own[Lane::context], TimeClass::cp);
+    if (own[Lane::host] > cursor_) advance(own[Lane::host], TimeClass::host);
     const Time scheduled = times_.scheduled();
     if (scheduled > cursor_) fill(scheduled, TimeClass::bubble);
     if (times_.step > cursor_) advance(times_.step, priced_.bound.part);

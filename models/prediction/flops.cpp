@@ -64,6 +64,7 @@ std::vector<WaterfallPart> waterfall_of(const Question& question, const Predicti
       {"memory-bound kernels", part(TimeClass::memory_bound)},
       {"optimizer", part(TimeClass::optimizer)},
       {"tensor-parallel communication", part(TimeClass::tp)},
+      {"context-parallel communication", part(TimeClass::cp)},
       {"data-parallel communication", part(TimeClass::dp)},
       {"pipeline transfers", part(TimeClass::pp)},
       {"other communication", part(TimeClass::other_comm)},

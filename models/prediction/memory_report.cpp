@@ -12,7 +12,8 @@ Bytes share(Bytes bytes, double factor) {
 
 /// Communicators that a rank opens: one per axis in use, two for a pipeline.
 std::int64_t communicators_of(const Plan& plan) {
-  return (plan.tensor > 1 ? 1 : 0) + (plan.data > 1 ? 1 : 0) + (plan.pipeline > 1 ? 2 : 0);
+  return (plan.tensor > 1 ? 1 : 0) + (plan.context > 1 ? 1 : 0) + (plan.replicas() > 1 ? 1 : 0) +
+         (plan.pipeline > 1 ? 2 : 0);
 }
 
 }  // namespace

@@ -40,6 +40,13 @@ std::vector<Conflict> conflicts(const Question& question) {
                      gpu.name + " does not compute in " + std::string{hardware::name(type)}});
     break;
   }
+  const bool fused = bits(storage_dtype(question.plan.precision)) == 16 &&
+                     question.software.attention(gpu.generation.name) != "unfused";
+  if (question.plan.context > 1 && !fused) {
+    found.push_back({"/plan/context", "context parallelism needs a fused attention kernel, which " +
+                                          question.software.name + " does not have on " + gpu.name +
+                                          " in " + std::string{name(question.plan.precision)}});
+  }
   if (question.plan.cuda_graphs && question.software.host.synchronous) {
     found.push_back({"/plan/cuda_graphs",
                      "cuda_graphs is for hosts that launch ahead; a launch of " +

@@ -135,7 +135,7 @@ class Pricer {
     for (const Operation& op : block.operations) {
       PricedOperation& price = prices.emplace_back();
       if (op.kind == OpKind::collective) {
-        price = wires_.tensor(op);
+        price = wires_.in_block(op);
       } else {
         price.duration = kernel_time(op, cluster_.gpu(), software_, at_once());
       }

@@ -28,7 +28,7 @@ std::vector<NotedMessage> messages_of(const Program& program, int gpus_per_node)
   std::vector<NotedMessage> transfers;
   const auto add = [&](Collective kind, Bytes bytes, std::uint16_t communicator) {
     const GroupShape group =
-        shape_of(program.mesh, program.communicators[communicator], gpus_per_node);
+        shape_of(program.mesh, program.communicators[communicator], kind, gpus_per_node);
     if (group.ranks > 1 && bytes > Bytes{0}) transfers.push_back({kind, bytes, group});
   };
   for (const Block& block : program.blocks) {

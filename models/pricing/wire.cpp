@@ -36,11 +36,18 @@ WirePricer::WirePricer(const Program& program, const hardware::Cluster& cluster,
 
 CollectiveTime WirePricer::modelled(Collective kind, Bytes bytes,
                                     std::uint16_t communicator) const {
-  return price(kind, bytes, groups_[communicator], cluster_, {.sharing = sharing_});
+  const GroupShape group =
+      kind == Collective::send_receive
+          ? shape_of(program_.mesh, program_.communicators[communicator], kind, cluster_.node.gpus)
+          : groups_[communicator];
+  return price(kind, bytes, group, cluster_, {.sharing = sharing_});
 }
 
-PricedOperation WirePricer::tensor(const Operation& op) const {
+PricedOperation WirePricer::in_block(const Operation& op) const {
   const CollectiveTime whole = modelled(op.collective, op.bytes, op.communicator);
+  if (program_.role_of(op.communicator) != CommunicatorRole::tensor) {
+    return {.duration = whole.time, .links = whole.links};
+  }
   PricedOperation priced;
   priced.duration = scaled(whole.time, software_.overlap.tensor_exposed);
   priced.links = whole.links;
@@ -54,7 +61,8 @@ PricedOperation WirePricer::tensor(const Operation& op) const {
 PricedOperation WirePricer::joint(const JointCollective& joint) const {
   const Overlap& overlap = software_.overlap;
   const CollectiveTime whole = modelled(joint.kind, joint.bytes, joint.communicator);
-  if (program_.role_of(joint.communicator) != CommunicatorRole::data) {
+  const CommunicatorRole role = program_.role_of(joint.communicator);
+  if (role != CommunicatorRole::data && role != CommunicatorRole::replica) {
     return {.duration = whole.time, .links = whole.links, .fluid = fluid_of(whole.links)};
   }
   if (joint.kind == Collective::broadcast && overlap.broadcast_per_rank > Time{}) {

@@ -27,8 +27,8 @@ class WirePricer {
 
   int ranks(std::uint16_t communicator) const { return groups_[communicator].ranks; }
 
-  /// A collective of a block, on comm:tp; without its launch.
-  PricedOperation tensor(const Operation& op) const;
+  /// A collective of a block; without its launch. What a stack hides is of tensor groups alone.
+  PricedOperation in_block(const Operation& op) const;
   /// A joint collective, on comm:dp; without its launch. What it hides leads.
   PricedOperation joint(const JointCollective& joint) const;
   /// One transfer of a channel. Time of the worst pair of neighbours, links of its own.

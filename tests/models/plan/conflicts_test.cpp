@@ -116,19 +116,24 @@ TEST_CASE("Micro-batches of all replicas have to make up the global batch") {
         Lines{"/global_batch: micro_batch 1 x data 4 does not divide global_batch 66"});
 }
 
-TEST_CASE("Gradients and parameters are sharded without a pipeline only") {
+TEST_CASE("State is sharded in any pipeline, among replicas that share out all of them") {
   Plan plan = good_plan();
-  plan.zero = Zero::one;
+  for (const Zero zero : {Zero::one, Zero::two, Zero::three}) {
+    plan.zero = zero;
+    CHECK(told(plan, small_gpt()).empty());
+  }
+  plan.data_shard = 3;
+  CHECK(told(plan, small_gpt()) == Lines{"/data_shard: data_shard 3 does not divide data 4"});
+  plan.data_shard = 2;
   CHECK(told(plan, small_gpt()).empty());
-  plan.zero = Zero::two;
-  CHECK(told(plan, small_gpt()) ==
-        Lines{"/zero: zero 2 is not simulated with pipeline above 1; known with it: 0, 1"});
-  plan.zero = Zero::three;
-  CHECK(told(plan, small_gpt()) ==
-        Lines{"/zero: zero 3 is not simulated with pipeline above 1; known with it: 0, 1"});
-  plan.pipeline = 1;
-  plan.data = 16;
+  plan.reshard = false;
+  plan.prefetch = 2;
   CHECK(told(plan, small_gpt()).empty());
+  plan.zero = Zero::none;
+  CHECK(told(plan, small_gpt()) ==
+        Lines{"/data_shard: data_shard needs zero above 0",
+              "/reshard: reshard false needs zero 3, whose weights are gathered",
+              "/prefetch: prefetch needs zero 3, whose weights are gathered"});
 }
 
 TEST_CASE("Compression needs whole gradients and somebody to send them to") {
@@ -192,14 +197,16 @@ TEST_CASE("Every stage needs a layer") {
 }
 
 TEST_CASE("Slots of embedding and head may leave the first and last stage empty") {
-  // 4 chunks of (5 + 2) / 4 = 1 slot and 3 left over: the last chunk has the head alone. With 6
-  // layers there are two slots each.
+  // 4 chunks of 7 slots: the head stands alone on the last. With 1 layer there are 3 slots.
   Model model = small_gpt();
   Plan plan = good_plan();
   plan.embedding_counts = true;
   model.layers = 5;
+  CHECK(told(plan, model).empty());
+  CHECK(layers_per_chunk(plan, model) == std::vector<std::int64_t>{1, 2, 2, 0});
+  model.layers = 1;
   CHECK(told(plan, model) ==
-        Lines{"/pipeline: pipeline 4 leaves a stage without a layer: the model has 5 and embedding "
+        Lines{"/pipeline: pipeline 4 leaves a stage without a layer: the model has 1 and embedding "
               "and head take a slot each"});
   model.layers = 6;
   CHECK(told(plan, model).empty());
@@ -215,7 +222,11 @@ TEST_CASE("Layers given by stage have to be one positive count per stage and the
         Lines{"/stage_layers: stage_layers add up to 33, the model has 32 layers"});
   plan.stage_layers = {16, 0, 16};
   CHECK(told(plan, small_gpt()) == Lines{"/stage_layers: stage_layers has 3 entries for 4 stages",
-                                         "/stage_layers: every stage needs at least one layer"});
+                                         "/stage_layers: every stage needs at least one layer, "
+                                         "but for the first and the last, which hold embedding "
+                                         "and head"});
+  plan.stage_layers = {0, 16, 16, 0};
+  CHECK(told(plan, small_gpt()).empty());
   plan.stage_layers = {7, 9, 9, 7};
   plan.embedding_counts = true;
   CHECK(told(plan, small_gpt()) ==
@@ -233,6 +244,43 @@ TEST_CASE("A count below one is reported alone, before anything is divided by it
   Plan plan = good_plan();
   plan.micro_batch = 0;
   CHECK(told(plan, small_gpt()) == Lines{"/micro_batch: micro_batch 0 is below 1"});
+}
+
+TEST_CASE("Ranks share a sequence in pieces that are equal, of heads that they can trade") {
+  Plan plan = good_plan();
+  plan.context = 2;
+  plan.data = 2;
+  for (const ContextForm form :
+       {ContextForm::all_gather, ContextForm::ring, ContextForm::ulysses}) {
+    plan.context_form = form;
+    CHECK(told(plan, small_gpt()).empty());
+  }
+  CHECK(told(plan, small_gpt(), 32) ==
+        Lines{"/data: tensor 4 x context 2 x pipeline 4 x data 2 is 64 GPUs, the cluster has 32"});
+  Model grouped = small_gpt();
+  grouped.kv_heads = 4;
+  CHECK(told(plan, grouped) ==
+        Lines{"/context: tensor 4 x 2 context ranks that trade for heads do not divide the model's "
+              "4 key-value heads"});
+  plan.context_form = ContextForm::ring;
+  CHECK(told(plan, grouped).empty());
+  plan.seq_len = 2046;
+  CHECK(told(plan, small_gpt()) ==
+        Lines{"/seq_len: context 2 cuts a sequence in 4 pieces, which seq_len 2046 is not a "
+              "multiple of"});
+  plan = good_plan();
+  plan.context = 4;
+  plan.data = 1;
+  plan.context_form = ContextForm::hierarchical;
+  CHECK(told(plan, small_gpt()) ==
+        Lines{"/context_heads: a hierarchy of context 4 has groups of 2 ranks or more, and several "
+              "of them; context_heads is 1"});
+  plan.context_heads = 2;
+  CHECK(told(plan, small_gpt()).empty());
+  Model window = small_gpt();
+  window.sliding_window = 1024;
+  CHECK(told(plan, window) ==
+        Lines{"/context: context parallelism is not simulated with a sliding window"});
 }
 
 }  // namespace orrery::models

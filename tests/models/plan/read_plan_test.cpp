@@ -136,9 +136,21 @@ TEST_CASE("A sequence beyond the positions that a model was made for is reported
   CHECK(told(Positions::learned, 4096).empty());  // a conflict
 }
 
+TEST_CASE("Ranks that share a sequence leave fewer for data, and state their form") {
+  const Plan plan = read(R"({"tensor": 2, "context": 4, "context_form": "hierarchical",
+    "context_heads": 2})");
+  CHECK(plan.context_form == ContextForm::hierarchical);
+  CHECK(plan.context_heads == 2);
+  CHECK(plan.data == 8);
+  CHECK(degrees_of(plan) == "TP 2 · CP 4 by hierarchical in groups of 2 · PP 1 · DP 8");
+  CHECK(degrees_of(read(R"({"context": 2})")) == "TP 1 · CP 2 by ring · PP 1 · DP 32");
+  CHECK(refusal(R"({"context_form": "ring"})") ==
+        "run.json:/plan/context_form: is for context above 1 alone");
+  CHECK(refusal(R"({"context": 2, "context_heads": 2})") ==
+        "run.json:/plan/context_heads: is for context_form hierarchical alone");
+}
+
 TEST_CASE("What is not simulated yet is refused by name") {
-  CHECK(refusal(R"({"context": 2})") ==
-        "run.json:/plan/context: context 2 is not simulated yet; known: 1");
   CHECK(refusal(R"({"expert": 8})") ==
         "run.json:/plan/expert: expert 8 is not simulated yet; known: 1");
   CHECK(refusal(R"({"offload": "optimizer"})") ==

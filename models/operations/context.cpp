@@ -1,0 +1,193 @@
+// Attention of ranks that share a sequence.
+//
+//   ring        A rank has pieces i and 2n-1-i of the sequence's 2n, so that causal attention is as
+//               much work on each of the n ranks. Its own keys first, causally; then those that
+//               come round, of which it needs half: all its queries with the earlier piece, or its
+//               later queries with both. Keys and values go round once forward; backward they do
+//               again, and their gradients with them, so that these end where they belong.
+//   all-gather  Every rank gathers all keys and values, and attends with each of its two pieces of
+//               queries to those before; the average of them over the ranks is half the sequence.
+//               Backward gathers again and reduce-scatters the gradients.
+//   trade       All-to-alls change every rank's tokens and all heads to all tokens and its heads,
+//               before attention and back after it (Ulysses); inside groups of a ring,
+//               hierarchical.
+//
+// Of n ranks, each with T tokens of q query and 2k key and value columns, bytes of w sends forward
+//   ring (n-1) 2k T w     all-gather the same     trade (n-1)/n (2q + 2k) T w
+// and backward twice that, but as many as forward where tokens are traded.
+// Leaves out the first and last ranks' unequal shares of an all-gather's keys.
+// Source  Liu et al. 2023, "Ring attention", arXiv 2310.01889; NVIDIA Transformer Engine,
+//         attention/dot_product_attention/context_parallel.py; Jacobs et al. 2023, "DeepSpeed
+//         Ulysses", arXiv 2309.14509
+
+#include "models/operations/layer.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+bool trades_heads(const Mesh& mesh) {
+  return mesh.degree(MeshAxis::context_heads) > 1;
+}
+
+}  // namespace
+
+Sharding LayerBuilder::lse_layout() const {
+  return of_heads(by_rows(), Dimension::columns, Dimension::rows, 1);
+}
+
+OperandId LayerBuilder::by_heads(OperandId of, std::string_view name, Role role) {
+  if (!trades_heads(block_.mesh())) return of;
+  const Operand& source = block_.at(of);
+  Sharding layout = source.sharding;
+  const std::int64_t unit = inputs_.model.head_dim;
+  const bool grouped = source.uncut[2] != projection().in;
+  if (grouped) layout.column_groups = heads_layout(inputs_.model).column_groups;
+  return block_.operand(name, role, source.dtype, source.uncut,
+                        of_heads(layout, Dimension::rows, Dimension::columns, unit));
+}
+
+void LayerBuilder::trade(std::string_view name, OperandId from, OperandId to) {
+  if (from == to) return;
+  block_.collective(Collective::all_to_all, name, CommunicatorRole::context_heads, from, to);
+}
+
+/// Columns of keys and values alone: those of one rank, or all.
+OperandId LayerBuilder::keys_and_values(const std::string& name, bool whole) {
+  const Model& model = inputs_.model;
+  const std::int64_t columns = model.kv_heads * model.head_dim;
+  Sharding layout =
+      of_heads(by_columns(model.head_dim), Dimension::rows, Dimension::columns, model.head_dim);
+  layout.column_groups = {columns, columns, 0};
+  if (whole) layout.cut(MeshAxis::context).reset();
+  return block_.operand(name, Role::temporary, storage_, {1, tokens(), 2 * columns}, layout);
+}
+
+/// One piece of a rank's two with `keys` that all of its tokens see.
+AttentionShape LayerBuilder::rectangle(std::int64_t keys) const {
+  AttentionShape shape = attention_shape();
+  shape.seq /= 2;
+  shape.keys = keys;
+  shape.causal = false;
+  return shape;
+}
+
+Operation& LayerBuilder::partial_forward(const std::string& name, const AttentionShape& shape,
+                                         OperandId qkv, OperandId keys, OperandId out) {
+  const OperandId sums =
+      name == "attention"
+          ? log_sum_exp()
+          : block_.operand(name + ".lse", Role::temporary, DType::fp32,
+                           {inputs_.plan.micro_batch, inputs_.model.heads, inputs_.plan.seq_len},
+                           lse_layout());
+  Operation& op = block_.add(OpKind::attention, name, {qkv, keys}, {out, sums});
+  op.time_class = TimeClass::attention;
+  op.attention = shape;
+  op.attention_core = true;
+  op.flops = BlockBuilder::attention_flops(shape);
+  return op;
+}
+
+Operation& LayerBuilder::partial_backward(const std::string& name, const AttentionShape& shape,
+                                          OperandId qkv, OperandId keys, OperandId out,
+                                          OperandId gradient_out, OperandId gradient_in) {
+  Operation& op = block_.add(OpKind::attention_backward, name,
+                             {qkv, keys, out, log_sum_exp(), gradient_out}, {gradient_in});
+  op.time_class = TimeClass::attention;
+  op.attention = shape;
+  op.flops = Flops{BlockBuilder::attention_flops(shape).count() / 2} * 5;
+  return op;
+}
+
+void LayerBuilder::gathered_forward(OperandId qkv, OperandId out) {
+  const OperandId all = keys_and_values("keys.all", true);
+  Operation& gather =
+      block_.collective(Collective::all_gather, "keys.gather", CommunicatorRole::context, qkv, all);
+  gather.bytes = block_.at(all).bytes();
+  gather.attention_core = true;
+  const AttentionShape piece = rectangle(inputs_.plan.seq_len / 2);
+  partial_forward("attention", piece, qkv, all, out);
+  partial_forward("attention.later", piece, qkv, all, out);
+}
+
+void LayerBuilder::gathered_backward(OperandId qkv, OperandId out, OperandId gradient_out,
+                                     OperandId gradient_in) {
+  const OperandId all = keys_and_values("keys.all", true);
+  const OperandId sums = keys_and_values("keys.all.grad", true);
+  const AttentionShape piece = rectangle(inputs_.plan.seq_len / 2);
+  Operation& gather = block_.collective(Collective::all_gather, "keys.gather.backward",
+                                        CommunicatorRole::context, qkv, all);
+  block_.read(gather, gradient_out);  // no collective is issued before its turn
+  gather.bytes = block_.at(all).bytes();
+  for (const char* name : {"attention.backward", "attention.later.backward"}) {
+    Operation& op = partial_backward(name, piece, qkv, all, out, gradient_out, gradient_in);
+    block_.write(op, sums);
+  }
+  block_
+      .collective(Collective::reduce_scatter, "keys.grad.scatter", CommunicatorRole::context, sums,
+                  gradient_in)
+      .bytes = block_.at(sums).bytes();
+}
+
+void LayerBuilder::ring_forward(OperandId qkv, OperandId out) {
+  const std::int64_t steps = split().pieces;
+  const AttentionShape own = attention_shape();
+  OperandId keys = qkv;
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const OperandId here = keys;
+    const std::string number = "." + std::to_string(step);
+    if (step + 1 < steps) {
+      keys = keys_and_values("keys." + std::to_string(step + 1), false);
+      Operation& pass = block_.collective(Collective::send_receive, "keys.pass" + number,
+                                          CommunicatorRole::context, here, keys);
+      pass.bytes = block_.at(keys).bytes();
+      pass.attention_core = true;
+    }
+    if (step == 0) {
+      partial_forward("attention", own, qkv, here, out);
+      continue;
+    }
+    const OperandId part = block_.operand("attention.out" + number, Role::temporary, storage_,
+                                          block_.at(out).uncut, block_.at(out).sharding);
+    partial_forward("attention" + number, rectangle(own.seq), qkv, here, part);
+    block_.add(OpKind::add, "attention.combine" + number, {out, part}, {out}).attention_core = true;
+  }
+}
+
+void LayerBuilder::ring_backward(OperandId qkv, OperandId out, OperandId gradient_out,
+                                 OperandId gradient_in) {
+  const std::int64_t steps = split().pieces;
+  const AttentionShape own = attention_shape();
+  OperandId keys = qkv;
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const OperandId here = keys;
+    const std::string number = "." + std::to_string(step);
+    if (step + 1 < steps) {
+      keys = keys_and_values("keys.back." + std::to_string(step + 1), false);
+      Operation& pass = block_.collective(Collective::send_receive, "keys.pass.backward" + number,
+                                          CommunicatorRole::context, here, keys);
+      if (step == 0) block_.read(pass, gradient_out);  // no message is sent before its turn
+      pass.bytes = block_.at(keys).bytes();
+    }
+    if (step == 0) {
+      partial_backward("attention.backward", rectangle(own.seq), qkv, here, out, gradient_out,
+                       gradient_in);
+      continue;
+    }
+    const OperandId part =
+        block_.operand("attention.grad" + number, Role::temporary, storage_,
+                       block_.at(gradient_in).uncut, block_.at(gradient_in).sharding);
+    const OperandId arrived = keys_and_values("keys.grad" + number, false);
+    block_
+        .collective(Collective::send_receive, "keys.grad.pass" + number, CommunicatorRole::context,
+                    gradient_in, arrived)
+        .bytes = block_.at(arrived).bytes();
+    const bool last = step + 1 == steps;
+    partial_backward("attention.backward" + number, last ? own : rectangle(own.seq), qkv, here, out,
+                     gradient_out, part);
+    block_.add(OpKind::add, "attention.grad.add" + number, {gradient_in, part, arrived},
+               {gradient_in});
+  }
+}
+
+}  // namespace orrery::models
