@@ -61,6 +61,18 @@ void apply_stage_rule(const Json& plan, models::Question& question) {
   }
 }
 
+/// How the stack shares sequences by itself, where the plan leaves it open.
+void apply_context_form(const Json& plan, models::Question& question) {
+  const std::vector<models::ContextForm>& known = question.software.runs.context;
+  if (plan.contains("context_form") || question.plan.context == 1 || known.empty()) return;
+  question.plan.context_form = known.front();
+  for (std::string& each : question.assumptions) {
+    if (each.rfind("/plan/context_form:", 0) != 0) continue;
+    each = fmt::format("/plan/context_form: {}, as {} shares sequences",
+                       word_of(models::context_form_words, known.front()), question.software.name);
+  }
+}
+
 /// A machine whose cores are the devices lends a plan as many as it asks for; the others idle.
 void take_cores(const Json& plan, models::Question& question) {
   hardware::NodeType& node = question.cluster.node;
@@ -69,7 +81,7 @@ void take_cores(const Json& plan, models::Question& question) {
   std::int64_t ranks = 1;
   for (const models::PlanField& axis : models::plan_fields()) {
     const std::string key{axis.key};
-    if (axis.title != models::PlanField::Title::degree || !plan.contains(key)) continue;
+    if (!axis.is_degree() || !plan.contains(key)) continue;
     if (!plan[key].is_number_integer()) return;
     const auto degree = plan[key].get<std::int64_t>();
     if (degree < 1 || degree > node.gpus) return;
@@ -109,6 +121,7 @@ models::Question Scenario::question() const {
   });
   question.assumptions.insert(question.assumptions.end(), of_plan.begin(), of_plan.end());
   apply_stage_rule(json_.at("plan"), question);
+  apply_context_form(json_.at("plan"), question);
   for (std::string& each :
        models::not_run(question.plan, question.software.runs, question.software.name)) {
     question.assumptions.push_back(std::move(each));

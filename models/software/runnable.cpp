@@ -9,7 +9,7 @@
 namespace orrery::models {
 
 RunnablePlans read_runnable(const Node& node) {
-  node.only({"zero", "tensor", "pipeline", "source"});
+  node.only({"zero", "tensor", "pipeline", "context", "source"});
   RunnablePlans plans;
   plans.zero.clear();
   for (const Node& stage : node["zero"].elements()) {
@@ -22,6 +22,10 @@ RunnablePlans read_runnable(const Node& node) {
   if (plans.zero.empty()) node["zero"].fail_expected("ZeRO stages from 0 to 3");
   plans.tensor = node.value_or("tensor", true);
   plans.pipeline = node.value_or("pipeline", true);
+  if (const auto forms = node.find("context")) {
+    for (const Node& form : forms->elements())
+      plans.context.push_back(form.word(context_form_words));
+  }
   plans.source = node["source"].as<std::string>();
   return plans;
 }
@@ -39,12 +43,18 @@ std::vector<std::string> not_run(const Plan& plan, const RunnablePlans& plans,
   std::vector<std::string> found;
   if (plans.source.empty()) return found;
   const bool known = std::find(plans.zero.begin(), plans.zero.end(), plan.zero) != plans.zero.end();
-  if (!known && plan.data > 1) {
+  if (!known && plan.replicas() > 1) {
     found.push_back(fmt::format("/plan/zero: {} is not run by {}, which has {}",
                                 word_of(zero_words, plan.zero), stack, stages_of(plans)));
   }
   if (!plans.tensor && plan.tensor > 1) {
     found.push_back(fmt::format("/plan/tensor: {} cuts no layers", stack));
+  }
+  const bool cuts = std::find(plans.context.begin(), plans.context.end(), plan.context_form) !=
+                    plans.context.end();
+  if (plan.context > 1 && !cuts) {
+    found.push_back(fmt::format("/plan/context: {} does not cut sequences by {}", stack,
+                                word_of(context_form_words, plan.context_form)));
   }
   if (!plans.pipeline && plan.pipeline > 1) {
     found.push_back(fmt::format("/plan/pipeline: {} has no pipeline", stack));

@@ -1,7 +1,8 @@
 #pragma once
 // Which plans a stack can run, as its profile states with a source: the ZeRO stages that its code
-// has (FSDP is ZeRO-3, with parameters kept after forward ZeRO-2), and whether it cuts layers
-// (tensor) or the list of layers (pipeline). Leaves out which of these go together.
+// has (FSDP is ZeRO-3, with parameters kept after forward ZeRO-2), whether it cuts layers
+// (tensor) or the list of layers (pipeline), and how it cuts sequences (context). Leaves out which
+// of these go together.
 
 #include <string>
 #include <vector>
@@ -14,11 +15,13 @@ namespace orrery::models {
 struct RunnablePlans {
   std::vector<Zero> zero{Zero::none, Zero::one};  // by rising stage
   bool tensor = true, pipeline = true;
-  std::string source;  // empty: the profile does not say; the above is taken
+  std::vector<ContextForm> context;  // the usual one first; empty: no context parallelism
+  std::string source;                // empty: the profile does not say; the above is taken
 };
 
-/// `{"zero": [0, 1], "tensor": true, "pipeline": true, "source": TEXT}`; of tensor and pipeline
-/// true where left out. Errors  stages that do not rise, a stage above 3, no source
+/// `{"zero": [0, 1], "tensor": true, "pipeline": true, "context": ["ring"], "source": TEXT}`; of
+/// tensor and pipeline true where left out, of context none. Errors  stages that do not rise, a
+/// stage above 3, no source
 RunnablePlans read_runnable(const Node& node);
 
 /// "0, 1": the stages.

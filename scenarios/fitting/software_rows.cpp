@@ -25,6 +25,7 @@ bool is_asked(const std::vector<std::string>& asked, const std::string& stack,
 std::string stated_against(const MeasuredRun& run) {
   if (!run.set_aside.empty()) return "set aside: " + run.set_aside;
   if (!run.reported_apart.empty()) return "reported apart: " + run.reported_apart;
+  if (run.count("context").value_or(1) > 1) return std::string{"reported apart: "} + context_runs;
   return run.step_time ? "" : "no step_time_s is stated";
 }
 

@@ -43,6 +43,10 @@ bool has_pipeline(const RunnablePlans& stack) {
   return stack.pipeline;
 }
 
+bool has_context(const RunnablePlans& stack) {
+  return !stack.context.empty();
+}
+
 /// Up to the GPUs of a node.
 std::vector<Plan> tensors(const Plan& plan, const SearchBounds& bounds) {
   const PlanQuery& query = bounds.query;
@@ -52,14 +56,48 @@ std::vector<Plan> tensors(const Plan& plan, const SearchBounds& bounds) {
   return with_each(plan, &Plan::tensor, degrees);
 }
 
+/// The stack's forms; in a reduced list its first.
+std::vector<Plan> forms_of(const Plan& plan, std::int64_t ranks, const SearchBounds& bounds) {
+  const PlanQuery& query = bounds.query;
+  const std::int64_t in_node = query.cluster.node.gpus / plan.tensor;
+  std::vector<Plan> found;
+  for (const models::ContextForm form : query.software.runs.context) {
+    Plan each = plan;
+    each.context = ranks;
+    each.context_form = form;
+    const bool grouped = form == models::ContextForm::hierarchical;
+    each.context_heads = grouped ? in_node : 1;
+    if (grouped && (in_node < 2 || ranks <= in_node || ranks % in_node != 0)) continue;
+    found.push_back(each);
+    if (!bounds.full()) break;
+  }
+  return found;
+}
+
+/// Powers of two, of sequences of which each rank's pieces stay long enough for attention kernels.
+std::vector<Plan> contexts(const Plan& plan, const SearchBounds& bounds) {
+  const PlanQuery& query = bounds.query;
+  constexpr std::int64_t shortest_piece = 1024, shortest_sequence = 8192;
+  std::vector<Plan> plans{plan};
+  const bool has = has_context(query.software.runs) && query.model.causal &&
+                   query.model.sliding_window == 0 && query.seq_len >= shortest_sequence;
+  if (!has) return plans;
+  for (std::int64_t ranks = 2; ranks * 2 * shortest_piece <= query.seq_len; ranks *= 2) {
+    if (bounds.gpus / plan.tensor % ranks != 0) break;
+    const std::vector<Plan> forms = forms_of(plan, ranks, bounds);
+    plans.insert(plans.end(), forms.begin(), forms.end());
+  }
+  return plans;
+}
+
 /// Every divisor; data-parallel are the GPUs that are left, if they share out the batch.
 std::vector<Plan> pipelines(const Plan& plan, const SearchBounds& bounds) {
   const PlanQuery& query = bounds.query;
   const std::int64_t most = has_pipeline(query.software.runs) ? query.model.layers : 1;
   std::vector<Plan> plans =
-      with_each(plan, &Plan::pipeline, divisors(bounds.gpus / plan.tensor, most));
+      with_each(plan, &Plan::pipeline, divisors(bounds.gpus / (plan.tensor * plan.context), most));
   for (Plan& each : plans) {
-    each.data = bounds.gpus / (each.tensor * each.pipeline);
+    each.data = bounds.gpus / (each.tensor * each.context * each.pipeline);
     each.embedding_counts = query.software.embedding_counts && each.pipeline > 1;
   }
   std::erase_if(plans, [](const Plan& each) { return each.global_batch % each.data != 0; });
@@ -102,7 +140,7 @@ std::vector<Plan> sequence_parallelism(const Plan& plan, const SearchBounds& bou
 
 /// The stack's, by rising stage.
 std::vector<Plan> shardings(const Plan& plan, const SearchBounds& bounds) {
-  if (plan.data == 1) return with_each(plan, &Plan::zero, {Zero::none});
+  if (plan.replicas() == 1) return with_each(plan, &Plan::zero, {Zero::none});
   const std::vector<Zero>& known = bounds.query.software.runs.zero;
   const bool has_one = std::find(known.begin(), known.end(), Zero::one) != known.end();
   std::vector<Zero> found;
@@ -120,8 +158,9 @@ std::vector<Plan> recomputations(const Plan& plan, const SearchBounds&) {
                    {Recompute::none, Recompute::selective, Recompute::full});
 }
 
-constexpr std::array<SearchDimension, 7> dimensions{{
+constexpr std::array<SearchDimension, 8> dimensions{{
     {"tensor", "tensor within a node", tensors, has_tensor},
+    {"context", "context of 8,192 tokens and more", contexts, has_context},
     {"pipeline", "pipeline", pipelines, has_pipeline},
     {"virtual_stages", "virtual stages", virtual_stages, has_pipeline},
     {"micro_batch", "micro-batch", micro_batches},

@@ -88,7 +88,7 @@ Bytes least_memory(const PlanQuery& query, const Plan& plan) {
   const std::int64_t parameters = *std::max_element(held.begin(), held.end());
 
   const hardware::DType storage = models::storage_dtype(plan.precision);
-  const auto held_from = [&](Zero stage) { return plan.zero >= stage ? plan.data : 1; };
+  const auto held_from = [&](Zero stage) { return plan.zero >= stage ? plan.replicas() : 1; };
   const std::int64_t states = storage == hardware::DType::fp32 ? 8 : 12;
   const hardware::DType gradient = query.software.gradient_beside(storage);
   return Bytes{parameters / held_from(Zero::three) * hardware::bits(storage) / 8 +

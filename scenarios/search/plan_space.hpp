@@ -17,7 +17,9 @@ namespace orrery::scenarios {
 ///            all ZeRO stages of the stack
 ///   reduced  micro-batches 1, 2, 4; virtual stages 1, 2, 4; sequence parallelism wherever there is
 ///            tensor parallelism; ZeRO-0 only where the stack has no ZeRO-1
+///            context parallelism in the stack's first form
 /// Both: tensor up to the GPUs of a node and every divisor as pipeline, where the stack has them;
+/// context as powers of two, where a sequence has 8,192 tokens and each rank keeps 2,048 of them;
 /// ZeRO-2 and 3 without a pipeline; all three recomputations.
 enum class Breadth : std::uint8_t { full, reduced };
 

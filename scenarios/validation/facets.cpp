@@ -24,10 +24,12 @@ std::string size_of(const MeasuredRun& run) {
 std::string strategy_of(const MeasuredRun& run) {
   const std::int64_t tensor = run.count("tensor").value_or(1);
   const std::int64_t pipeline = run.count("pipeline").value_or(1);
-  const std::int64_t others = run.gpus.value_or(1) / std::max<std::int64_t>(1, tensor * pipeline);
+  const std::int64_t context = run.count("context").value_or(1);
+  const std::int64_t others =
+      run.gpus.value_or(1) / std::max<std::int64_t>(1, tensor * context * pipeline);
   std::string text;
   for (const models::PlanField& axis : models::plan_fields()) {
-    if (axis.title != models::PlanField::Title::degree) continue;
+    if (!axis.is_degree()) continue;
     const std::int64_t degree = run.count(axis.key).value_or(axis.key == "data" ? others : 1);
     if (degree > 1) text += fmt::format("{}{}", text.empty() ? "" : " + ", axis.name);
   }

@@ -63,6 +63,14 @@ void read_plan_cells(const Row& row, MeasuredRun& run) {
   }
 }
 
+/// Sharded inside a node and copied between nodes, as it is unless ranks are given.
+/// Source  ShardingStrategy.HYBRID_SHARD of PyTorch's FullyShardedDataParallel
+void read_hybrid_shards(MeasuredRun& run) {
+  if (run.stated("zero") != "hsdp" || !run.gpus_per_node) return;
+  run.plan["zero"] = "3";
+  run.plan["data_shard"] = std::to_string(*run.gpus_per_node);
+}
+
 MeasuredRun read_run(const Row& row, bool by_id) {
   MeasuredRun run;
   run.run = text(row, by_id ? "id" : "run");
@@ -85,6 +93,7 @@ MeasuredRun read_run(const Row& row, bool by_id) {
   run.intra_node = text(row, "intra_node");
   run.network = text(row, "network");
   read_plan_cells(row, run);
+  read_hybrid_shards(run);
   run.step_time = positive(row, "step_time_s");
   run.peak_memory = positive(row, "peak_memory_gb");
   run.set_aside = text(row, "set_aside");

@@ -63,8 +63,10 @@ struct Unstated {
   /// Fills a field, and why so; empty: nothing to say.
   std::string fill(const PlanField& field, Plan& plan) const {
     if (field.key == "data") {
-      plan.data = std::max<std::int64_t>(1, *run.gpus / (plan.tensor * plan.pipeline));
-      return "the GPUs over tensor and pipeline";
+      plan.data =
+          std::max<std::int64_t>(1, *run.gpus / (plan.tensor * plan.context * plan.pipeline));
+      return plan.context > 1 ? "the GPUs over tensor, context and pipeline"
+                              : "the GPUs over tensor and pipeline";
     }
     if (field.key == "micro_batch") {
       plan.micro_batch = usual_micro_batch(plan);

@@ -139,6 +139,17 @@ void make_bert(Model& model) {
   model.pooler = true;
 }
 
+/// How the stack shares sequences by itself.
+void take_context_form(const MeasuredRun& run, const models::Software& software, Plan& plan,
+                       std::vector<std::string>& assumptions) {
+  const bool stated = !run.stated("context_form").empty();
+  if (plan.context == 1 || stated || software.runs.context.empty()) return;
+  plan.context_form = software.runs.context.front();
+  assumptions.push_back(fmt::format("/plan/context_form: {} taken, {}",
+                                    word_of(models::context_form_words, plan.context_form),
+                                    taken_from_stack));
+}
+
 }  // namespace
 
 std::string out_of_scope(const MeasuredRun& run) {
@@ -183,6 +194,7 @@ models::Question Questions::question_of(const MeasuredRun& run) {
       run.software, static_cast<int>(run.year.value_or(0)), cluster.nodes, profiles_, assumptions);
   Model model = model_of(run, software.defaults, assumptions);
   Plan plan = plan_of(run, model, software.defaults, assumptions);
+  take_context_form(run, software, plan, assumptions);
   return {.model = std::move(model),
           .plan = std::move(plan),
           .cluster = std::move(cluster),

@@ -42,7 +42,8 @@ std::string not_scored_because(const MeasuredRun& run) {
 std::string group_apart(const MeasuredRun& run) {
   if (!run.reported_apart.empty()) return run.reported_apart;
   const std::string zero = run.stated("zero");
-  return zero == "2" || zero == "3" ? sharded_runs : "";
+  if (zero == "2" || zero == "3") return sharded_runs;
+  return run.count("context").value_or(1) > 1 ? context_runs : "";
 }
 
 }  // namespace

@@ -18,6 +18,9 @@ namespace orrery::scenarios {
 /// Group of the runs that no stack is fitted to: its numbers stand for whole gradients.
 inline constexpr const char* sharded_runs = "ZeRO-2, ZeRO-3 and FSDP";
 
+/// ... and those whose ranks share a sequence, in no fit either.
+inline constexpr const char* context_runs = "context parallelism";
+
 /// What became of one run.
 struct RunResult {
   std::size_t row = 0;              // in the list of runs
