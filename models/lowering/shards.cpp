@@ -12,8 +12,8 @@
 //            forward gathered.
 //
 // With several copies of what is sharded (HSDP) a reduction goes on between the copies, piece by
-// piece. Stages of a pipeline gather alike, for the micro-batches and chunks in their order, and reduce
-// each unit once, after the last micro-batch's backward of it.
+// piece. Stages of a pipeline gather alike, for the micro-batches and chunks in their order, and
+// reduce each unit once, after the last micro-batch's backward of it.
 //
 // A tied embedding and head on one stage are one unit: gathered once, its gradient whole until both
 // have added to it.
@@ -281,12 +281,11 @@ class Sharder {
   /// Whole gradients, after the last micro-batch.
   void reduce_once(const Run& run) {
     const std::uint32_t chunk = run.instruction.chunk;
-    const bool later = std::any_of(runs_.begin() + static_cast<std::ptrdiff_t>(at_) + 1,
-                                   runs_.end(), [&](const Run& each) {
-                                     return each.part == run.part &&
-                                            each.instruction.op == Opcode::backward &&
-                                            each.instruction.chunk == chunk;
-                                   });
+    const bool later = std::any_of(
+        runs_.begin() + static_cast<std::ptrdiff_t>(at_) + 1, runs_.end(), [&](const Run& each) {
+          return each.part == run.part && each.instruction.op == Opcode::backward &&
+                 each.instruction.chunk == chunk;
+        });
     if (later) return;
     JointCollective joint = reduction_of(program_, class_, run.part->segment);
     joint.elements = bucket_of(*run.part);
