@@ -18,7 +18,7 @@ constexpr UnpricedPointer unpriced[] = {
     {"/cluster/fabric/switch/purchase_price", of_purchase},
     {"/cluster/node/purchase_price", of_purchase},
     {"/cluster/node/cables/**", inside_node},
-    {"/cluster/node/gpu/host_link", "offloading is not simulated"},
+    {"/cluster/node/gpu/host_link", "only what a plan offloads crosses it"},
     {"/cluster/node/gpu/attention/*/measured/**", of_curve},
     {"/cluster/node/gpu/gemm/*/measured/**", of_curve},
     {"/software/defaults/**", "what published runs leave open; validation reads it"},

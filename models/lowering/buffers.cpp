@@ -158,10 +158,13 @@ void add_types(const Program& program, RankClass& ranks, const Software& softwar
 void add_persistent(const Program& program, RankClass& ranks, const Software& software) {
   const auto [compute, storage, gradient, state] = program.formats;
   const StateSharding& sharding = program.sharding;
-  const std::int64_t weights = sharding.parameters ? ranks.owned : ranks.parameters;
+  const std::int64_t kept = sharding.parameters_on_host ? 0 : ranks.owned;
+  const std::int64_t weights = sharding.parameters ? kept : ranks.parameters;
   const std::int64_t sums = sharding.gradients ? ranks.owned : ranks.parameters;
+  // What the host keeps of state is not the device's; its sums of gradients stay.
   // Master weights are the parameters themselves where those are as wide.
-  const std::int64_t per_owned = (storage == state ? 2 : 3) * bits(state) / 8;
+  const std::int64_t states = (storage == state ? 2 : 3) * bits(state) / 8;
+  const std::int64_t per_owned = sharding.optimizer_on_host ? 0 : states;
   const std::vector<PersistentBuffer> held{
       {"parameters", BufferKind::parameter, Bytes{weights * bits(storage) / 8}},
       {"gradients", BufferKind::gradient, Bytes{sums * bits(gradient) / 8}},

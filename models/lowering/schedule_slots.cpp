@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <string>
 
-#include "models/lowering/lower.hpp"
+#include "models/lowering/segments.hpp"
 #include "models/operations/layouts.hpp"
 #include "models/schedules/schedule.hpp"
 #include "sim/errors.hpp"
@@ -162,7 +162,9 @@ StateSharding sharding_of(const Plan& plan) {
   return {.optimizer = plan.zero != Zero::none,
           .gradients = several && plan.pipeline == 1 && (plan.zero == Zero::two || three),
           .parameters = several && three,
-          .over = over};
+          .over = over,
+          .optimizer_on_host = plan.offload != Offload::none,
+          .parameters_on_host = plan.offload == Offload::parameters && several};
 }
 
 void state_facts(Program& program, const BlockInputs& inputs) {
@@ -173,6 +175,7 @@ void state_facts(Program& program, const BlockInputs& inputs) {
                      .gradient = gradient_dtype(plan, inputs.software),
                      .state = state_dtype(plan.precision)};
   program.sharding = sharding_of(plan);
+  program.sharding.ahead = overlaps_data(inputs) && plan.prefetch > 0;
   program.graphs = plan.cuda_graphs;
   program.vocabulary = inputs.model.vocab;
   program.approximated = approximated(inputs);

@@ -213,6 +213,7 @@ class Sharder {
                           .units = 1,
                           .elements = unit.elements,
                           .buffer = types_.at(unit.kinds)};
+    if (program_.sharding.parameters_on_host) joint.fetched = in(storage, piece(unit.elements));
     program_.collectives.push_back(std::move(joint));
     Instruction each;
     each.op = Opcode::unshard;

@@ -101,7 +101,7 @@ void LayerBuilder::attention_forward() {
 void LayerBuilder::core_forward(OperandId qkv_out, OperandId out) {
   if (!fused_attention()) return unfused_forward(qkv_out, out);
   if (split().pieces > 1) {
-    const bool gathers = inputs_.plan.context_form == ContextForm::all_gather;
+    const bool gathers = gathers_keys(inputs_.plan);
     return gathers ? gathered_forward(qkv_out, out) : ring_forward(qkv_out, out);
   }
   Operation& op = block_.add(OpKind::attention, "attention", {qkv_out}, {out, log_sum_exp()});
@@ -163,7 +163,7 @@ void LayerBuilder::core_backward(OperandId qkv_out, OperandId out, OperandId gra
                                  OperandId gradient_in) {
   if (!fused_attention()) return unfused_backward(qkv_out, gradient_out, gradient_in);
   if (split().pieces > 1) {
-    const bool gathers = inputs_.plan.context_form == ContextForm::all_gather;
+    const bool gathers = gathers_keys(inputs_.plan);
     return gathers ? gathered_backward(qkv_out, out, gradient_out, gradient_in)
                    : ring_backward(qkv_out, out, gradient_out, gradient_in);
   }

@@ -5,6 +5,9 @@
 //               come round, of which it needs half: all its queries with the earlier piece, or its
 //               later queries with both. Keys and values go round once forward; backward they do
 //               again, and their gradients with them, so that these end where they belong.
+//   contiguous  An all-gather whose ranks have one piece each: the last one, for which all wait,
+//   has
+//               2 - 1/n times the average to do.
 //   all-gather  Every rank gathers all keys and values, and attends with each of its two pieces of
 //               queries to those before; the average of them over the ranks is half the sequence.
 //               Backward gathers again and reduce-scatters the gradients.
@@ -99,29 +102,41 @@ Operation& LayerBuilder::partial_backward(const std::string& name, const Attenti
   return op;
 }
 
+std::vector<AttentionShape> LayerBuilder::gathered_parts() const {
+  const std::int64_t all = inputs_.plan.seq_len;
+  if (inputs_.plan.context_form != ContextForm::contiguous) {
+    return {rectangle(all / 2), rectangle(all / 2)};
+  }
+  AttentionShape last = attention_shape();
+  last.keys = all - last.seq / 2;
+  last.causal = false;
+  return {last};
+}
+
 void LayerBuilder::gathered_forward(OperandId qkv, OperandId out) {
   const OperandId all = keys_and_values("keys.all", true);
   Operation& gather =
       block_.collective(Collective::all_gather, "keys.gather", CommunicatorRole::context, qkv, all);
   gather.bytes = block_.at(all).bytes();
   gather.attention_core = true;
-  const AttentionShape piece = rectangle(inputs_.plan.seq_len / 2);
-  partial_forward("attention", piece, qkv, all, out);
-  partial_forward("attention.later", piece, qkv, all, out);
+  const std::vector<AttentionShape> parts = gathered_parts();
+  partial_forward("attention", parts.front(), qkv, all, out);
+  if (parts.size() > 1) partial_forward("attention.later", parts.back(), qkv, all, out);
 }
 
 void LayerBuilder::gathered_backward(OperandId qkv, OperandId out, OperandId gradient_out,
                                      OperandId gradient_in) {
   const OperandId all = keys_and_values("keys.all", true);
   const OperandId sums = keys_and_values("keys.all.grad", true);
-  const AttentionShape piece = rectangle(inputs_.plan.seq_len / 2);
   Operation& gather = block_.collective(Collective::all_gather, "keys.gather.backward",
                                         CommunicatorRole::context, qkv, all);
   block_.read(gather, gradient_out);  // no collective is issued before its turn
   gather.bytes = block_.at(all).bytes();
-  for (const char* name : {"attention.backward", "attention.later.backward"}) {
-    Operation& op = partial_backward(name, piece, qkv, all, out, gradient_out, gradient_in);
+  const char* name = "attention.backward";
+  for (const AttentionShape& part : gathered_parts()) {
+    Operation& op = partial_backward(name, part, qkv, all, out, gradient_out, gradient_in);
     block_.write(op, sums);
+    name = "attention.later.backward";
   }
   block_
       .collective(Collective::reduce_scatter, "keys.grad.scatter", CommunicatorRole::context, sums,

@@ -59,6 +59,8 @@ class LayerBuilder : private TransformerBuilder {
   Operation& partial_backward(const std::string& name, const AttentionShape& shape, OperandId qkv,
                               OperandId keys, OperandId out, OperandId gradient_out,
                               OperandId gradient_in);
+  /// Of the slowest rank.
+  std::vector<AttentionShape> gathered_parts() const;
   void gathered_forward(OperandId qkv, OperandId out);
   void gathered_backward(OperandId qkv, OperandId out, OperandId gradient_out,
                          OperandId gradient_in);

@@ -16,7 +16,44 @@ Block gradient_norm_block(const BlockInputs& inputs, std::int64_t elements) {
   return block.finish();
 }
 
+namespace {
+
+/// Master weights and moments are the host's: gradients go there, and working weights come back.
+Block adam_on_host(const BlockInputs& inputs, std::int64_t elements) {
+  BlockBuilder block{"adam", Pass::step};
+  const Shape shape{1, 1, elements};
+  const DType storage = storage_dtype(inputs.plan.precision);
+  const DType state = state_dtype(inputs.plan.precision);
+  const DType sums = gradient_dtype(inputs.plan, inputs.software);
+  const auto there = [&](const char* name, DType type) {
+    return block.operand(name, Role::optimizer, type, shape);
+  };
+  const OperandId gradients = block.operand("gradients", Role::input, sums, shape);
+  const OperandId parameters = block.operand("parameters", Role::parameter, storage, shape);
+  const OperandId arrived = there("host.gradients", sums),
+                  leaving = there("host.parameters", storage);
+  const OperandId master = there("master", state), first = there("first_moment", state),
+                  second = there("second_moment", state);
+  const auto copy = [&](const char* name, OperandId from, OperandId to, Lane lane) {
+    Operation& op = block.add(OpKind::copy, name, {from}, {to});
+    op.queue = lane;
+    op.time_class = TimeClass::optimizer;
+    op.bytes = block.at(from).bytes();
+  };
+  copy("gradients.to_host", gradients, arrived, Lane::copy);
+  Operation& op = block.add(OpKind::adam, "adam", {arrived, master, first, second},
+                            {master, first, second, leaving});
+  op.queue = Lane::host;
+  op.time_class = TimeClass::optimizer;
+  op.dtype = state;
+  copy("parameters.to_device", leaving, parameters, Lane::compute);
+  return block.finish();
+}
+
+}  // namespace
+
 Block adam_block(const BlockInputs& inputs, std::int64_t elements) {
+  if (inputs.plan.offload != Offload::none) return adam_on_host(inputs, elements);
   BlockBuilder block{"adam", Pass::step};
   const std::array<std::int64_t, 3> shape{1, 1, elements};
   const DType storage = storage_dtype(inputs.plan.precision);

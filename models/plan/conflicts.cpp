@@ -171,7 +171,13 @@ class Checker {
     } else if (plan_.data_shards() < plan_.data && plan_.zero == Zero::none) {
       add("/data_shard", "data_shard needs zero above 0");
     }
+    if (plan_.offload != Offload::none && plan_.zero == Zero::none) {
+      add("/offload", "offload needs zero above 0, whose ranks step their own shards");
+    }
     if (plan_.zero == Zero::three) return;
+    if (plan_.offload == Offload::parameters) {
+      add("/offload", "offload parameters needs zero 3, whose weights are gathered");
+    }
     if (!plan_.reshard) add("/reshard", "reshard false needs zero 3, whose weights are gathered");
     if (plan_.prefetch != 1) add("/prefetch", "prefetch needs zero 3, whose weights are gathered");
   }

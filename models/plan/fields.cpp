@@ -95,6 +95,11 @@ Json write_data_shard(const Plan& plan) {
   return plan.data_shard;
 }
 
+Json write_offload(const Plan& plan) {
+  if (plan.offload == Offload::none) return nullptr;
+  return word_of(offload_words, plan.offload);
+}
+
 std::string derive_global_batch(Plan& plan, const PlanBasis&) {
   plan.global_batch = plan.data * plan.micro_batch * plan.pipeline;
   return fmt::format("{} taken as data x micro_batch x pipeline", plan.global_batch);
@@ -163,7 +168,7 @@ std::string derive_stage_layers(Plan& plan, const PlanBasis& basis) {
   return cut ? "as even as possible taken as default" : "";
 }
 
-constexpr std::array<PlanField, 25> field_rows{{
+constexpr std::array<PlanField, 26> field_rows{{
     {.key = "tensor",
      .name = "tensor",
      .column = "tp",
@@ -273,6 +278,16 @@ constexpr std::array<PlanField, 25> field_rows{{
      .most = most_prefetch,
      .write =
          [](const Plan& plan) { return plan.prefetch == 1 ? Json(nullptr) : Json(plan.prefetch); }},
+    {.key = "offload",  // of sharded state to the host
+     .name = "offload",
+     .kind = Kind::word,
+     .column = "offload",
+     .title = Title::addition,
+     .titled = "offloading",
+     .by_default = Default::silent,
+     .words = words_in<offload_words>,
+     .read = read_word<&Plan::offload, offload_words>,
+     .write = write_offload},
     {.key = "micro_batch",
      .name = "micro-batch",
      .column = "micro_batch",

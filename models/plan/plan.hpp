@@ -25,19 +25,31 @@ enum class Zero : std::uint8_t { none, one, two, three };
 inline constexpr Words<Zero, 4> zero_words{
     {{Zero::none, "0"}, {Zero::one, "1"}, {Zero::two, "2"}, {Zero::three, "3"}}};
 
-/// How ranks that share a sequence attend to all of it: every rank gathers all keys and values; or
-/// they travel round the ranks next to attention, each rank with an early and a late piece of the
-/// sequence, so that causal attention is as much work on each; or ranks trade their pieces of the
-/// sequence for a share of the heads; or the last inside groups and a ring of the groups.
-/// Source  Dubey et al. 2024, "The Llama 3 herd of models", arXiv 2407.21783, section 3.3.2; Liu et
+/// How ranks that share a sequence attend to all of it: every rank gathers all keys and values,
+/// each with one piece of the sequence (contiguous: the last has the most to attend to) or an early
+/// and a late one; or they travel round the ranks next to attention, each rank with an early and a
+/// late piece of the sequence, so that causal attention is as much work on each; or ranks trade
+/// their pieces of the sequence for a share of the heads; or the last inside groups and a ring of
+/// the groups. Source  Dubey et al. 2024, "The Llama 3 herd of models", arXiv 2407.21783,
+/// section 3.3.2; Liu et
 ///         al. 2023, "Ring attention", arXiv 2310.01889; Jacobs et al. 2023, "DeepSpeed Ulysses",
 ///         arXiv 2309.14509; Fang & Zhao 2024, "USP", arXiv 2405.07719
-enum class ContextForm : std::uint8_t { all_gather, ring, ulysses, hierarchical };
-inline constexpr Words<ContextForm, 4> context_form_words{
+enum class ContextForm : std::uint8_t { all_gather, contiguous, ring, ulysses, hierarchical };
+inline constexpr Words<ContextForm, 5> context_form_words{
     {{ContextForm::all_gather, "all-gather"},
+     {ContextForm::contiguous, "contiguous"},
      {ContextForm::ring, "ring"},
      {ContextForm::ulysses, "ulysses"},
      {ContextForm::hierarchical, "hierarchical"}}};
+
+/// What the host keeps of a rank's state: nothing; the optimizer's, whose step it computes; and the
+/// shards of parameters, which come back before they are gathered.
+/// Source  Ren et al. 2021, "ZeRO-Offload", arXiv 2101.06840; Rajbhandari et al. 2021,
+///         "ZeRO-Infinity", arXiv 2104.07857
+enum class Offload : std::uint8_t { none, optimizer, parameters };
+inline constexpr Words<Offload, 3> offload_words{{{Offload::none, "none"},
+                                                  {Offload::optimizer, "optimizer"},
+                                                  {Offload::parameters, "parameters"}}};
 
 /// How data-parallel ranks shrink their gradients before reducing them: not at all; to half-width
 /// numbers; or to the largest of them with their places, the rest kept for the next step.
@@ -75,6 +87,7 @@ struct Plan {
                                 // (HSDP); 0: all
   bool reshard = true;          // of ZeRO-3: weights are freed after forward and gathered again
   std::int64_t prefetch = 1;    // of ZeRO-3: units gathered ahead of the one that runs
+  Offload offload = Offload::none;
   Compression compression = Compression::none;  // of gradients between data-parallel ranks
   double compression_share = 0.01;         // of a bucket's gradients that top-k sends, at least one
   bool overlap_gradients = true;           // data-parallel reduction concurrently with backward
@@ -104,6 +117,11 @@ struct ContextSplit {
   std::int64_t heads = 1, pieces = 1;
 };
 ContextSplit context_split(const Plan& plan);
+/// Are all keys and values gathered, rather than passed round?
+inline bool gathers_keys(const Plan& plan) {
+  return plan.context_form == ContextForm::all_gather ||
+         plan.context_form == ContextForm::contiguous;
+}
 
 /// The formats of a precision: what GEMMs compute in; what activations and working weights are
 /// stored in (fp8 trains with bf16 storage); and what master weights, moments, the loss and its
@@ -122,8 +140,8 @@ struct Conflict {
 /// Reads the JSON object. What is left out is derived or a default, as its row of
 /// models/plan/fields.cpp says, most with a sentence of `assumptions`: `/plan/micro_batch: 1 taken
 /// as default`.
-/// Errors  unknown keys, wrong types, and what is known but not simulated (`expert` above 1,
-///         `offload`), each by name
+/// Errors  unknown keys, wrong types, and what is known but not simulated (`expert` above 1), by
+///         name
 Plan read_plan(const Node& plan, const Model& model, std::int64_t gpus,
                std::vector<std::string>& assumptions);
 

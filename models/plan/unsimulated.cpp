@@ -17,14 +17,7 @@ void refuse_degree(const Node& degree) {
   }
 }
 
-void refuse_offload(const Node& offload) {
-  if (offload.json() != "none" && offload.json() != false) {
-    offload.fail("offloading is not simulated yet; known: none");
-  }
-}
-
-constexpr std::array<UnsimulatedField, 2> unsimulated{
-    {{"expert", "ep", refuse_degree}, {"offload", "", refuse_offload}}};
+constexpr std::array<UnsimulatedField, 1> unsimulated{{{"expert", "ep", refuse_degree}}};
 
 }  // namespace
 

@@ -135,6 +135,7 @@ class BreakdownWalk {
     if (own[Lane::data] > cursor_) fill(own[Lane::data], TimeClass::bubble);
     if (own[Lane::tensor] > cursor_) advance(own[Lane::tensor], TimeClass::tp);
     if (own[Lane::context] > cursor_) advance(own[Lane::context], TimeClass::cp);
+    if (own[Lane::copy] > cursor_) advance(own[Lane::copy], TimeClass::optimizer);
     if (own[Lane::host] > cursor_) advance(own[Lane::host], TimeClass::host);
     const Time scheduled = times_.scheduled();
     if (scheduled > cursor_) fill(scheduled, TimeClass::bubble);

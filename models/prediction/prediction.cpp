@@ -47,6 +47,9 @@ std::vector<Conflict> conflicts(const Question& question) {
                                           question.software.name + " does not have on " + gpu.name +
                                           " in " + std::string{name(question.plan.precision)}});
   }
+  if (question.plan.offload != Offload::none && gpu.host_link.count() <= 0) {
+    found.push_back({"/plan/offload", "offload needs a host_link of " + gpu.name});
+  }
   if (question.plan.cuda_graphs && question.software.host.synchronous) {
     found.push_back({"/plan/cuda_graphs",
                      "cuda_graphs is for hosts that launch ahead; a launch of " +

@@ -118,6 +118,7 @@ class Pricer {
       price.launch = software_.host.communication_launch +
                      software_.host.jitter * wires_.ranks(joint.communicator);
     }
+    slow_next_to_gathers(priced);
     carry_gathers(priced);
     priced.transfer_launch = software_.host.communication_launch;
     priced.step_launch = software_.host.step;
@@ -150,6 +151,45 @@ class Pricer {
     prices[stretch.first].launch = graph_launch_time(stretch.end - stretch.first, software_);
   }
 
+  /// A unit's kernels run next to the gather of another like it, and backward to its reduction.
+  void slow_next_to_gathers(PricedProgram& priced) const {
+    if (software_.overlap.contention == 0 || !program_.sharding.ahead) return;
+    for (std::uint32_t id = 0; id < program_.kinds.size(); ++id) {
+      const LayerKind& kind = program_.kinds[id];
+      const Time gather = time_of_units(priced, id, Collective::all_gather);
+      const Time reduction = time_of_units(priced, id, Collective::reduce_scatter);
+      slow(priced.blocks[kind.forward], program_.blocks[kind.forward], gather);
+      slow(priced.blocks[kind.backward], program_.blocks[kind.backward], gather + reduction);
+    }
+  }
+
+  /// Of the first collective of this sort that moves a unit of that kind.
+  Time time_of_units(const PricedProgram& priced, std::uint32_t kind, Collective sort) const {
+    for (std::size_t j = 0; j < program_.collectives.size(); ++j) {
+      const JointCollective& joint = program_.collectives[j];
+      if (joint.units == 0 || joint.kind != sort) continue;
+      if (program_.units[joint.first_unit].kinds.front() == kind) {
+        return priced.collectives[j].occupied();
+      }
+    }
+    return Time{};
+  }
+
+  void slow(std::vector<PricedOperation>& prices, const Block& block, Time next_to) const {
+    Time kernels{};
+    for (std::size_t i = 0; i < prices.size(); ++i) {
+      if (block.operations[i].queue == Lane::compute) kernels += prices[i].duration;
+    }
+    if (kernels == Time{}) return;
+    const Time more = scaled(std::min(kernels, next_to), software_.overlap.contention);
+    const double longer = 1 + ratio(more, kernels);
+    for (std::size_t i = 0; i < prices.size(); ++i) {
+      if (block.operations[i].queue == Lane::compute) {
+        prices[i].duration = scaled(prices[i].duration, longer);
+      }
+    }
+  }
+
   /// Ranks of one machine that compute at once.
   int at_once() const {
     return static_cast<int>(std::min<std::int64_t>(program_.mesh.ranks(), cluster_.node.gpus));
@@ -163,8 +203,26 @@ class Pricer {
 
 }  // namespace
 
+namespace {
+
+/// Memory traffic of the host's Adam, of all ranks of a machine together: 28 bytes and a 16-bit
+/// gradient for each parameter.
+/// Source  Ren et al. 2021, "ZeRO-Offload", arXiv 2101.06840, table 4: CPU-Adam takes 2.57 s for
+///         10 billion parameters on a DGX-2's two Xeon 8168
+constexpr Bandwidth host_adam_rate{10e9 * 30 / 2.57};
+
+/// What is not a kernel of the GPU; nothing of those that are.
+std::optional<Time> host_time(const Operation& op, const hardware::Gpu& gpu, int at_once) {
+  if (op.kind == OpKind::copy) return op.bytes / gpu.host_link;
+  if (op.queue == Lane::host && op.kind == OpKind::adam) return op.bytes * at_once / host_adam_rate;
+  return std::nullopt;
+}
+
+}  // namespace
+
 Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& software,
                  int at_once) {
+  if (const auto there = host_time(op, gpu, at_once)) return *there;
   if (const auto measured = calibrated_time(op, gpu)) {
     return scaled(*measured, measured_derate(op, gpu, software) * slowdown_of(op, gpu, at_once));
   }

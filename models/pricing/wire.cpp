@@ -73,11 +73,16 @@ PricedOperation WirePricer::joint(const JointCollective& joint) const {
     return {.duration = in_turn, .links = links, .fluid = fluid_of(links)};
   }
   const Time shown = scaled(whole.time, overlap.data_exposed / overlap.data_efficiency);
-  return {.duration = shown + sums_time(joint),
+  return {.duration = shown + sums_time(joint) + fetch_time(joint),
           .lead = scaled(whole.time, 1 / overlap.data_efficiency) - shown,
           .links = stretched(whole.links, 1 / overlap.data_efficiency),
           .fluid = std::min(shown, scaled(fluid_of(whole.links),
                                           overlap.data_exposed / overlap.data_efficiency))};
+}
+
+/// What comes from the host before a gather.
+Time WirePricer::fetch_time(const JointCollective& joint) const {
+  return joint.fetched == Bytes{} ? Time{} : joint.fetched / cluster_.gpu().host_link;
 }
 
 /// What is added up after a reduction, as a memory-bound kernel on its queue.

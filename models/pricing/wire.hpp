@@ -37,6 +37,7 @@ class WirePricer {
  private:
   CollectiveTime modelled(Collective kind, Bytes bytes, std::uint16_t communicator) const;
   Time sums_time(const JointCollective& joint) const;
+  Time fetch_time(const JointCollective& joint) const;
   bool crosses_nodes(const Channel& channel) const;
 
   const Program& program_;

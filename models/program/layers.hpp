@@ -90,6 +90,8 @@ struct Formats {
 struct StateSharding {
   bool optimizer = false, gradients = false, parameters = false;
   AxisSet over = MeshAxis::data;
+  bool ahead = false;  // of parameters: gathered next to compute
+  bool optimizer_on_host = false, parameters_on_host = false;
 };
 
 /// Where the head's table is the embedding's: one of one stage, or a copy of it on the first stage

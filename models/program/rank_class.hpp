@@ -52,6 +52,8 @@ struct JointCollective {
   /// Memory traffic after it on its lane: the owned piece is added to the shard of sums and the
   /// bucket cleared (ZeRO-2 and 3).
   Bytes sums{};
+  /// Of an unshard: the rank's own piece, which comes from the host first.
+  Bytes fetched{};
   bool host_waits = false;
   bool carries_over = false;  // what is hidden of it runs in the next step's forward
 };

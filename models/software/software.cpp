@@ -85,7 +85,8 @@ KernelChoices read_kernels(const Node& node) {
 
 Overlap read_overlap(const Node& node) {
   node.only({"tensor_backward", "tensor_exposed", "gradients", "sharded_gradients",
-             "data_efficiency", "data_exposed", "bucket", "broadcast_per_rank", "broadcast_group"});
+             "data_efficiency", "data_exposed", "contention", "bucket", "broadcast_per_rank",
+             "broadcast_group"});
   const auto group = node.find("broadcast_group");
   const bool gradients = node.value_or("gradients", true);
   return {.tensor_backward = node.value_or("tensor_backward", false),
@@ -93,6 +94,7 @@ Overlap read_overlap(const Node& node) {
           .data_exposed = number(node, "data_exposed", 1, 0, 1),
           .gradients = gradients,
           .sharded_gradients = node.value_or("sharded_gradients", gradients),
+          .contention = number(node, "contention", 0, 0, 1),
           .data_efficiency = number(node, "data_efficiency", 1, 0.01, 1.5),
           .bucket = node.value_or("bucket", Bytes{}),
           .broadcast_per_rank = node.value_or("broadcast_per_rank", Time{}),

@@ -82,9 +82,12 @@ struct Overlap {
   double tensor_exposed = 1.0, data_exposed = 1.0;
   bool gradients = true;          // data-parallel buckets next to backward
   bool sharded_gradients = true;  // the same under ZeRO; read as `gradients` where not stated
-  double data_efficiency = 1.0;   // share of the collective cost model's bandwidth that is reached
-  Bytes bucket{};                 // gradient bucket
-  Time broadcast_per_rank{};      // of ZeRO-1's broadcasts, one owner after another
+  /// Time by which kernels and gathers of ZeRO-3 slow each other while both run, over the shorter
+  /// of the two: collectives take multiprocessors and memory bandwidth.
+  double contention = 0.0;
+  double data_efficiency = 1.0;  // share of the collective cost model's bandwidth that is reached
+  Bytes bucket{};                // gradient bucket
+  Time broadcast_per_rank{};     // of ZeRO-1's broadcasts, one owner after another
   std::int64_t broadcast_group = 0;  // most owners that share; 0: all data-parallel ranks
 };
 

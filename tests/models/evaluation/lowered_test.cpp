@@ -39,6 +39,7 @@ TEST_CASE("Lowered plans mean the same to maps, operations, events and every ran
           "global_batch=16,seq_len=512",
           "tensor=2,context=2,sequence=true,zero=3,global_batch=16,seq_len=512",
           "pipeline=2,zero=3,prefetch=2,data_shard=2,global_batch=16,seq_len=512",
+          "zero=3,offload=parameters,global_batch=16,seq_len=512",
           "pipeline=2,virtual_stages=2,zero=2,global_batch=16,seq_len=512,bucket=25 MB",
           "tensor=2,pipeline=4,zero=1,schedule=gpipe,global_batch=16,seq_len=512",
           "tensor=4,pipeline=4,sequence=true,recompute=full,global_batch=16,seq_len=512",

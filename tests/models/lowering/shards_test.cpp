@@ -256,6 +256,54 @@ TEST_CASE("State in shards with copies: memory, and reductions inside a copy and
   CHECK(between == std::vector<std::int64_t>{4 * 72, 4 * 436, 4 * 96});
 }
 
+TEST_CASE("A pipeline's gradients are whole until the last micro-batch, and reduced once") {
+  for (const Zero zero : {Zero::two, Zero::three}) {
+    Plan plan;
+    plan.zero = zero;
+    plan.data = plan.pipeline = 2;
+    plan.global_batch = 16;
+    plan.seq_len = 8;
+    Model model = tiny_gpt(4);
+    model.tied_embeddings = false;
+    const Program program = lower(BlockInputs{model, plan, plain_software()});
+    const RankClass& last = program.classes[1];
+    std::int64_t reduced = 0;
+    for (const Instruction& each : last.instructions) {
+      if (each.op != Opcode::reduce_gradient) continue;
+      CHECK(each.micro_batch == 7);
+      reduced += program.collectives[each.target].elements;
+    }
+    CHECK(reduced == last.parameters);
+    for (const PersistentBuffer& each : last.persistent) {
+      if (each.name == "gradients") CHECK(each.bytes.count() == 4 * last.parameters);
+    }
+  }
+}
+
+TEST_CASE("What the host keeps is no device memory, and comes and goes over its link") {
+  Plan plan;
+  plan.zero = Zero::three;
+  plan.data = 4;
+  plan.global_batch = 4;
+  plan.seq_len = 8;
+  plan.offload = Offload::parameters;
+  Model model = tiny_gpt(1);
+  model.tied_embeddings = false;
+  const Program program = lower(BlockInputs{model, plan, plain_software()});
+  CHECK_NOTHROW(check(program));
+  CHECK(held(program, "parameters").count() == 0);
+  CHECK(held(program, "optimizer").count() == 0);
+  CHECK(held(program, "gradients").count() == 4 * 302);
+  // A layer's 872 parameters in 4 pieces of 218, each of 2 bytes.
+  CHECK(joint_at(program, 1).fetched.count() == 2 * 218);
+  // Gradients of 4 bytes there, weights of 2 back.
+  std::vector<std::int64_t> copied;
+  for (const Operation& op : program.blocks.back().operations) {
+    if (op.kind == OpKind::copy) copied.push_back(op.bytes.count());
+  }
+  CHECK(copied == std::vector<std::int64_t>{4 * 302, 2 * 302});
+}
+
 TEST_CASE("Sharded gradients and weights need no case of their own in a pipeline") {
   for (const Zero zero : {Zero::two, Zero::three}) {
     for (const char* schedule : {"gpipe", "1f1b", "interleaved-1f1b"}) {

@@ -105,6 +105,16 @@ TEST_CASE("Each rank has its share of attention's and of the products' FLOPs, in
   }
 }
 
+TEST_CASE("Of contiguous pieces the last rank's attention is what all wait for") {
+  // 2 - 1/4 times the average.
+  const Program alone = lowered(plan_of(ContextForm::ring, 1));
+  const Program last = lowered(plan_of(ContextForm::contiguous, 4));
+  CHECK(attention_of(layer(last, true)).count() * 4 ==
+        Approx(1.75 * attention_of(layer(alone, true)).count()));
+  CHECK(sent(layer(last, true), Collective::all_gather) == 8192 * 2 * keys * 2);
+  CHECK_NOTHROW(check(last));
+}
+
 TEST_CASE("Parameters are whole on every context rank, activations are shared") {
   const Program alone = lowered(plan_of(ContextForm::ring, 1));
   const Program shared = lowered(plan_of(ContextForm::ring, 4));

@@ -129,9 +129,13 @@ TEST_CASE("State is sharded in any pipeline, among replicas that share out all o
   plan.reshard = false;
   plan.prefetch = 2;
   CHECK(told(plan, small_gpt()).empty());
+  plan.offload = Offload::parameters;
+  CHECK(told(plan, small_gpt()).empty());
   plan.zero = Zero::none;
   CHECK(told(plan, small_gpt()) ==
         Lines{"/data_shard: data_shard needs zero above 0",
+              "/offload: offload needs zero above 0, whose ranks step their own shards",
+              "/offload: offload parameters needs zero 3, whose weights are gathered",
               "/reshard: reshard false needs zero 3, whose weights are gathered",
               "/prefetch: prefetch needs zero 3, whose weights are gathered"});
 }

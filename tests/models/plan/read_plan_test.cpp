@@ -153,8 +153,6 @@ TEST_CASE("Ranks that share a sequence leave fewer for data, and state their for
 TEST_CASE("What is not simulated yet is refused by name") {
   CHECK(refusal(R"({"expert": 8})") ==
         "run.json:/plan/expert: expert 8 is not simulated yet; known: 1");
-  CHECK(refusal(R"({"offload": "optimizer"})") ==
-        "run.json:/plan/offload: offloading is not simulated yet; known: none");
 }
 
 TEST_CASE("A plan may share optimizer state, gradients and parameters") {
