@@ -83,7 +83,7 @@ class Counter {
     tally.count += count;
     tally.queue += each.occupied() * count;
     tally.shown += each.duration * count;
-    tally.shape = models::shape_of(program_.mesh, group, gpus_per_node_);
+    tally.shape = models::shape_of(program_.mesh, group, sent.kind, gpus_per_node_);
   }
 
   const models::Prediction& prediction_;

@@ -124,8 +124,8 @@ std::optional<std::string> not_simulated(const PricedProgram& priced, const Netw
   for (const MeshAxis axis :
        {MeshAxis::context_heads, MeshAxis::context, MeshAxis::expert, MeshAxis::replica}) {
     if (program.mesh.degree(axis) > 1) {
-      return "groups along the " + std::string{row_of(axis).key} +
-             " axis are not among its ranks' queues";
+      return "collectives along the " + std::string{row_of(axis).key} +
+             " axis are not followed over links";
     }
   }
   if (tensor_group_crosses(program, site)) return "tensor groups span nodes";
