@@ -153,7 +153,8 @@ class Pricer {
 
   /// A unit's kernels run next to the gather of another like it, and backward to its reduction.
   void slow_next_to_gathers(PricedProgram& priced) const {
-    if (software_.overlap.contention == 0 || !program_.sharding.ahead) return;
+    const bool concurrent = program_.sharding.parameters && program_.sharding.ahead;
+    if (software_.overlap.contention == 0 || !concurrent) return;
     for (std::uint32_t id = 0; id < program_.kinds.size(); ++id) {
       const LayerKind& kind = program_.kinds[id];
       const Time gather = time_of_units(priced, id, Collective::all_gather);
