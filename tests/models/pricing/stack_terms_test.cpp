@@ -103,5 +103,49 @@ TEST_CASE("Only the tokens to predict go through an encoder's head where the sta
   CHECK(logits_of(0.25) == 128);
 }
 
+/// Kernels of a layer's forward block.
+Time forward_of(const Question& asked) {
+  const Program program = lower(
+      BlockInputs{asked.model, asked.plan, asked.software, asked.cluster.gpu().generation.name});
+  std::vector<std::string> assumptions;
+  const PricedProgram priced = price_program(program, asked.cluster, asked.software, assumptions);
+  Time sum{};
+  for (const PricedOperation& each : priced.blocks[program.kind(ModelPart::layer).forward]) {
+    sum += each.duration;
+  }
+  return sum;
+}
+
+TEST_CASE("Kernels next to gathers of ZeRO-3 take longer, by a share of the shorter of the two") {
+  const char* plan = "zero=3,global_batch=16,seq_len=2048";
+  Question asked = question("llama3.1-8b", "dgx-a100-80gb x 2", plan, "pytorch-fsdp");
+  asked.software.overlap.contention = 0;
+  const Time alone = forward_of(asked);
+  asked.software.overlap.contention = 0.2;
+  // A layer's 218 million parameters of 2 bytes take less time on the way than its products.
+  const Time contended = forward_of(asked);
+  CHECK(contended > alone);
+  CHECK(ratio(contended, alone) < 1.2);
+  asked.plan.overlap_gradients = false;
+  CHECK(forward_of(asked) == alone);
+  asked.plan.overlap_gradients = true;
+  asked.plan.zero = Zero::one;
+  CHECK(forward_of(asked) == alone);
+}
+
+TEST_CASE("The host's Adam takes as long as published, the ranks of a machine together") {
+  // 10 billion parameters on one machine: 2.57 s, with 30 bytes of traffic each.
+  Operation adam;
+  adam.kind = OpKind::adam;
+  adam.queue = Lane::host;
+  adam.bytes = Bytes{30'000'000'000};
+  CHECK(seconds(kernel_time(adam, a100(), plain_software(), 10)) == Approx(2.57).epsilon(1e-6));
+  Operation copy;
+  copy.kind = OpKind::copy;
+  copy.queue = Lane::copy;
+  copy.bytes = 10_MB;
+  CHECK(kernel_time(copy, a100(), plain_software()) == 10_MB / a100().host_link);
+}
+
 }  // namespace
 }  // namespace orrery::models
