@@ -65,6 +65,12 @@ Registry<CollectiveAlgorithm> all_algorithms() {
              .use = AlgorithmUse::named,
              .paper = "Hwang et al. 2022, \"Tutel: adaptive mixture-of-experts at scale\", "
                       "arXiv 2206.03382"});
+  known.add("deduplicating",
+            {.times = collectives::deduplicating,
+             .operations = {all_to_all},
+             .pattern = TrafficPattern::all_pairs,
+             .use = AlgorithmUse::named,
+             .paper = "Zhao et al. 2025, \"Insights into DeepSeek-V3\", arXiv 2505.09343"});
   known.add("rooted", {.times = collectives::rooted,
                        .operations = {gather, scatter},
                        .pattern = TrafficPattern::star,

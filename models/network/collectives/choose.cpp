@@ -111,7 +111,8 @@ std::vector<CollectiveTime> candidates(Collective collective, Bytes size, const 
                       .size = size,
                       .group = group,
                       .cluster = cluster,
-                      .sharing = pricing.sharing};
+                      .sharing = pricing.sharing,
+                      .copies = pricing.copies};
   if (group.ranks == 1 || size == Bytes{0}) return {collectives::finish(call, {}, std::nullopt)};
   std::vector<CollectiveTime> all;
   for (const auto& [name, algorithm] : *pricing.algorithms) {

@@ -66,6 +66,7 @@ struct CollectiveChoice {
 struct CollectivePricing {
   LinkSharing sharing = LinkSharing::with_siblings;
   CollectiveChoice choice{};
+  int copies = 0;  // of a token among an all-to-all's rows, for what sends it once per node
   const Registry<CollectiveAlgorithm>* algorithms = &builtin_algorithms();
 };
 

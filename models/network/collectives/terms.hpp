@@ -25,6 +25,7 @@ struct CostCall {
   GroupShape group;
   const hardware::Cluster& cluster;
   LinkSharing sharing = LinkSharing::with_siblings;
+  int copies = 0;  // of a token among an all-to-all's rows; 0: no two rows are alike
 
   double bytes() const { return static_cast<double>(size.count()); }
   double bus_bytes() const { return bytes() * bus_factor(collective, group.ranks); }
@@ -109,5 +110,6 @@ std::vector<CollectiveTime> collnet(const CostCall& call);
 std::vector<CollectiveTime> pat(const CostCall& call);
 std::vector<CollectiveTime> hierarchical(const CostCall& call);
 std::vector<CollectiveTime> hierarchical_all_to_all(const CostCall& call);
+std::vector<CollectiveTime> deduplicating(const CostCall& call);
 
 }  // namespace orrery::models::collectives
