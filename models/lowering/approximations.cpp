@@ -9,6 +9,10 @@ namespace {
 std::string of_model(const Model& model, std::int64_t tensor) {
   if (model.not_simulated) return *model.not_simulated;
   if (!model.inexact.empty()) return model.inexact;
+  if (model.experts > 0) return "mixture of experts";
+  if (model.kv_rank > 0) return "latent attention";
+  if (model.attention_sinks) return "attention sinks";
+  if (model.full_attention_every > 0) return "windows on some layers";
   if (tensor > model.kv_heads) {
     return fmt::format("more tensor ranks ({}) than key-value heads ({})", tensor, model.kv_heads);
   }

@@ -61,16 +61,26 @@ void BucketReduction::hold(RankClass& ranks, std::string name, BufferKind kind, 
   ranks.persistent.push_back({std::move(name), kind, bytes});
 }
 
+std::vector<Instruction> BucketReduction::plain(std::uint32_t rank_class, const Segment& segment,
+                                                std::uint16_t chunk) {
+  std::vector<Instruction> made;
+  if (program_.shards() > 1) {
+    JointCollective joint = reduction_of(program_, rank_class, segment);
+    const auto copies = reduction_of_copies(program_, joint);
+    made.push_back(add(std::move(joint), chunk));
+    if (copies) made.push_back(add(*copies, chunk));
+  }
+  if (segment.experts.units > 0 && program_.mesh.degree(MeshAxis::expert_data) > 1) {
+    made.push_back(add(expert_reduction_of(program_, rank_class, segment), chunk));
+  }
+  return made;
+}
+
 BucketReduction::Instructions BucketReduction::reduce(std::uint32_t rank_class,
                                                       const Segment& segment, std::uint16_t chunk) {
   const Plan& plan = inputs_.plan;
+  if (plan.compression == Compression::none) return {plain(rank_class, segment, chunk), {}};
   JointCollective joint = reduction_of(program_, rank_class, segment);
-  if (plan.compression == Compression::none) {
-    const auto copies = reduction_of_copies(program_, joint);
-    Instructions plain{{add(std::move(joint), chunk)}, {}};
-    if (copies) plain.there.push_back(add(*copies, chunk));
-    return plain;
-  }
   RankClass& ranks = program_.classes[rank_class];
   const std::int64_t n = segment.parameters;
   const Phases phases = phases_of(n);

@@ -27,6 +27,9 @@ class BucketReduction {
     std::uint32_t there = 0, back = 0;
   };
 
+  /// One reduction, and one of the experts that have replicas of their own.
+  std::vector<Instruction> plain(std::uint32_t rank_class, const Segment& segment,
+                                 std::uint16_t chunk);
   /// The phases that compress a bucket of this size and undo it, made once.
   Phases phases_of(std::int64_t elements);
   std::uint32_t add_phase(Block block);

@@ -90,7 +90,10 @@ class GradientReducer {
 }  // namespace
 
 Program insert_gradient_reduction(Program program, const BlockInputs& inputs) {
-  const bool several = program.shards() > 1;
+  const bool experts = std::any_of(program.kinds.begin(), program.kinds.end(),
+                                   [](const auto& each) { return each.expert_parameters > 0; });
+  const bool several =
+      program.shards() > 1 || (experts && program.mesh.degree(MeshAxis::expert_data) > 1);
   const StateSharding& sharding = program.sharding;
   const bool by_unit = sharding.gradients || sharding.parameters;  // insert_shards does
   if (several && !by_unit) GradientReducer{program, inputs}.run();

@@ -26,6 +26,12 @@ class StepEnd {
   bool sharded() const { return program_.sharding.optimizer; }
 
   std::int64_t shards() const { return sharded() ? program_.shards() : 1; }
+  std::int64_t expert_shards() const {
+    return sharded() ? program_.mesh.degree(MeshAxis::expert_data) : 1;
+  }
+  static std::int64_t piece(std::int64_t elements, std::int64_t shards) {
+    return (elements + shards - 1) / shards;
+  }
 
   static Instruction step(Opcode op, std::uint32_t target) {
     Instruction each;
@@ -91,7 +97,8 @@ class StepEnd {
   /// One scalar over all ranks that hold different parameters; the host reads it to clip.
   std::uint32_t add_norm() {
     const DType state = program_.formats.state;
-    const CommunicatorRole over = sharded() ? CommunicatorRole::world : CommunicatorRole::model;
+    const bool everywhere = sharded() || program_.mesh.degree(MeshAxis::expert) > 1;
+    const CommunicatorRole over = everywhere ? CommunicatorRole::world : CommunicatorRole::model;
     std::vector<std::uint32_t> everyone;
     for (std::uint32_t c = 0; c < program_.classes.size(); ++c) everyone.push_back(c);
     return add({.name = "gradient norm",
@@ -122,25 +129,46 @@ class StepEnd {
       const Phase& forward = program_.phases[program_.chunks[chunk].forward];
       ranks.parameters += owned_parameters(program_, forward);
     }
-    if (ranks.owned == 0) ranks.owned = (ranks.parameters + shards() - 1) / shards();
+    const std::int64_t experts = expert_parameters(ranks), dense = ranks.parameters - experts;
+    if (ranks.owned == 0) ranks.owned = piece(dense, shards()) + piece(experts, expert_shards());
     const std::int64_t owned = ranks.owned;
     std::vector<Instruction>& list = ranks.instructions;
     list.push_back(step(Opcode::optimizer, phase_of("gradient_norm", owned, gradient_norm_block)));
     list.push_back(step(Opcode::norm, norm));
     list.push_back(step(Opcode::optimizer, phase_of("adam", owned, adam_block)));
-    if (sharded() && !program_.sharding.parameters && shards() > 1) {
-      const DType storage = program_.formats.storage;
-      list.push_back(
-          step(Opcode::gather, add({.name = "parameters.s" + std::to_string(ranks.stage),
-                                    .kind = inputs_.software.zero_gather == ZeroGather::broadcast
-                                                ? Collective::broadcast
-                                                : Collective::all_gather,
-                                    .communicator = program_.communicator(CommunicatorRole::data),
-                                    .dtype = storage,
-                                    .bytes = Bytes{ranks.parameters * bits(storage) / 8},
-                                    .classes = {c},
-                                    .carries_over = true})));
+    if (!sharded() || program_.sharding.parameters) return;
+    if (shards() > 1) gather(c, "parameters", CommunicatorRole::data, dense);
+    if (experts > 0 && expert_shards() > 1) {
+      gather(c, "experts", CommunicatorRole::expert_data, experts);
     }
+  }
+
+  /// Of experts that have replicas of their own.
+  std::int64_t expert_parameters(const RankClass& ranks) const {
+    std::int64_t sum = 0;
+    for (const std::uint32_t chunk : ranks.chunks) {
+      for (const Invocation& run : program_.phases[program_.chunks[chunk].forward].invocations) {
+        const BlockUse use = program_.use_of(run.block);
+        if (use.kind != nullptr) sum += run.count * use.kind->expert_parameters;
+      }
+    }
+    return sum;
+  }
+
+  /// What each rank updated goes to all replicas.
+  void gather(std::uint32_t c, const std::string& what, CommunicatorRole over,
+              std::int64_t elements) {
+    RankClass& ranks = program_.classes[c];
+    const DType storage = program_.formats.storage;
+    const bool broadcasts = inputs_.software.zero_gather == ZeroGather::broadcast;
+    ranks.instructions.push_back(step(
+        Opcode::gather, add({.name = what + ".s" + std::to_string(ranks.stage),
+                             .kind = broadcasts ? Collective::broadcast : Collective::all_gather,
+                             .communicator = program_.communicator(over),
+                             .dtype = storage,
+                             .bytes = Bytes{elements * bits(storage) / 8},
+                             .classes = {c},
+                             .carries_over = true})));
   }
 
   Program& program_;

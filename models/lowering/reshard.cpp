@@ -111,6 +111,10 @@ class Resharder {
     op.reads = {from};
     op.writes = {to};
     op.collective = step.collective;
+    if (step.collective == Collective::all_to_all) {
+      op.copies = copies_;
+      op.next_to_other = next_to_other_;
+    }
     op.bytes = std::max(block_.operands[from].bytes(), block_.operands[to].bytes());
     block_.operations.push_back(std::move(op));
   }
@@ -127,6 +131,11 @@ class Resharder {
     return static_cast<OperandId>(block_.operands.size() - 1);
   }
 
+  void serves(const Operation& op) {
+    copies_ = op.copies;
+    next_to_other_ = op.next_to_other;
+  }
+
   // --- needs --------------------------------------------------------------------------------
 
   /// An operand that was brought into another layout.
@@ -139,6 +148,7 @@ class Resharder {
     // Backward fetches again what recomputation had: forward keeps only shards.
     if (op.pass != pass_ && !keeps()) fetched_.clear();
     pass_ = op.pass;
+    serves(op);
     for (const OperandUse& need : op.needs) {
       const OperandId copy = fetch(need, op.pass);
       std::replace(op.reads.begin(), op.reads.end(), need.operand, copy);
@@ -196,6 +206,7 @@ class Resharder {
     op.makes.clear();
     const std::string name = op.name;
     const Pass pass = op.pass;
+    serves(op);
     std::vector<OperandId> written;
     for (const OperandUse& made : makes) {
       written.push_back(written_as(made));
@@ -242,6 +253,9 @@ class Resharder {
   std::vector<Fetched> fetched_;
   std::vector<OperandId> replaced_;  // shards whose gathered copies are kept
   Pass pass_ = Pass::forward;
+  // Of the operation that the collectives serve.
+  std::int64_t copies_ = 0;
+  bool next_to_other_ = false;
   std::vector<std::pair<std::size_t, std::size_t>> serial_;
   std::optional<std::size_t> last_sum_;
 };

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <map>
 #include <string>
+#include <utility>
 
 #include "models/lowering/segments.hpp"
 #include "models/operations/layouts.hpp"
@@ -18,6 +20,11 @@ Bytes boundary_of(const Block& layer) {
   return left->bytes();
 }
 
+/// Have experts other replicas than the rest of their layer?
+bool experts_apart(const Mesh& mesh) {
+  return mesh.degree({MeshAxis::expert, MeshAxis::expert_tensor}) != mesh.degree(MeshAxis::tensor);
+}
+
 std::uint32_t add_kind(Program& program, std::string name, ModelPart part, BlockPair pair) {
   const auto block = static_cast<std::uint32_t>(program.blocks.size());
   program.kinds.push_back({.name = std::move(name),
@@ -25,20 +32,63 @@ std::uint32_t add_kind(Program& program, std::string name, ModelPart part, Block
                            .forward = block,
                            .backward = block + 1,
                            .parameters = parameters_of(pair.forward)});
+  if (experts_apart(program.mesh)) {
+    program.kinds.back().expert_parameters = parameters_of(pair.forward, MeshView::experts);
+  }
   program.blocks.push_back(std::move(pair.forward));
   program.blocks.push_back(std::move(pair.backward));
   return static_cast<std::uint32_t>(program.kinds.size() - 1);
 }
 
+/// Layers that differ in nothing but their weights are of one kind: with experts or without, under
+/// the window or not.
+std::uint32_t add_layer_kinds(Program& program, const BlockInputs& inputs) {
+  std::map<std::pair<bool, bool>, std::uint32_t> known;
+  for (std::int64_t layer = 0; layer < inputs.model.layers; ++layer) {
+    const bool experts = has_experts(inputs.model, layer);
+    const bool mixed = inputs.model.experts > 0;
+    const std::int64_t full = inputs.model.full_attention_every;
+    const bool sees_all = full > 0 && (layer + 1) % full == 0;
+    const auto [kind, fresh] = known.try_emplace({experts, sees_all}, 0);
+    if (fresh) {
+      const Model alike = layer_model(inputs.model, layer);
+      const BlockInputs own{
+          alike,           inputs.plan, inputs.software, inputs.generation, inputs.node_gpus,
+          inputs.schedules};
+      const std::string name = std::string{mixed && !experts ? "dense layer" : "layer"} +
+                               (sees_all ? " without window" : "");
+      kind->second = add_kind(program, name, ModelPart::layer, layer_blocks(own));
+    }
+    program.kind_of_layer.push_back(kind->second);
+  }
+  return program.kind_of_layer.front();
+}
+
 void add_kinds(Program& program, const BlockInputs& inputs) {
-  const std::uint32_t layer = add_kind(program, "layer", ModelPart::layer, layer_blocks(inputs));
+  const std::uint32_t layer = add_layer_kinds(program, inputs);
   add_kind(program, "embedding", ModelPart::embedding, embedding_blocks(inputs));
   const std::uint32_t head = add_kind(program, "head", ModelPart::head, head_blocks(inputs));
-  program.kind_of_layer.assign(static_cast<std::size_t>(inputs.model.layers), layer);
   program.boundary = boundary_of(program.blocks[program.kinds[layer].forward]);
   if (program.tied != TiedTable::shared) return;
   for (const Operand& each : program.blocks[program.kinds[head].forward].operands) {
     if (each.tied()) program.kinds[head].parameters -= each.elements();
+  }
+}
+
+/// Experts that have replicas of their own, layer by layer.
+void add_expert_units(Program& program) {
+  for (std::size_t layer = 0; layer < program.kind_of_layer.size(); ++layer) {
+    const std::uint32_t kind = program.kind_of_layer[layer];
+    const std::int64_t elements = program.kinds[kind].expert_parameters;
+    if (elements == 0) continue;
+    Unit unit{.name = "experts of layer " + std::to_string(layer),
+              .kinds = {kind},
+              .layer = static_cast<std::int64_t>(layer),
+              .elements = elements,
+              .replicated = MeshAxis::expert_data,
+              .view = MeshView::experts};
+    if (program.sharding.optimizer) unit.sharded = MeshAxis::expert_data;
+    program.units.push_back(std::move(unit));
   }
 }
 
@@ -50,7 +100,9 @@ void add_units(Program& program) {
   };
   const auto add = [&](std::string name, std::vector<std::uint32_t> kinds, std::int64_t layer) {
     Unit unit{.name = std::move(name), .kinds = std::move(kinds), .layer = layer};
-    for (const std::uint32_t each : unit.kinds) unit.elements += program.kinds[each].parameters;
+    for (const std::uint32_t each : unit.kinds) {
+      unit.elements += program.kinds[each].parameters - program.kinds[each].expert_parameters;
+    }
     unit.replicated = program.sharding.over;
     if (program.mesh.degree(MeshAxis::replica) > 1) unit.replicated = unit.replicated | data_axes;
     if (program.sharding.optimizer) unit.sharded = program.sharding.over;
@@ -65,6 +117,7 @@ void add_units(Program& program) {
         static_cast<std::int64_t>(layer));
   }
   if (!together) add("head", {head}, -1);
+  add_expert_units(program);
 }
 
 /// Consecutive layers of one kind are one invocation.
@@ -185,10 +238,21 @@ void state_facts(Program& program, const BlockInputs& inputs) {
 
 }  // namespace
 
+/// Those of a model with experts, on top of what every Program has.
+void add_expert_communicators(const Mesh& mesh, std::vector<Communicator>& all) {
+  using Role = CommunicatorRole;
+  all.push_back(
+      {"etp", Role::expert_tensor, MeshAxis::expert_tensor, {}, Lane::tensor, TimeClass::tp});
+  all.push_back({"ep", Role::expert, MeshAxis::expert, {}, Lane::tensor, TimeClass::other_comm});
+  if (!experts_apart(mesh)) return;
+  all.push_back({"edp", Role::expert_data, MeshAxis::expert_data, {}, Lane::data, TimeClass::dp});
+}
+
 Program schedule_slots(const BlockInputs& inputs) {
   Program program;
   program.mesh = mesh_of(inputs.plan);
   program.communicators = communicators_of(program.mesh);
+  if (inputs.model.experts > 0) add_expert_communicators(program.mesh, program.communicators);
   state_facts(program, inputs);
   add_kinds(program, inputs);
   add_units(program);

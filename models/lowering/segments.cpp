@@ -10,12 +10,13 @@ namespace orrery::models {
 
 namespace {
 
-/// The unit of a layer, or of embedding or head.
-std::uint32_t unit_of(const Program& program, const LayerKind& kind, std::int64_t layer) {
+/// The unit of a layer, of its experts, or of embedding or head.
+std::uint32_t unit_of(const Program& program, const LayerKind& kind, std::int64_t layer,
+                      MeshView view = MeshView::dense) {
   const auto id = static_cast<std::uint32_t>(&kind - program.kinds.data());
   for (std::uint32_t u = 0; u < program.units.size(); ++u) {
     const Unit& each = program.units[u];
-    if (each.layer != layer) continue;
+    if (each.layer != layer || each.view != view) continue;
     if (std::find(each.kinds.begin(), each.kinds.end(), id) != each.kinds.end()) return u;
   }
   throw ContractError{"a Program runs a layer that is of no unit"};
@@ -47,7 +48,13 @@ void append(const Program& program, const Invocation& run, std::int64_t i, Segme
   ++segment.units;
   segment.embeds = segment.embeds || use.of(ModelPart::embedding);
   segment.predicts = segment.predicts || use.of(ModelPart::head);
-  segment.parameters += use.kind->parameters;
+  segment.parameters += use.kind->parameters - use.kind->expert_parameters;
+  if (use.kind->expert_parameters == 0) return;
+  const std::uint32_t experts = unit_of(program, *use.kind, at, MeshView::experts);
+  SegmentExperts& own = segment.experts;
+  own.first_unit = own.units == 0 ? experts : std::min(own.first_unit, experts);
+  ++own.units;
+  own.parameters += use.kind->expert_parameters;
 }
 
 }  // namespace
@@ -57,7 +64,7 @@ std::vector<Segment> segments_of(const Program& program, const Phase& phase, std
   for (const Invocation& run : phase.invocations) {
     for (std::int64_t i = 0; i < run.count; ++i) {
       const Segment& last = segments.back();
-      if (!last.phase.invocations.empty() && last.parameters >= full) segments.emplace_back();
+      if (!last.phase.invocations.empty() && last.all_parameters() >= full) segments.emplace_back();
       append(program, run, i, segments.back());
     }
   }
@@ -111,6 +118,17 @@ std::optional<JointCollective> reduction_of_copies(const Program& program,
   joint.elements = (reduction.elements + shards - 1) / shards;
   joint.bytes = Bytes{joint.elements * bits(joint.dtype) / 8};
   joint.sums = {};
+  return joint;
+}
+
+JointCollective expert_reduction_of(const Program& program, std::uint32_t rank_class,
+                                    const Segment& segment) {
+  Segment experts = segment;
+  experts.parameters = segment.experts.parameters;
+  experts.first_unit = segment.experts.first_unit;
+  experts.units = segment.experts.units;
+  JointCollective joint = reduction_of(program, rank_class, experts);
+  joint.name = "experts' " + joint.name;
   return joint;
 }
 

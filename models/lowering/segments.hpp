@@ -10,11 +10,20 @@
 
 namespace orrery::models {
 
+/// Experts of a segment's layers, where they have replicas of their own.
+struct SegmentExperts {
+  std::int64_t parameters = 0;
+  std::uint32_t first_unit = 0, units = 0;
+};
+
 struct Segment {
   Phase phase;
-  std::int64_t parameters = 0;
+  std::int64_t parameters = 0;              // without those experts
   std::uint32_t first_unit = 0, units = 0;  // consecutive ones of the Program
   bool embeds = false, predicts = false;    // runs the embedding, the head
+  SegmentExperts experts{};
+
+  std::int64_t all_parameters() const { return parameters + experts.parameters; }
 };
 
 /// Cuts a forward or backward phase into segments that each reach `full` elements; at 0 every layer
@@ -36,5 +45,8 @@ JointCollective reduction_of(const Program& program, std::uint32_t rank_class,
 /// Source  Zhao et al. 2023, "PyTorch FSDP", arXiv 2304.11277, section 3.2.2
 std::optional<JointCollective> reduction_of_copies(const Program& program,
                                                    const JointCollective& reduction);
+/// ... and that of its experts over their replicas.
+JointCollective expert_reduction_of(const Program& program, std::uint32_t rank_class,
+                                    const Segment& segment);
 
 }  // namespace orrery::models

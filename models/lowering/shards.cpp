@@ -103,7 +103,7 @@ class Sharder {
   /// Elements of what is reduced together after a part: nothing after the first part that adds to
   /// a unit of two.
   std::int64_t bucket_of(const ShardPart& part) const {
-    if (!gathers_) return part.segment.parameters;
+    if (!gathers_) return part.segment.all_parameters();
     const bool completes = unit_of(part).kinds.size() == 1 || part.segment.embeds;
     return completes ? unit_of(part).elements : 0;
   }

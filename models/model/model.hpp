@@ -53,7 +53,9 @@ struct Model {
   bool head_transform = false;  // BERT: dense + norm before the vocabulary
   bool head_bias = false;
   bool pooler = false;  // BERT: dense over the first token and the next-sentence classifier
-  std::int64_t sliding_window = 0;  // 0: full attention
+  std::int64_t sliding_window = 0;        // 0: full attention
+  std::int64_t full_attention_every = 0;  // under a window, every n-th layer sees all; 0: none
+  bool attention_sinks = false;           // a learned logit per head in the softmax's sum (gpt-oss)
 
   // What a run computes with, and a simulation does not ask for.
   double norm_epsilon = 1e-5;
@@ -61,10 +63,25 @@ struct Model {
   Rotary rotary;
   std::string inexact;  // what of its config Orrery computes otherwise; empty: nothing
 
-  // Of models that are counted only; ffn_hidden is then the width of one expert.
+  // Mixture of experts; ffn_hidden is then the width of one expert. The first `dense_first` layers,
+  // and of the others those off the step `expert_every`, have an MLP of `dense_ffn` instead.
   std::int64_t experts = 0;
   std::int64_t experts_per_token = 0;
-  std::int64_t value_dim = 0;         // of one head where it differs from head_dim; 0: head_dim
+  std::int64_t shared_ffn = 0;  // of the experts that every token meets, together
+  std::int64_t dense_ffn = 0;
+  std::int64_t dense_first = 0;
+  std::int64_t expert_every = 1;
+  bool router_bias = false;
+  std::int64_t mtp_layers = 0;  // that predict further tokens, each a layer and a pass of the head
+
+  // Latent attention (MLA): queries from a latent of query_rank (0: from the input), keys and
+  // values from one of kv_rank, and a rotated part of rotary_dim of every key that heads share.
+  std::int64_t query_rank = 0;
+  std::int64_t kv_rank = 0;  // 0: ordinary attention
+  std::int64_t rotary_dim = 0;
+  std::int64_t value_dim = 0;  // of one head where it differs from head_dim; 0: head_dim
+
+  // Of models that are counted in a tally.
   std::int64_t attention_layers = 0;  // that attend over the sequence; 0: all
   std::int64_t gemm_parameters = 0;   // weights that multiply one token; 0: by the dense fields
 
@@ -80,10 +97,16 @@ bool projects_embeddings(const Model& model);
 /// Width of a token's row and of what the vocabulary head reads.
 std::int64_t embedding_width(const Model& model);
 
+/// Has this layer experts?
+bool has_experts(const Model& model, std::int64_t layer);
+/// The model whose layers are all like this one: with experts or an MLP of `dense_ffn`, with the
+/// window or without.
+Model layer_model(const Model& model, std::int64_t layer);
+
 /// Rows of the learned position table, 0 without one.
 std::int64_t position_rows(const Model& model);
 
-/// Parameters of a dense Model by its fields: what `Model::parameters` must equal.
+/// Parameters of a Model by its fields: what `Model::parameters` must equal where it is simulated.
 ///   V e + P h + T h [+ 2 e h] + L (h (q + 2k) + q h + g h f + biases + norms) + final norm + head
 /// V, P, T  tokens, learned positions, token types;  h  hidden;  f  ffn_hidden;  L  layers
 /// e        embedding_width; where it is not h, matrices e x h and h x e lead in and out
@@ -92,13 +115,18 @@ std::int64_t position_rows(const Model& model);
 ///          (h h + h and a classifier of 2 h + 2)
 /// Source   the tensors of these families in the transformers library; a norm is h weights, and h
 ///          biases when it is a layer norm with bias
-/// Errors   a model with experts: ContractError
+/// A layer with E experts has a router h E and E such MLPs next to its shared one; latent attention
+/// has its own matrices (parameters.cpp).
 std::int64_t count_parameters(const Model& model);
+
+/// Those that one token meets: of a layer's experts only as many as it is sent to.
+std::int64_t count_active_parameters(const Model& model);
 
 /// The same sum in symbols, only the terms that this model has.
 std::string dense_formula(const Model& model);
 
-/// Weights that multiply one token in a dense model's forward GEMMs: the first bracket above.
+/// Weights that multiply one token in the forward GEMMs: the first bracket above, with the experts
+/// that it meets.
 std::int64_t dense_gemm_parameters(const Model& model);
 
 /// Reads a Hugging Face config.json (dispatch on `model_type`, nested `text_config` included) or

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "models/model/model.hpp"
 #include "sim/errors.hpp"
@@ -25,21 +26,65 @@ std::int64_t norms_per_layer(const Model& model) {
   return (model.shared_norm ? 1 : 2) + (model.post_norms ? 2 : 0);
 }
 
-/// Matrices of one layer.
-std::int64_t layer_gemms(const Model& model) {
-  const std::int64_t q = query_width(model);
-  return model.hidden * (q + 2 * key_width(model)) + q * model.hidden +
-         (model.gated_mlp ? 3 : 2) * model.hidden * model.ffn_hidden;
+/// Latent attention, with r and c the ranks of query and key, H heads, d their width, of which p
+/// are rotated, and v that of a value:
+///   h r + r H d  (h H d without r)  +  h (c + p)  +  c H (d - p + v)  +  H v h
+/// Source  DeepSeek-AI 2024, arXiv 2405.04434, section 2.1
+std::int64_t latent_gemms(const Model& model) {
+  const std::int64_t h = model.hidden, q = query_width(model), r = model.query_rank;
+  const std::int64_t values = model.heads * model.value_dim;
+  return (r > 0 ? r * (h + q) : h * q) + h * (model.kv_rank + model.rotary_dim) +
+         model.kv_rank * (q - model.heads * model.rotary_dim + values) + values * h;
 }
 
-/// Biases and norms of one layer.
-std::int64_t layer_vectors(const Model& model) {
+std::int64_t attention_gemms(const Model& model) {
+  if (model.kv_rank > 0) return latent_gemms(model);
+  const std::int64_t q = query_width(model);
+  return model.hidden * (q + 2 * key_width(model)) + q * model.hidden;
+}
+
+std::int64_t mlp_gemms(const Model& model, std::int64_t width) {
+  return (model.gated_mlp ? 3 : 2) * model.hidden * width;
+}
+
+/// Matrices of one layer, of whose experts `met` are counted.
+std::int64_t layer_gemms(const Model& model, std::int64_t met) {
+  const std::int64_t attention = attention_gemms(model);
+  if (model.experts == 0) return attention + mlp_gemms(model, model.ffn_hidden);
+  return attention + model.hidden * model.experts + met * mlp_gemms(model, model.ffn_hidden) +
+         mlp_gemms(model, model.shared_ffn);
+}
+
+/// Biases and norms of one layer, of whose experts `met` are counted; the router's with all.
+std::int64_t layer_vectors(const Model& model, std::int64_t met) {
   std::int64_t count = norms_per_layer(model) * norm_width(model);
   if (model.qkv_bias) count += query_width(model) + 2 * key_width(model);
   if (model.output_bias) count += model.hidden;
-  if (model.mlp_bias) count += (model.gated_mlp ? 2 : 1) * model.ffn_hidden + model.hidden;
+  const std::int64_t mlps = model.experts > 0 ? met : 1;
+  if (model.mlp_bias) {
+    count += mlps * ((model.gated_mlp ? 2 : 1) * model.ffn_hidden + model.hidden);
+  }
+  if (model.router_bias && met == model.experts) count += model.experts;
+  if (model.attention_sinks) count += model.heads;
+  if (model.kv_rank > 0) count += model.query_rank + model.kv_rank;
   if (model.qk_norm) count += 2 * model.head_dim;
   return count;
+}
+
+/// Over all layers, with `met` experts of those that have some.
+template <class Count>
+std::int64_t over_layers(const Model& model, std::int64_t met, Count count) {
+  if (model.experts == 0) return model.layers * count(model, 0);
+  std::int64_t sparse = 0;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) sparse += has_experts(model, layer);
+  std::int64_t sum = sparse * count(model, met);
+  if (sparse < model.layers) {
+    Model plain = model;
+    plain.experts = 0;
+    plain.ffn_hidden = model.dense_ffn;
+    sum += (model.layers - sparse) * count(plain, 0);
+  }
+  return sum;
 }
 
 /// The matrices between tokens' rows and the layers.
@@ -65,6 +110,23 @@ std::int64_t head_parameters(const Model& model) {
 
 }  // namespace
 
+bool has_experts(const Model& model, std::int64_t layer) {
+  return model.experts > 0 && layer >= model.dense_first && (layer + 1) % model.expert_every == 0;
+}
+
+Model layer_model(const Model& model, std::int64_t layer) {
+  Model alike = model;
+  alike.dense_first = 0;
+  alike.expert_every = 1;
+  const std::int64_t full = std::exchange(alike.full_attention_every, 0);
+  if (full > 0 && (layer + 1) % full == 0) alike.sliding_window = 0;
+  if (model.experts > 0 && !has_experts(model, layer)) {
+    alike.experts = alike.experts_per_token = alike.shared_ffn = 0;
+    alike.ffn_hidden = model.dense_ffn;
+  }
+  return alike;
+}
+
 bool projects_embeddings(const Model& model) {
   return model.embedding_dim > 0 && model.embedding_dim != model.hidden;
 }
@@ -78,15 +140,30 @@ std::int64_t position_rows(const Model& model) {
   return model.max_positions + model.extra_position_rows;
 }
 
+namespace {
+
+std::int64_t parameters_met(const Model& model, std::int64_t experts) {
+  return embedding_parameters(model) + over_layers(model, experts, layer_gemms) +
+         over_layers(model, experts, layer_vectors) + (model.final_norm ? norm_width(model) : 0) +
+         head_parameters(model);
+}
+
+}  // namespace
+
 std::int64_t count_parameters(const Model& model) {
-  ensure(model.experts == 0, "the dense formula counts no experts");
-  return embedding_parameters(model) + model.layers * (layer_gemms(model) + layer_vectors(model)) +
-         (model.final_norm ? norm_width(model) : 0) + head_parameters(model);
+  return parameters_met(model, model.experts);
+}
+
+std::int64_t count_active_parameters(const Model& model) {
+  return parameters_met(model, model.experts_per_token);
 }
 
 std::string dense_formula(const Model& model) {
   const std::string norm = biased_norm(model) ? "2h" : "h";
-  std::string layer = "h(q+2k) + qh + " + std::string(model.gated_mlp ? "3hf" : "2hf");
+  std::string layer = model.kv_rank > 0 ? "latent attention + " : "h(q+2k) + qh + ";
+  layer += model.experts > 0 ? "router hE + E*" : "";
+  layer += model.gated_mlp ? "3hf" : "2hf";
+  if (model.shared_ffn > 0) layer += " + shared";
   if (model.qkv_bias) layer += " + q+2k";
   if (model.output_bias) layer += " + h";
   if (model.mlp_bias) layer += model.gated_mlp ? " + 2f+h" : " + f+h";
@@ -108,8 +185,9 @@ std::string dense_formula(const Model& model) {
 }
 
 std::int64_t dense_gemm_parameters(const Model& model) {
-  return model.layers * layer_gemms(model) + model.vocab * embedding_width(model) +
-         projections(model) + (model.head_transform ? model.hidden * model.hidden : 0);
+  return over_layers(model, model.experts_per_token, layer_gemms) +
+         model.vocab * embedding_width(model) + projections(model) +
+         (model.head_transform ? model.hidden * model.hidden : 0);
 }
 
 double forward_flops_per_token(const Model& model, std::int64_t seq_len) {

@@ -5,9 +5,13 @@
 
 namespace orrery::models {
 
+/// Fused kernels exist for 16-bit storage only, and training ones not for sinks, which a softmax's
+/// sum has next to the scores.
+/// Source  NVIDIA/TransformerEngine, issues 2318 and 2483: with learnable sinks FlashAttention is
+///         off and the fused kernel needs cuDNN 9.13.1
 bool LayerBuilder::fused_attention() const {
-  // Fused kernels exist for 16-bit storage only.
-  return bits(storage_) == 16 && inputs_.software.attention(inputs_.generation) != "unfused";
+  return bits(storage_) == 16 && !inputs_.model.attention_sinks &&
+         inputs_.software.attention(inputs_.generation) != "unfused";
 }
 
 std::int64_t LayerBuilder::local_heads(std::int64_t heads) const {
@@ -23,7 +27,8 @@ AttentionShape LayerBuilder::attention_shape() const {
           .kv_heads = local_heads(model.kv_heads) / ranks,
           .head_dim = model.head_dim,
           .causal = model.causal,
-          .window = model.sliding_window};
+          .window = model.sliding_window,
+          .value_dim = model.value_dim};
 }
 
 HeadColumns LayerBuilder::head_columns() const {
@@ -61,7 +66,7 @@ void LayerBuilder::product(Product which, std::string_view name, OperandId a, Op
   op.attention = attention_shape();
   const AttentionShape& of = op.attention;
   const Bytes square = multiplied<Bytes>(of.batch, of.heads, of.seq, of.seq);
-  const std::int64_t columns = (of.heads + of.kv_heads) * of.head_dim;
+  const std::int64_t columns = of.heads * of.head_dim + of.kv_heads * of.value_width();
   const Bytes elements = square + multiplied<Bytes>(tokens(), columns);
   op.bytes = Bytes{(elements * bits(storage_)).count() / 8};
   op.product = which;
@@ -90,7 +95,7 @@ void LayerBuilder::attention_forward() {
     qkv_out = normed;
   }
   const OperandId out = attention_columns("attention.out", Role::saved);
-  if (model.positions == Positions::rotary) rotary(OpKind::rotary, "rotary", qkv_out);
+  if (rotates_heads()) rotary(OpKind::rotary, "rotary", qkv_out);
   const OperandId qkv = by_heads(qkv_out, "attention.qkv", Role::saved);
   const OperandId by_head = by_heads(out, "attention.heads", Role::saved);
   trade("qkv.all_to_all", qkv_out, qkv);
@@ -113,6 +118,7 @@ void LayerBuilder::core_forward(OperandId qkv_out, OperandId out) {
 
 void LayerBuilder::unfused_forward(OperandId qkv_out, OperandId out) {
   const std::int64_t s = inputs_.plan.seq_len, d = inputs_.model.head_dim;
+  const std::int64_t v = value_width(inputs_.model);
   const OperandId raw = scores("scores", Role::temporary, storage_);
   const OperandId probabilities = scores("probabilities", Role::saved, storage_);
   GemmShape square = per_head(s, s, d);
@@ -128,7 +134,7 @@ void LayerBuilder::unfused_forward(OperandId qkv_out, OperandId out) {
     block_.add(OpKind::add, "attention.dropout", {probabilities}, {weights, mask}).attention_core =
         true;
   }
-  product(Product::context, "context", weights, qkv_out, out, per_head(s, d, s));
+  product(Product::context, "context", weights, qkv_out, out, per_head(s, v, s));
 }
 
 /// Four products: dV = P' dO, dP = dO V', dQ = dS K, dK = dS' Q, and dS by the softmax's backward.
@@ -141,13 +147,14 @@ void LayerBuilder::unfused_backward(OperandId qkv_out, OperandId gradient_out,
       dropout ? scores("probabilities.dropped", Role::saved, storage_) : probabilities;
   const OperandId d_weights = scores("probabilities.grad", Role::temporary, storage_);
   const OperandId d_scores = scores("scores.grad", Role::temporary, storage_);
-  GemmShape square = per_head(s, s, d);
+  const std::int64_t v = value_width(inputs_.model);
+  GemmShape square = per_head(s, s, v);
   square.transpose_b = true;
   const GemmShape tall = per_head(s, d, s);
-  GemmShape transposed = tall;
-  transposed.transpose_a = true;
+  GemmShape transposed = tall, of_values = per_head(s, v, s);
+  transposed.transpose_a = of_values.transpose_a = true;
   product(Product::weights_gradient, "context.dgrad", gradient_out, qkv_out, d_weights, square);
-  product(Product::value_gradient, "value.grad", weights, gradient_out, gradient_in, transposed);
+  product(Product::value_gradient, "value.grad", weights, gradient_out, gradient_in, of_values);
   if (dropout) {
     const OperandId mask = scores("attention.mask", Role::saved, DType::uint8);
     block_.add(OpKind::add_backward, "attention.dropout.backward", {d_weights, mask}, {d_weights});
@@ -185,7 +192,7 @@ void LayerBuilder::attention_backward(OperandId gradient_out, OperandId gradient
   core_backward(by_heads(qkv_out, "attention.qkv", Role::saved),
                 by_heads(out, "attention.heads", Role::saved), d_out, d_qkv);
   trade("qkv.grad.all_to_all", d_qkv, gradient_in);
-  if (model.positions == Positions::rotary) {
+  if (rotates_heads()) {
     rotary(OpKind::rotary_backward, "rotary.backward", gradient_in);
   }
   if (model.qk_norm) {

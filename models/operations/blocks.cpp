@@ -13,9 +13,13 @@ bool has_norm_bias(const Model& model) {
 }
 
 std::int64_t parameters_of(const Block& block) {
+  return parameters_of(block, MeshView::dense) + parameters_of(block, MeshView::experts);
+}
+
+std::int64_t parameters_of(const Block& block, MeshView view) {
   std::int64_t sum = 0;
   for (const Operand& each : block.operands) {
-    if (each.role == Role::parameter) sum += each.elements();
+    if (each.role == Role::parameter && each.view == view) sum += each.elements();
   }
   return sum;
 }

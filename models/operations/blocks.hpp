@@ -68,5 +68,7 @@ BlockPair top_k_blocks(const BlockInputs& inputs, std::int64_t elements);
 
 /// Parameters (elements) of this rank's share of a block.
 std::int64_t parameters_of(const Block& block);
+/// Of them, those that this view's replicas hold.
+std::int64_t parameters_of(const Block& block, MeshView view);
 
 }  // namespace orrery::models

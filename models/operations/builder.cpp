@@ -31,6 +31,7 @@ OperandId BlockBuilder::parameter(const ModelTensor& tensor, DType dtype) {
               .uncut = tensor.uncut,
               .sharding = tensor.sharding,
               .tensor = tensor.tied_to.empty() ? tensor.name : tensor.tied_to,
+              .view = tensor.view,
               .initial = tensor.initial,
               .transposed = tensor.transposed});
 }
@@ -44,6 +45,7 @@ OperandId BlockBuilder::gradient(const ModelTensor& tensor, DType dtype, AxisSet
               .uncut = tensor.uncut,
               .sharding = sharding,
               .tensor = tensor.tied_to.empty() ? tensor.name : tensor.tied_to,
+              .view = tensor.view,
               .transposed = tensor.transposed});
 }
 
@@ -127,8 +129,18 @@ Operation& BlockBuilder::batched_gemm(std::string_view name, OperandId a, Operan
   return op;
 }
 
+Operation& BlockBuilder::grouped_gemm(std::string_view name, OperandId a, OperandId b,
+                                      OperandId out, GemmShape shape, DType dtype) {
+  Operation& op = gemm(name, a, b, out, shape, dtype);
+  op.kind = OpKind::grouped_gemm;
+  const std::int64_t rows = shape.transpose_a ? shape.k : shape.m;
+  op.group_rows.assign(static_cast<std::size_t>(shape.batch), rows / shape.batch);
+  return op;
+}
+
 Flops BlockBuilder::attention_flops(const AttentionShape& shape) {
-  const Flops per_pair = multiplied<Flops>(4, shape.batch, shape.heads, shape.head_dim);
+  const Flops per_pair =
+      multiplied<Flops>(2, shape.batch, shape.heads, shape.head_dim + shape.value_width());
   const std::int64_t s = shape.seq;
   if (shape.keys > 0) return per_pair * s * shape.keys;
   if (!shape.causal) return per_pair * s * s;

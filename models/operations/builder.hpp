@@ -20,6 +20,7 @@ struct ModelTensor {
   Initial initial{};
   std::string tied_to{};  // the tensor that it is another name of
   bool transposed = false;
+  MeshView view = MeshView::dense;  // of the mesh, whose replicas hold it
 };
 
 class BlockBuilder {
@@ -47,15 +48,18 @@ class BlockBuilder {
   /// A GEMM whose FLOPs follow from its shape; `dtype` is the format of the arithmetic.
   Operation& gemm(std::string_view name, OperandId a, OperandId b, OperandId out, GemmShape shape,
                   DType dtype);
+  /// A product of each matrix of a with its own of b; `shape` is that of all rows together.
+  Operation& grouped_gemm(std::string_view name, OperandId a, OperandId b, OperandId out,
+                          GemmShape shape, DType dtype);
   /// A collective inside the block, of the group with that role; what it moves is the larger of its
   /// operands, where it is not given.
   Operation& collective(Collective kind, std::string_view name, CommunicatorRole role,
                         OperandId from, OperandId to);
   Operation& batched_gemm(std::string_view name, OperandId a, OperandId b, OperandId out,
                           GemmShape shape, DType dtype);
-  /// Attention's useful FLOPs forward: 4 b h s^2 d, half of it when causal; under a sliding
-  /// window w < s the square becomes 2 (s w - w^2 / 2), of which causal attention has half. Of a
-  /// part of the sequence: every token attends to all `keys`.
+  /// Attention's useful FLOPs forward: 2 b h s^2 (d + v) with v the width of a value, half of it
+  /// when causal; under a sliding window w < s the square becomes 2 (s w - w^2 / 2), of which
+  /// causal attention has half. Of a part of the sequence: every token attends to all `keys`.
   static Flops attention_flops(const AttentionShape& shape);
 
   const Operand& at(OperandId id) const { return block_.operands[id]; }

@@ -10,43 +10,45 @@ OperandId LayerBuilder::qkv_columns(std::string_view name, Role role) {
   return features(name, role, qkv().out, heads_layout(inputs_.model));
 }
 OperandId LayerBuilder::attention_columns(std::string_view name, Role role) {
-  return features(name, role, projection().in, by_columns(inputs_.model.head_dim));
+  return features(name, role, projection().in, by_columns(value_width(inputs_.model)));
 }
-OperandId LayerBuilder::up_columns(std::string_view name, Role role) {
-  return features(name, role, up().out, mlp_layout(inputs_.model));
+OperandId LayerBuilder::up_columns(const Mlp& mlp, std::string_view name, Role role) {
+  return features(mlp.prefix + std::string{name}, role, up(mlp).out,
+                  mlp_layout(inputs_.model, mlp.width));
 }
-OperandId LayerBuilder::mlp_columns(std::string_view name, Role role) {
-  return features(name, role, inputs_.model.ffn_hidden);
+OperandId LayerBuilder::mlp_columns(const Mlp& mlp, std::string_view name, Role role) {
+  return features(mlp.prefix + std::string{name}, role, mlp.width);
 }
 
 Linear LayerBuilder::qkv() const {
   const Model& model = inputs_.model;
-  return {.name = "qkv",
-          .in = model.hidden,
-          .out = (model.heads + 2 * model.kv_heads) * model.head_dim,
-          .bias = model.qkv_bias,
-          .sharding = heads_layout(model)};
+  return {
+      .name = "qkv",
+      .in = model.hidden,
+      .out = (model.heads + model.kv_heads) * model.head_dim + model.kv_heads * value_width(model),
+      .bias = model.qkv_bias,
+      .sharding = heads_layout(model)};
 }
 Linear LayerBuilder::projection() const {
   const Model& model = inputs_.model;
   return {.name = "projection",
-          .in = model.heads * model.head_dim,
+          .in = model.heads * value_width(model),
           .out = model.hidden,
           .bias = model.output_bias,
-          .sharding = by_rows(model.head_dim)};
+          .sharding = by_rows(value_width(model))};
 }
-Linear LayerBuilder::up() const {
+Linear LayerBuilder::up(const Mlp& mlp) const {
   const Model& model = inputs_.model;
-  return {.name = "up",
+  return {.name = mlp.prefix + "up",
           .in = model.hidden,
-          .out = model.ffn_hidden * (model.gated_mlp ? 2 : 1),
+          .out = mlp.width * (model.gated_mlp ? 2 : 1),
           .bias = model.mlp_bias,
-          .sharding = mlp_layout(model)};
+          .sharding = mlp_layout(model, mlp.width)};
 }
-Linear LayerBuilder::down() const {
+Linear LayerBuilder::down(const Mlp& mlp) const {
   const Model& model = inputs_.model;
-  return {.name = "down",
-          .in = model.ffn_hidden,
+  return {.name = mlp.prefix + "down",
+          .in = mlp.width,
           .out = model.hidden,
           .bias = model.mlp_bias,
           .sharding = by_rows()};
@@ -77,24 +79,38 @@ OperandId LayerBuilder::add_backward(const std::string& name, OperandId dy, bool
   return out;
 }
 
-void LayerBuilder::mlp_forward(OperandId in, OperandId out) {
-  const OperandId inner = up_columns("up.out", Role::saved);
-  const OperandId active = mlp_columns("activation.out", Role::saved);
-  linear_.forward(up(), in, inner);
-  block_.add(OpKind::activation, "activation", {inner}, {active}).activation =
+void LayerBuilder::mlp_forward(const Mlp& mlp, OperandId in, OperandId out) {
+  const OperandId inner = up_columns(mlp, "up.out", Role::saved);
+  const OperandId active = mlp_columns(mlp, "activation.out", Role::saved);
+  linear_.forward(up(mlp), in, inner);
+  block_.add(OpKind::activation, mlp.prefix + "activation", {inner}, {active}).activation =
       inputs_.model.activation;
-  linear_.forward(down(), active, out);
+  linear_.forward(down(mlp), active, out);
 }
 
-void LayerBuilder::mlp_backward(OperandId saved_in, OperandId gradient_out, OperandId gradient_in) {
-  const OperandId inner = up_columns("up.out", Role::saved);
-  const OperandId active = mlp_columns("activation.out", Role::saved);
-  const OperandId d_active = mlp_columns("activation.out.grad", Role::temporary);
-  const OperandId d_inner = up_columns("up.out.grad", Role::temporary);
-  linear_.backward(down(), active, gradient_out, d_active);
-  block_.add(OpKind::activation_backward, "activation.backward", {d_active, inner}, {d_inner})
+void LayerBuilder::mlp_backward(const Mlp& mlp, OperandId saved_in, OperandId gradient_out,
+                                OperandId gradient_in) {
+  const OperandId inner = up_columns(mlp, "up.out", Role::saved);
+  const OperandId active = mlp_columns(mlp, "activation.out", Role::saved);
+  const OperandId d_active = mlp_columns(mlp, "activation.out.grad", Role::temporary);
+  const OperandId d_inner = up_columns(mlp, "up.out.grad", Role::temporary);
+  linear_.backward(down(mlp), active, gradient_out, d_active);
+  block_
+      .add(OpKind::activation_backward, mlp.prefix + "activation.backward", {d_active, inner},
+           {d_inner})
       .activation = inputs_.model.activation;
-  linear_.backward(up(), saved_in, d_inner, gradient_in);
+  linear_.backward(up(mlp), saved_in, d_inner, gradient_in);
+}
+
+void LayerBuilder::feed_forward(OperandId in, OperandId out) {
+  if (inputs_.model.experts > 0) return experts_forward(in, out);
+  mlp_forward(own(), in, out);
+}
+
+void LayerBuilder::feed_backward(OperandId saved_in, OperandId gradient_out,
+                                 OperandId gradient_in) {
+  if (inputs_.model.experts > 0) return experts_backward(saved_in, gradient_out, gradient_in);
+  mlp_backward(own(), saved_in, gradient_out, gradient_in);
 }
 
 /// Attention and MLP next to each other: both read the normalised input, or one of their own.
@@ -106,7 +122,7 @@ void LayerBuilder::parallel_forward(OperandId x, OperandId n1, OperandId y) {
   if (!model.shared_norm) norm("norm2", x, n2 = rows("norm2.out", Role::saved));
   const OperandId attention_out = rows("projection.out", Role::temporary);
   linear_.forward(projection(), context, attention_out);
-  mlp_forward(n2, mlp_out);
+  feed_forward(n2, mlp_out);
   const OperandId sum = rows("branches", Role::temporary);
   Operation& both = block_.add(OpKind::add, "branches", {attention_out, mlp_out}, {sum});
   if (model.output_bias) block_.read(both, parameter(bias_of("projection.bias")));
@@ -118,7 +134,7 @@ Block LayerBuilder::forward() {
   const OperandId x = rows("x", Role::input);
   const OperandId n1 = rows("norm1.out", Role::saved);
   norm("norm1", x, n1);
-  linear_.forward(qkv(), n1, qkv_columns("qkv.out", Role::saved));
+  qkv_forward(n1);
   attention_forward();
   const OperandId context = attention_columns("attention.out", Role::saved);
   const OperandId y = rows("y", Role::output);
@@ -133,7 +149,7 @@ Block LayerBuilder::forward() {
   add("attention.add", x, projected, middle, model.output_bias);
   const OperandId n2 = rows("norm2.out", Role::saved);
   norm("norm2", middle, n2);
-  mlp_forward(n2, mlp_out);
+  feed_forward(n2, mlp_out);
   add("mlp.add", middle, mlp_out, y, model.mlp_bias);
   return block_.finish();
 }
@@ -153,10 +169,10 @@ void LayerBuilder::parallel_backward(OperandId d_sum, OperandId dy, OperandId dx
     block_.write(bias, gradient(bias_of("projection.bias"), d_sum));
     bias.dtype = storage_;
   }
-  mlp_backward(model.shared_norm ? n1 : rows("norm2.out", Role::saved), d_sum, d_n2);
+  feed_backward(model.shared_norm ? n1 : rows("norm2.out", Role::saved), d_sum, d_n2);
   linear_.backward(projection(), context, d_sum, d_context);
   attention_backward(d_context, d_qkv);
-  linear_.backward(qkv(), n1, d_qkv, d_n1);
+  qkv_backward(n1, d_qkv, d_n1);
   if (model.shared_norm) {
     const OperandId both = rows("norm1.branches.grad", Role::temporary);
     block_.add(OpKind::add, "norm1.branches", {d_n1, d_n2}, {both});
@@ -186,12 +202,12 @@ Block LayerBuilder::backward() {
   const OperandId d_n2 = rows("norm2.out.grad", Role::temporary);
   const OperandId middle = rows("middle", Role::saved);
   const OperandId d_middle = rows("middle.grad", Role::temporary);
-  mlp_backward(rows("norm2.out", Role::saved), d_mlp, d_n2);
+  feed_backward(rows("norm2.out", Role::saved), d_mlp, d_n2);
   norm_backward("norm2", d_n2, middle, dy, d_middle);
   const OperandId d_projected = add_backward("attention.add", d_middle, model.output_bias);
   linear_.backward(projection(), context, d_projected, d_context);
   attention_backward(d_context, d_qkv);
-  linear_.backward(qkv(), n1, d_qkv, d_n1);
+  qkv_backward(n1, d_qkv, d_n1);
   norm_backward("norm1", d_n1, x, d_middle, dx);
   return block_.finish();
 }

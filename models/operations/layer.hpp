@@ -2,6 +2,8 @@
 // Writes one transformer layer, forward and backward, operation by operation. The two halves name
 // the same saved operands; that is how one finds what the other kept.
 
+#include <vector>
+
 #include "models/operations/transformer.hpp"
 
 namespace orrery::models {
@@ -14,22 +16,34 @@ class LayerBuilder : private TransformerBuilder {
   Block backward();
 
  private:
+  /// An MLP by what its names begin with: "" where it is the layer's own.
+  struct Mlp {
+    std::string prefix;
+    std::int64_t width = 0;
+  };
+
   // Operands by the name that both directions use, [T, columns].
   OperandId qkv_columns(std::string_view name, Role role);        // queries, keys and values
   OperandId attention_columns(std::string_view name, Role role);  // what attention makes
-  OperandId up_columns(std::string_view name, Role role);         // gate and up, or up alone
-  OperandId mlp_columns(std::string_view name, Role role);
+  OperandId up_columns(const Mlp& mlp, std::string_view name, Role role);  // gate and up, or up
+  OperandId mlp_columns(const Mlp& mlp, std::string_view name, Role role);
   OperandId scores(std::string_view name, Role role, DType dtype);  // [heads, s, s] per sequence
   OperandId log_sum_exp();
   Sharding lse_layout() const;
   Linear qkv() const;
   Linear projection() const;
-  Linear up() const;
-  Linear down() const;
+  Linear up(const Mlp& mlp) const;
+  Linear down(const Mlp& mlp) const;
+  Mlp own() const { return {"", inputs_.model.ffn_hidden}; }
+  Mlp shared() const { return {"shared.", inputs_.model.shared_ffn}; }
   bool fused_attention() const;
   std::int64_t local_heads(std::int64_t heads) const;
   AttentionShape attention_shape() const;
   HeadColumns head_columns() const;
+  /// Of latent attention the part of the heads that is rotated is joined to them rotated.
+  bool rotates_heads() const {
+    return inputs_.model.positions == Positions::rotary && inputs_.model.kv_rank == 0;
+  }
   ModelTensor head_norm() const;
   GemmShape per_head(std::int64_t m, std::int64_t n, std::int64_t k) const;
   /// One product per head, unfused: queries (or what has their shape), keys or values, and a
@@ -68,8 +82,41 @@ class LayerBuilder : private TransformerBuilder {
   void ring_backward(OperandId qkv, OperandId out, OperandId gradient_out, OperandId gradient_in);
   void unfused_forward(OperandId qkv_out, OperandId out);
   void unfused_backward(OperandId qkv_out, OperandId gradient_out, OperandId gradient_in);
-  void mlp_forward(OperandId in, OperandId out);
-  void mlp_backward(OperandId saved_in, OperandId gradient_out, OperandId gradient_in);
+  void mlp_forward(const Mlp& mlp, OperandId in, OperandId out);
+  void mlp_backward(const Mlp& mlp, OperandId saved_in, OperandId gradient_out,
+                    OperandId gradient_in);
+  /// The layer's MLP, or its experts.
+  void feed_forward(OperandId in, OperandId out);
+  void feed_backward(OperandId saved_in, OperandId gradient_out, OperandId gradient_in);
+
+  // Queries, keys and values: one product, or by latents (latent.cpp).
+  void qkv_forward(OperandId in);
+  void qkv_backward(OperandId saved_in, OperandId gradient, OperandId gradient_in);
+  struct LatentPart;
+  std::vector<LatentPart> latent_parts() const;
+  ModelTensor latent_norm(const LatentPart& part) const;
+  void latent_forward(const LatentPart& part, OperandId in);
+  void latent_backward(const LatentPart& part, OperandId saved_in, OperandId gradient_in);
+
+  // Experts (experts.cpp).
+  std::int64_t rows_of_expert(OperandId tokens) const;
+  OperandId expert_rows(std::string_view name, Role role, OperandId tokens, std::int64_t columns,
+                        const Sharding& layout);
+  OperandId routing(std::string_view name, DType dtype);
+  Linear router() const;
+  Linear expert_up() const;
+  Linear expert_down() const;
+  Sharding expert_up_layout() const;
+  Bytes rows_sent(OperandId rows) const;
+  bool sorts() const;
+  std::int64_t copies_to_nodes() const;
+  Operation& permute(OpKind kind, const std::string& name, OperandId in, OperandId out);
+  void route(OperandId in);
+  void experts_forward(OperandId in, OperandId out);
+  void local_experts_forward(OperandId tokens, OperandId rows);
+  void experts_backward(OperandId saved_in, OperandId gradient_out, OperandId gradient_in);
+  void local_experts_backward(OperandId tokens, OperandId gradient, OperandId rows_gradient);
+  void route_backward(OperandId saved_in, OperandId gradient_in);
   void parallel_forward(OperandId x, OperandId n1, OperandId y);
   void parallel_backward(OperandId d_sum, OperandId dy, OperandId dx);
 };

@@ -10,6 +10,8 @@
 // Source  Shoeybi et al. 2019, Megatron-LM, arXiv 1909.08053; Korthikanti et al. 2022, arXiv
 //         2205.05198
 
+#include <numeric>
+
 #include "models/model/model.hpp"
 #include "models/plan/plan.hpp"
 #include "models/program/sharding.hpp"
@@ -22,12 +24,13 @@ inline constexpr std::int64_t vocabulary_unit = 128;
 
 inline Mesh mesh_of(const Plan& plan) {
   const auto [heads, pieces] = context_split(plan);
-  return Mesh{Mesh::Degrees{.tensor = plan.tensor,
-                            .context_heads = heads,
-                            .context = pieces,
-                            .data = plan.data_shards(),
-                            .replica = plan.data / plan.data_shards(),
-                            .pipeline = plan.pipeline}};
+  const Mesh dense{Mesh::Degrees{.tensor = plan.tensor,
+                                 .context_heads = heads,
+                                 .context = pieces,
+                                 .data = plan.data_shards(),
+                                 .replica = plan.data / plan.data_shards(),
+                                 .pipeline = plan.pipeline}};
+  return dense.with_experts(plan.expert, expert_tensor_of(plan));
 }
 
 /// The same of tensors whose `dimension` are tokens: each context rank has its part of them.
@@ -59,18 +62,45 @@ inline Sharding by_rows(std::int64_t unit = 1) {
   return {MeshAxis::tensor, Dimension::rows, unit};
 }
 
+/// Width of a head's value.
+inline std::int64_t value_width(const Model& model) {
+  return model.value_dim > 0 ? model.value_dim : model.head_dim;
+}
+
 /// Columns of queries, keys and values, by whole heads.
 inline Sharding heads_layout(const Model& model) {
-  Sharding layout = by_columns(model.head_dim);
-  const std::int64_t d = model.head_dim;
-  layout.column_groups = {model.heads * d, model.kv_heads * d, model.kv_heads * d};
+  const std::int64_t d = model.head_dim, v = value_width(model);
+  Sharding layout = by_columns(std::gcd(d, v));
+  layout.column_groups = {model.heads * d, model.kv_heads * d, model.kv_heads * v};
   return layout;
 }
 
-/// Columns of the MLP: gate and up where it is gated.
-inline Sharding mlp_layout(const Model& model) {
+/// Columns of an MLP of this width: gate and up where it is gated.
+inline Sharding mlp_layout(const Model& model, std::int64_t width) {
   Sharding layout = by_columns();
-  if (model.gated_mlp) layout.column_groups = {model.ffn_hidden, model.ffn_hidden, 0};
+  if (model.gated_mlp) layout.column_groups = {width, width, 0};
+  return layout;
+}
+
+/// Rows of experts as their ranks compute them: each rank has some of the experts and all their
+/// rows; and as the ranks that send them have them: each has some rows of all experts.
+inline Sharding at_experts() {
+  return {MeshAxis::expert, Dimension::matrices};
+}
+inline Sharding at_senders() {
+  Sharding layout{MeshAxis::expert, Dimension::rows};
+  layout.cut(MeshAxis::expert_tensor) = Cut{Dimension::rows};
+  return layout;
+}
+/// Columns that each expert's ranks cut, and what they leave as partial sums.
+inline Sharding expert_columns() {
+  Sharding layout = at_experts();
+  layout.cut(MeshAxis::expert_tensor) = Cut{Dimension::columns};
+  return layout;
+}
+inline Sharding expert_sums() {
+  Sharding layout = at_experts();
+  layout.partial = MeshAxis::expert_tensor;
   return layout;
 }
 

@@ -1,35 +1,40 @@
 #include "models/operations/linear.hpp"
 
+#include <algorithm>
+
 namespace orrery::models {
 
 namespace {
 
 ModelTensor weight_of(const Linear& layer, const Model& model) {
   return {.name = layer.name + ".weight",
-          .uncut = {1, layer.in, layer.out},
+          .uncut = {std::max<std::int64_t>(1, layer.experts), layer.in, layer.out},
           .sharding = layer.sharding,
           .initial = {.deviation = model.initial_deviation},
           .tied_to = layer.tied_to,
-          .transposed = layer.stored_transposed};
+          .transposed = layer.stored_transposed,
+          .view = layer.experts > 0 ? MeshView::experts : MeshView::dense};
 }
 
 ModelTensor bias_of(const Linear& layer) {
   return {.name = layer.name + ".bias",
-          .uncut = {1, 1, layer.out},
+          .uncut = {std::max<std::int64_t>(1, layer.experts), 1, layer.out},
           .sharding = layer.sharding,
-          .initial = {Initial::Kind::zeros}};
+          .initial = {Initial::Kind::zeros},
+          .view = layer.experts > 0 ? MeshView::experts : MeshView::dense};
 }
 
-/// Is the bias added in the product's epilogue? Partial sums leave it to what adds the residual.
+/// Is the bias added in the product's epilogue? Partial sums leave it to what adds the residual;
+/// of an expert's ranks the first adds it.
 bool adds_bias(const Linear& layer) {
-  return layer.bias && layer.sharding.axes(Dimension::rows).empty();
+  return layer.bias && (layer.experts > 0 || layer.sharding.axes(Dimension::rows).empty());
 }
 
 /// How a product reads [rows, columns] where the columns are the weight's `dimension`.
 Sharding read_by(Sharding held, const Sharding& weight, Dimension dimension) {
   for (const AxisRow& each : axes) {
     const auto& cut = weight.cut(each.axis);
-    if (!cut) continue;
+    if (!cut || cut->dimension == Dimension::matrices) continue;  // both are cut alike
     auto& own = held.cut(each.axis);
     const bool along = cut->dimension == dimension;
     if (!along) {
@@ -77,14 +82,23 @@ OperandId LinearBuilder::kept(const Linear& layer, OperandId input) {
                         original.sharding);
 }
 
+Operation& LinearBuilder::product(const Linear& layer, std::string_view suffix, OperandId a,
+                                  OperandId b, OperandId out, GemmShape shape) {
+  const std::string name = layer.name + std::string{suffix};
+  if (layer.experts == 0) return block_.gemm(name, a, b, out, shape, arithmetic(layer));
+  const std::int64_t here = block_.at(a).shape[0];
+  (shape.transpose_a ? shape.k : shape.m) *= here;
+  shape.batch = here;
+  return block_.grouped_gemm(name, a, b, out, shape, arithmetic(layer));
+}
+
 void LinearBuilder::forward(const Linear& layer, OperandId input, OperandId output) {
   const OperandId x = quantised(layer, input, Role::saved);
   const OperandId weight = block_.parameter(weight_of(layer, inputs_.model), storage());
   const Sharding reads = read_by(block_.at(x).sharding, layer.sharding, Dimension::rows);
   const Shape& w = block_.at(weight).shape;
   Operation& op =
-      block_.gemm(layer.name, x, weight, output,
-                  {.m = block_.shape(x, reads)[1], .n = w[2], .k = w[1]}, arithmetic(layer));
+      product(layer, "", x, weight, output, {.m = block_.shape(x, reads)[1], .n = w[2], .k = w[1]});
   block_.need(op, x, reads);
   block_.make(op, output,
               written_by(block_.at(output).sharding, layer.sharding, Dimension::columns));
@@ -99,9 +113,8 @@ void LinearBuilder::backward(const Linear& layer, OperandId input, OperandId out
   const Sharding reads = read_by(block_.at(dy).sharding, layer.sharding, Dimension::columns);
   const Shape& w = block_.at(weight).shape;
   Operation& op =
-      block_.gemm(layer.name + ".dgrad", dy, weight, input_gradient,
-                  {.m = block_.shape(dy, reads)[1], .n = w[1], .k = w[2], .transpose_b = true},
-                  arithmetic(layer));
+      product(layer, ".dgrad", dy, weight, input_gradient,
+              {.m = block_.shape(dy, reads)[1], .n = w[1], .k = w[2], .transpose_b = true});
   // The weight gradient's input is fetched before this product, so that the gather overlaps it.
   block_.need(op, x, read_by(block_.at(x).sharding, layer.sharding, Dimension::rows));
   block_.need(op, dy, reads);
@@ -123,13 +136,12 @@ void LinearBuilder::weight_gradient(const Linear& layer, OperandId x, OperandId 
                                 block_.at(gradient).uncut, block_.at(gradient).sharding)
                : gradient;
   const Shape& w = block_.at(gradient).shape;
-  Operation& op = block_.gemm(layer.name + ".wgrad", x, dy, out,
-                              {.m = w[1],
-                               .n = w[2],
-                               .k = block_.shape(x, reads_x)[1],
-                               .transpose_a = true,
-                               .accumulate = !separate},
-                              arithmetic(layer));
+  Operation& op = product(layer, ".wgrad", x, dy, out,
+                          {.m = w[1],
+                           .n = w[2],
+                           .k = block_.shape(x, reads_x)[1],
+                           .transpose_a = true,
+                           .accumulate = !separate});
   block_.need(op, x, reads_x);
   block_.need(op, dy, reads_dy);
   if (adds_bias(layer)) block_.write(op, block_.gradient(bias_of(layer), sums, partial));

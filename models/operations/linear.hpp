@@ -20,7 +20,8 @@ struct Linear {
   Sharding sharding{};        // of the weight, [in, out]
   bool low_precision = true;  // fp8 where the plan says so; the vocabulary head stays in 16 bits
   bool stored_transposed = false;
-  std::string tied_to{};  // the tensor that the weight is another name of
+  std::string tied_to{};     // the tensor that the weight is another name of
+  std::int64_t experts = 0;  // each with a matrix and rows of its own, [experts, rows, in]; 0: none
 };
 
 /// Writes linear layers into a block.
@@ -39,6 +40,9 @@ class LinearBuilder {
   OperandId quantised(const Linear& layer, OperandId source, Role role);
   OperandId kept(const Linear& layer, OperandId input);
   void weight_gradient(const Linear& layer, OperandId input, OperandId output_gradient);
+  /// One product, or one for each expert. `shape` is that of one expert's.
+  Operation& product(const Linear& layer, std::string_view suffix, OperandId a, OperandId b,
+                     OperandId out, GemmShape shape);
 
   BlockBuilder& block_;
   const BlockInputs& inputs_;

@@ -23,6 +23,7 @@ class Checker {
     tensor();
     sequence();
     context();
+    experts();
     batch();
     zero();
     compression();
@@ -82,9 +83,11 @@ class Checker {
                                  "a multiple of them",
                                  t, model_.kv_heads));
     }
-    if (model_.ffn_hidden % t != 0) {
-      add("/tensor",
-          fmt::format("tensor {} does not divide the model's MLP width {}", t, model_.ffn_hidden));
+    const std::int64_t widths[] = {model_.experts > 0 ? model_.dense_ffn : model_.ffn_hidden,
+                                   model_.shared_ffn};
+    for (const std::int64_t width : widths) {
+      if (width % t == 0) continue;
+      add("/tensor", fmt::format("tensor {} does not divide the model's MLP width {}", t, width));
     }
   }
 
@@ -113,6 +116,9 @@ class Checker {
     if (!model_.causal) add("/context", "context parallelism is simulated of causal models alone");
     if (model_.sliding_window > 0) {
       add("/context", "context parallelism is not simulated with a sliding window");
+    }
+    if (model_.kv_rank > 0) {
+      add("/context", "context parallelism is not simulated with latent attention");
     }
     if (plan_.context % plan_.context_heads != 0) {
       add("/context_heads", fmt::format("context_heads {} does not divide context {}",
@@ -143,6 +149,60 @@ class Checker {
       add("/context", fmt::format("tensor {} x {} context ranks that trade for heads do not divide "
                                   "the model's {} {} heads",
                                   plan_.tensor, ranks, heads, of));
+    }
+  }
+
+  void experts() {
+    const std::int64_t ep = plan_.expert, etp = expert_tensor_of(plan_);
+    if (model_.experts == 0) {
+      if (ep > 1) {
+        add("/expert", fmt::format("expert {} needs a model with experts", ep));
+      }
+      if (plan_.expert_tensor > 1 && plan_.expert_tensor != plan_.tensor) {
+        add("/expert_tensor", "expert_tensor needs a model with experts");
+      }
+      return;
+    }
+    if (model_.experts % ep != 0) {
+      add("/expert",
+          fmt::format("expert {} does not divide the model's {} experts", ep, model_.experts));
+    }
+    if (model_.ffn_hidden % etp != 0) {
+      add("/expert_tensor", fmt::format("expert_tensor {} does not divide an expert's width {}",
+                                        etp, model_.ffn_hidden));
+    }
+    const std::int64_t ranks = plan_.gpus() / plan_.pipeline;
+    if (ranks % (ep * etp) != 0) {
+      add("/expert", fmt::format("expert {} x expert_tensor {} does not divide the {} ranks of a "
+                                 "stage",
+                                 ep, etp, ranks));
+    }
+    if (plan_.tensor > 1 && !plan_.sequence_parallel) {
+      add("/sequence", "a model with experts and tensor above 1 needs sequence parallelism");
+    }
+    if (plan_.capacity > 0 && plan_.imbalance > 1) {
+      add("/imbalance", "imbalance is of dropless routing; capacity pads every expert alike");
+    }
+    if (plan_.expert_overlap == ExpertOverlap::shared && model_.shared_ffn == 0) {
+      add("/expert_overlap", "expert_overlap shared needs a model with shared experts");
+    }
+    if (ep * etp != plan_.tensor) expert_replicas();
+  }
+
+  /// What does not know yet that experts have other replicas than the rest of a layer.
+  void expert_replicas() {
+    if (plan_.zero == Zero::two || plan_.zero == Zero::three) {
+      add("/zero", fmt::format("zero {} is not simulated with experts over several ranks; known "
+                               "with them: 0, 1",
+                               word_of(zero_words, plan_.zero)));
+    }
+    if (plan_.data_shards() != plan_.data) {
+      add("/data_shard", "data_shard is not simulated with experts over several ranks");
+    }
+    if (plan_.compression != Compression::none) {
+      add("/compression",
+          fmt::format("compression {} is not simulated with experts over several ranks",
+                      name(plan_.compression)));
     }
   }
 

@@ -71,6 +71,75 @@ Json write_context_heads(const Plan& plan) {
   return plan.context_heads;
 }
 
+Json write_expert(const Plan& plan) {
+  return plan.expert > 1 ? Json(plan.expert) : Json(nullptr);
+}
+
+std::string derive_expert(Plan&, const PlanBasis& basis) {
+  return basis.model.experts > 0 ? "1 taken as default: every rank has all experts" : "";
+}
+
+void read_expert_tensor(const Node& degree, Plan& plan) {
+  plan.expert_tensor = degree.integer(1, most_gpus);
+}
+
+Json write_expert_tensor(const Plan& plan) {
+  return plan.expert_tensor > 0 ? Json(plan.expert_tensor) : Json(nullptr);
+}
+
+std::string derive_expert_tensor(Plan& plan, const PlanBasis& basis) {
+  if (basis.model.experts == 0) return {};
+  plan.expert_tensor = plan.tensor;
+  return plan.tensor > 1 ? fmt::format("{} taken, as tensor", plan.tensor) : "";
+}
+
+Json write_dispatcher(const Plan& plan) {
+  if (plan.dispatcher == Dispatcher::all_to_all) return nullptr;
+  return word_of(dispatcher_words, plan.dispatcher);
+}
+
+std::string derive_dispatcher(Plan& plan, const PlanBasis&) {
+  return plan.expert > 1 ? "alltoall taken as default" : "";
+}
+
+Json write_expert_overlap(const Plan& plan) {
+  if (plan.expert_overlap == ExpertOverlap::none) return nullptr;
+  return word_of(expert_overlap_words, plan.expert_overlap);
+}
+
+constexpr double most_factor = 1e4;
+
+double read_factor(const Node& number, double least) {
+  const double value = number.as<double>();
+  if (!(value > 0 && value >= least && value <= most_factor)) {
+    number.fail_expected(fmt::format("a number {}, at most {:g}",
+                                     least > 0 ? fmt::format("from {:g}", least) : "above 0",
+                                     most_factor));
+  }
+  return value;
+}
+
+void read_capacity(const Node& factor, Plan& plan) {
+  plan.capacity = read_factor(factor, 0);
+}
+Json write_capacity(const Plan& plan) {
+  return plan.capacity > 0 ? Json(plan.capacity) : Json(nullptr);
+}
+std::string derive_capacity(Plan&, const PlanBasis& basis) {
+  return basis.model.experts > 0 ? "no limit taken as default: no token is dropped" : "";
+}
+
+void read_imbalance(const Node& factor, Plan& plan) {
+  plan.imbalance = read_factor(factor, 1);
+}
+Json write_imbalance(const Plan& plan) {
+  return plan.imbalance > 1 ? Json(plan.imbalance) : Json(nullptr);
+}
+std::string derive_imbalance(Plan& plan, const PlanBasis& basis) {
+  const bool free = basis.model.experts > 0 && plan.capacity == 0;
+  return free ? "1 taken as default: every expert gets as many tokens" : "";
+}
+
 std::string derive_schedule(Plan& plan, const PlanBasis&) {
   plan.schedule = usual_schedule(plan.virtual_stages);
   return plan.schedule + " taken as default";
@@ -168,7 +237,7 @@ std::string derive_stage_layers(Plan& plan, const PlanBasis& basis) {
   return cut ? "as even as possible taken as default" : "";
 }
 
-constexpr std::array<PlanField, 26> field_rows{{
+constexpr std::array<PlanField, 32> field_rows{{
     {.key = "tensor",
      .name = "tensor",
      .column = "tp",
@@ -288,6 +357,54 @@ constexpr std::array<PlanField, 26> field_rows{{
      .words = words_in<offload_words>,
      .read = read_word<&Plan::offload, offload_words>,
      .write = write_offload},
+    {.key = "expert",  // ranks of a stage that share a layer's experts
+     .name = "expert",
+     .column = "ep",
+     .title = Title::addition,
+     .titled = "EP",
+     .by_default = Default::silent,
+     .count = &Plan::expert,
+     .most = most_gpus,
+     .write = write_expert,
+     .derive = derive_expert},
+    {.key = "expert_tensor",  // ranks that cut each expert
+     .name = "expert tensor",
+     .title = Title::addition,
+     .titled = "ETP",
+     .by_default = Default::silent,
+     .most = most_gpus,
+     .read = read_expert_tensor,
+     .write = write_expert_tensor,
+     .derive = derive_expert_tensor},
+    {.key = "dispatcher",  // of tokens to their experts
+     .name = "dispatcher",
+     .kind = Kind::word,
+     .by_default = Default::silent,
+     .words = words_in<dispatcher_words>,
+     .read = read_word<&Plan::dispatcher, dispatcher_words>,
+     .write = write_dispatcher,
+     .derive = derive_dispatcher},
+    {.key = "expert_overlap",  // what runs while tokens travel to their experts
+     .name = "expert overlap",
+     .kind = Kind::word,
+     .by_default = Default::silent,
+     .words = words_in<expert_overlap_words>,
+     .read = read_word<&Plan::expert_overlap, expert_overlap_words>,
+     .write = write_expert_overlap},
+    {.key = "capacity",  // rows of an expert over the mean: above it tokens are dropped
+     .name = "capacity",
+     .kind = Kind::factor,
+     .by_default = Default::silent,
+     .read = read_capacity,
+     .write = write_capacity,
+     .derive = derive_capacity},
+    {.key = "imbalance",  // rows of the busiest rank's experts over the mean
+     .name = "imbalance",
+     .kind = Kind::factor,
+     .by_default = Default::silent,
+     .read = read_imbalance,
+     .write = write_imbalance,
+     .derive = derive_imbalance},
     {.key = "micro_batch",
      .name = "micro-batch",
      .column = "micro_batch",

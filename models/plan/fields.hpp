@@ -23,8 +23,8 @@ struct PlanBasis {
 
 struct PlanField {
   /// What a value is: an integer from `least` to `most`, true or false, one of `words`, a share
-  /// above 0 and at most 1, a size in bytes, a list of integers up to `most`.
-  enum class Kind : std::uint8_t { count, flag, word, share, bytes, counts };
+  /// above 0 and at most 1, a factor above 0, a size in bytes, a list of integers up to `most`.
+  enum class Kind : std::uint8_t { count, flag, word, share, factor, bytes, counts };
   /// Its place in a plan's title: none; a degree, "TP 8", whose product is the plan's GPUs, shown
   /// always or only above 1; added to the field before, "+ SP"; a choice, after the degrees.
   enum class Title : std::uint8_t { none, degree, degree_where_used, addition, choice };

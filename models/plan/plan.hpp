@@ -66,6 +66,23 @@ inline constexpr Words<Precision, 6> precision_words{{{Precision::fp32, "fp32"},
                                                       {Precision::fp8, "fp8"},
                                                       {Precision::fp64, "fp64"}}};
 
+/// How tokens reach the ranks of their experts: every copy in an all-to-all of the collective
+/// library; or once per node that has any of their experts, and from there to each (DeepEP and
+/// HybridEP, which inside one NVLink domain differ in their kernels alone).
+/// Source  Zhao et al. 2025, "Insights into DeepSeek-V3", arXiv 2505.09343, section 4.3
+enum class Dispatcher : std::uint8_t { all_to_all, deepep, hybridep };
+inline constexpr Words<Dispatcher, 3> dispatcher_words{{{Dispatcher::all_to_all, "alltoall"},
+                                                        {Dispatcher::deepep, "deepep"},
+                                                        {Dispatcher::hybridep, "hybridep"}}};
+
+/// What runs while tokens travel to their experts and back: nothing, the shared experts, or the
+/// other direction of another micro-batch.
+enum class ExpertOverlap : std::uint8_t { none, shared, micro_batches };
+inline constexpr Words<ExpertOverlap, 3> expert_overlap_words{
+    {{ExpertOverlap::none, "none"},
+     {ExpertOverlap::shared, "shared"},
+     {ExpertOverlap::micro_batches, "micro-batches"}}};
+
 /// All degrees and choices of one training step, complete: read_plan fills what was left out.
 struct Plan {
   std::int64_t tensor = 1;
@@ -76,7 +93,13 @@ struct Plan {
   std::int64_t context_heads = 1;  // of a hierarchy: ranks of a group that trade for heads
   std::int64_t data = 1;
   bool sequence_parallel = false;
-  std::string schedule = "1f1b";  // a name of the table of schedules
+  std::string schedule = "1f1b";   // a name of the table of schedules
+  std::int64_t expert = 1;         // ranks that share a layer's experts among them
+  std::int64_t expert_tensor = 0;  // ranks that cut each expert; 0: as `tensor`
+  Dispatcher dispatcher = Dispatcher::all_to_all;
+  ExpertOverlap expert_overlap = ExpertOverlap::none;
+  double capacity = 0;   // rows of each expert over their mean, padded and dropped; 0: dropless
+  double imbalance = 1;  // of dropless routing: rows of the busiest rank over the mean
   std::int64_t micro_batch = 1;
   std::int64_t global_batch = 1;
   std::int64_t seq_len = 0;
@@ -105,6 +128,12 @@ struct Plan {
   std::int64_t chunks() const { return pipeline * virtual_stages; }
   PipelineShape shape() const { return {pipeline, virtual_stages, micro_batches()}; }
 };
+
+/// Ranks that cut each expert.
+/// Source  Megatron-LM, --expert-tensor-parallel-size: by default tensor-model-parallel-size
+inline std::int64_t expert_tensor_of(const Plan& plan) {
+  return plan.expert_tensor > 0 ? plan.expert_tensor : plan.tensor;
+}
 
 /// ZeRO-2 and ZeRO-3 (FSDP): more than the optimizer's state is sharded.
 inline bool shards_gradients(const Plan& plan) {
@@ -140,8 +169,7 @@ struct Conflict {
 /// Reads the JSON object. What is left out is derived or a default, as its row of
 /// models/plan/fields.cpp says, most with a sentence of `assumptions`: `/plan/micro_batch: 1 taken
 /// as default`.
-/// Errors  unknown keys, wrong types, and what is known but not simulated (`expert` above 1), by
-///         name
+/// Errors  unknown keys, wrong types, values out of range, each by name
 Plan read_plan(const Node& plan, const Model& model, std::int64_t gpus,
                std::vector<std::string>& assumptions);
 

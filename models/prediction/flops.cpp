@@ -8,12 +8,16 @@ namespace orrery::models {
 
 double recomputed_flops_per_token(const Model& model, const Plan& plan) {
   const auto of = [](std::int64_t value) { return static_cast<double>(value); };
+  const std::int64_t value_width = model.value_dim > 0 ? model.value_dim : model.head_dim;
   // Scores and context: 2 x 2 s d per head and token, half of it when causal.
   const double attention = (model.causal ? 2.0 : 4.0) * of(plan.seq_len) * of(model.heads) *
-                           of(model.head_dim) * of(model.layers);
+                           of(model.head_dim + value_width) / 2 * of(model.layers);
   if (plan.recompute == Recompute::selective) return attention;
   if (plan.recompute == Recompute::none) return 0;
   Model layers_only = model;
+  if (model.gemm_parameters > 0) {
+    layers_only.gemm_parameters -= model.vocab * embedding_width(model);
+  }
   layers_only.vocab = 0;
   layers_only.embedding_dim = 0;
   layers_only.head_transform = false;

@@ -12,8 +12,9 @@ Bytes share(Bytes bytes, double factor) {
 
 /// Communicators that a rank opens: one per axis in use, two for a pipeline.
 std::int64_t communicators_of(const Plan& plan) {
+  const bool cuts_experts = plan.expert_tensor > 1 && plan.expert_tensor != plan.tensor;
   return (plan.tensor > 1 ? 1 : 0) + (plan.context > 1 ? 1 : 0) + (plan.replicas() > 1 ? 1 : 0) +
-         (plan.pipeline > 1 ? 2 : 0);
+         (plan.pipeline > 1 ? 2 : 0) + (plan.expert > 1 ? 2 : 0) + (cuts_experts ? 1 : 0);
 }
 
 }  // namespace

@@ -70,6 +70,8 @@ double memory_derate(const Operation& op, const Software& software) {
   const bool mixed = hardware::bits(op.dtype) == 16;
   const double usual =
       software.kernels.memory_derate * (mixed ? software.kernels.mixed_derate : 1.0);
+  // Counted pass by pass, as an unfused stack runs them (models/operations/experts.cpp).
+  if (op.kind == OpKind::permute || op.kind == OpKind::unpermute) return 1;
   if (op.kind == OpKind::accumulate) return usual * software.kernels.accumulate_derate;
   return falls_apart(op, software) ? usual * softmax_pieces_traffic : usual;
 }
@@ -108,6 +110,7 @@ class Pricer {
       prices = price_block(program_.blocks[b]);
       for (const Stretch& each : stretches(program_, b)) launch_at_once(each, prices);
     }
+    for (const LayerKind& kind : program_.kinds) hide_behind_other(kind, priced);
     for (const Channel& channel : program_.channels) {
       const CollectiveTime one = wires_.channel(channel);
       priced.channels.push_back(one.time);
@@ -143,6 +146,29 @@ class Pricer {
       price.launch = launch_time(op, software_, wires_.ranks(op.communicator));
     }
     return prices;
+  }
+
+  /// All-to-alls that are sent while the other direction of another micro-batch is computed: others
+  /// wait only for what is longer than what both directions compute.
+  void hide_behind_other(const LayerKind& kind, PricedProgram& priced) const {
+    Time computed{}, sent{};
+    const auto each_of = [&](auto visit) {
+      for (const std::uint32_t id : {kind.forward, kind.backward}) {
+        for (std::size_t i = 0; i < priced.blocks[id].size(); ++i) {
+          visit(program_.blocks[id].operations[i], priced.blocks[id][i]);
+        }
+      }
+    };
+    each_of([&](const Operation& op, const PricedOperation& price) {
+      if (op.queue == Lane::compute) computed += price.duration;
+      if (op.kind == OpKind::collective && op.next_to_other) sent += price.duration;
+    });
+    if (sent == Time{}) return;
+    const double shown = std::max(0.0, ratio(sent - computed, sent));
+    each_of([&](const Operation& op, PricedOperation& price) {
+      if (op.kind != OpKind::collective || !op.next_to_other) return;
+      price.duration = scaled(price.duration, shown);
+    });
   }
 
   /// All of a stretch is launched with its first operation.

@@ -43,11 +43,29 @@ CollectiveTime WirePricer::modelled(Collective kind, Bytes bytes,
   return price(kind, bytes, group, cluster_, {.sharing = sharing_});
 }
 
-PricedOperation WirePricer::in_block(const Operation& op) const {
-  const CollectiveTime whole = modelled(op.collective, op.bytes, op.communicator);
-  if (program_.role_of(op.communicator) != CommunicatorRole::tensor) {
-    return {.duration = whole.time, .links = whole.links};
+/// Rows on their way to experts; once per node where the dispatcher does so.
+CollectiveTime WirePricer::dispatched(const Operation& op) const {
+  const GroupShape& group = groups_[op.communicator];
+  CollectivePricing pricing{.sharing = sharing_, .copies = static_cast<int>(op.copies)};
+  if (group.nodes == 1) return price(op.collective, op.bytes, group, cluster_, pricing);
+  if (op.copies > 0) {
+    pricing.choice.algorithm = "deduplicating";
+    return price(op.collective, op.bytes, group, cluster_, pricing);
   }
+  // The collective library's, at the share of the NICs that the stack reaches.
+  CollectiveTime whole = price(op.collective, op.bytes, group, cluster_, pricing);
+  const double slower = 1 / software_.overlap.data_efficiency;
+  whole.time = scaled(whole.time, slower);
+  whole.links = stretched(whole.links, slower);
+  return whole;
+}
+
+PricedOperation WirePricer::in_block(const Operation& op) const {
+  const CommunicatorRole role = program_.role_of(op.communicator);
+  const CollectiveTime whole = role == CommunicatorRole::expert
+                                   ? dispatched(op)
+                                   : modelled(op.collective, op.bytes, op.communicator);
+  if (role != CommunicatorRole::tensor) return {.duration = whole.time, .links = whole.links};
   PricedOperation priced;
   priced.duration = scaled(whole.time, software_.overlap.tensor_exposed);
   priced.links = whole.links;
@@ -62,7 +80,7 @@ PricedOperation WirePricer::joint(const JointCollective& joint) const {
   const Overlap& overlap = software_.overlap;
   const CollectiveTime whole = modelled(joint.kind, joint.bytes, joint.communicator);
   const CommunicatorRole role = program_.role_of(joint.communicator);
-  if (role != CommunicatorRole::data && role != CommunicatorRole::replica) {
+  if (!of_replicas(role)) {
     return {.duration = whole.time, .links = whole.links, .fluid = fluid_of(whole.links)};
   }
   if (joint.kind == Collective::broadcast && overlap.broadcast_per_rank > Time{}) {

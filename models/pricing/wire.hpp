@@ -36,6 +36,7 @@ class WirePricer {
 
  private:
   CollectiveTime modelled(Collective kind, Bytes bytes, std::uint16_t communicator) const;
+  CollectiveTime dispatched(const Operation& op) const;
   Time sums_time(const JointCollective& joint) const;
   Time fetch_time(const JointCollective& joint) const;
   bool crosses_nodes(const Channel& channel) const;

@@ -18,7 +18,9 @@ std::string_view name(OpKind kind) {
                                      "squared_norm",  "adam",
                                      "cast",          "collective",
                                      "copy",          "top_k",
-                                     "scatter_add",   "grouped_gemm"};
+                                     "scatter_add",   "grouped_gemm",
+                                     "route",         "route_backward",
+                                     "permute",       "unpermute"};
   return of[static_cast<int>(kind)];
 }
 

@@ -21,11 +21,11 @@ class ReductionCheck {
 
   void run() {
     walk(program_, class_, *this);
-    if (replicas() == 1) return;
+    if (replicas() == 1 && expert_replicas() == 1) return;
     for (const std::uint32_t chunk : ranks_.chunks) {
       for (std::int64_t round = 0; round < rounds_; ++round) complete(chunk, round);
     }
-    const std::int64_t due = ranks_.parameters * rounds_;
+    const std::int64_t due = due_elements() * rounds_;
     if (elements_ != due) {
       throw ContractError{fmt::format("stage {}: {} gradients are reduced, it has {}", ranks_.stage,
                                       elements_, due)};
@@ -38,11 +38,11 @@ class ReductionCheck {
   void receive(Token, const Instruction&) {}
   void joint(Token, const Instruction&) {}
   void reduce_gradient(Token i, const Instruction& each) {
-    if (replicas() == 1) refuse(i, "there is one replica");
     const JointCollective& joint = program_.collectives[each.target];
     const Communicator& group = program_.communicators[joint.communicator];
     if (group.role == CommunicatorRole::replica) return between_copies(i, joint);
-    if (group.role != CommunicatorRole::data) {
+    if (program_.mesh.degree(group.axes) == 1) refuse(i, "there is one replica");
+    if (group.role != CommunicatorRole::data && group.role != CommunicatorRole::expert_data) {
       refuse(i, fmt::format("communicator {} is not the replicas'", group.name));
     }
     const bool sums = joint.kind != Collective::all_gather;
@@ -57,6 +57,27 @@ class ReductionCheck {
 
  private:
   std::int64_t replicas() const { return program_.mesh.degree(program_.sharding.over); }
+  std::int64_t expert_replicas() const {
+    const auto apart = [](const LayerKind& each) { return each.expert_parameters > 0; };
+    const bool any = std::any_of(program_.kinds.begin(), program_.kinds.end(), apart);
+    return any ? program_.mesh.degree(MeshAxis::expert_data) : 1;
+  }
+  const LayerKind& kind_of(std::int64_t layer) const {
+    return program_.kinds[program_.kind_of_layer[static_cast<std::size_t>(layer)]];
+  }
+
+  /// Elements that have replicas.
+  std::int64_t due_elements() const {
+    std::int64_t experts = 0;
+    for (const std::uint32_t chunk : ranks_.chunks) {
+      const Chunk& own = program_.chunks[chunk];
+      for (std::int64_t i = 0; i < own.layers; ++i) {
+        experts += kind_of(own.first_layer + i).expert_parameters;
+      }
+    }
+    return (replicas() > 1 ? ranks_.parameters - experts : 0) +
+           (expert_replicas() > 1 ? experts : 0);
+  }
   const JointCollective& joint(Token i) const {
     return program_.collectives[ranks_.instructions[i].target];
   }
@@ -73,23 +94,38 @@ class ReductionCheck {
     if (!pieces) refuse(i, "are not the pieces of the reduction before");
   }
 
-  /// Each layer of a chunk in one bucket: in each micro-batch, where they are reduced that often.
+  /// Each layer of a chunk in one bucket, and its experts where they have replicas of their own: in
+  /// each micro-batch, where they are reduced that often.
   void complete(std::uint32_t chunk, std::int64_t round) const {
+    complete(chunk, round, MeshView::dense);
+    if (expert_replicas() > 1) complete(chunk, round, MeshView::experts);
+  }
+
+  void complete(std::uint32_t chunk, std::int64_t round, MeshView view) const {
+    if (view == MeshView::dense && replicas() == 1) return;
     const Chunk& own = program_.chunks[chunk];
     std::vector<int> times(static_cast<std::size_t>(own.layers), 0);
     for (const Token i : reductions_) {
       const Instruction& each = ranks_.instructions[i];
+      if (program_.units_of(joint(i)).front().view != view) continue;
       if (each.chunk == chunk && (rounds_ == 1 || each.micro_batch == round)) count(i, own, times);
     }
-    const auto missed = std::find(times.begin(), times.end(), 0);
+    auto missed = times.begin();
+    const auto lacks = [&] {
+      return *missed == 0 &&
+             (view == MeshView::dense ||
+              kind_of(own.first_layer + (missed - times.begin())).expert_parameters > 0);
+    };
+    while (missed != times.end() && !lacks()) ++missed;
     if (missed == times.end()) return;
     throw ContractError{fmt::format("stage {}: gradients of layer {} are never reduced",
                                     ranks_.stage, own.first_layer + (missed - times.begin()))};
   }
 
   void count(Token i, const Chunk& own, std::vector<int>& times) const {
-    const LayerRange bucket = program_.layers_of(joint(i));
-    for (std::int64_t layer = bucket.first; layer < bucket.first + bucket.count; ++layer) {
+    for (const Unit& unit : program_.units_of(joint(i))) {
+      const std::int64_t layer = unit.layer;
+      if (layer < 0) continue;
       if (layer < own.first_layer || layer >= own.first_layer + own.layers) {
         refuse(i, fmt::format("layer {} is not in c{}", layer, ranks_.instructions[i].chunk));
       }
@@ -110,9 +146,9 @@ class ReductionCheck {
       if (each.op == Opcode::backward) note(i, each, adds);
       if (i != *next) continue;
       ++next;
-      const LayerRange bucket = program_.layers_of(joint(i));
-      for (std::int64_t layer = bucket.first; layer < bucket.first + bucket.count; ++layer) {
-        const Token later = adds[static_cast<std::size_t>(layer)];
+      for (const Unit& unit : program_.units_of(joint(i))) {
+        const std::int64_t layer = unit.layer;
+        const Token later = layer < 0 ? no_token : adds[static_cast<std::size_t>(layer)];
         if (later == no_token) continue;
         if (rounds_ > 1 && ranks_.instructions[later].micro_batch != each.micro_batch) continue;
         refuse(i, fmt::format("layer {} gets another gradient at {}", layer,

@@ -70,8 +70,16 @@ enum class CommunicatorRole : std::uint8_t {
   pipe_backward,  // gradients to the stage before
   model,          // all ranks of one replica
   world,
-  tie,  // the two stages that hold a tied table
+  tie,            // the two stages that hold a tied table
+  expert,         // inside blocks: ranks that share a layer's experts
+  expert_tensor,  // inside blocks: ranks that cut each expert
+  expert_data,    // replicas of experts: their gradients and sharded state
 };
-inline constexpr int communicator_role_count = 10;
+inline constexpr int communicator_role_count = 13;
+/// Whose ranks are replicas, and share the state of what they replicate.
+constexpr bool of_replicas(CommunicatorRole role) {
+  return role == CommunicatorRole::data || role == CommunicatorRole::replica ||
+         role == CommunicatorRole::expert_data;
+}
 
 }  // namespace orrery::models

@@ -27,6 +27,8 @@ struct LayerKind {
   /// Elements that a rank holds for one run; without the table of a tied head on the embedding's
   /// stage, which is the embedding's.
   std::int64_t parameters = 0;
+  /// Of them, those of experts, where the replicas of experts are not the dense layers'.
+  std::int64_t expert_parameters = 0;
 };
 
 /// What a block does: for the model, or for the step as a whole.
@@ -41,14 +43,16 @@ struct BlockUse {
 };
 
 /// What is reduced, gathered, sharded and checkpointed together: a layer, the embedding, the head;
-/// embedding and head as one where their shared table is gathered once for both.
+/// embedding and head as one where their shared table is gathered once for both; the experts of a
+/// layer, where other ranks are their replicas, which come after all others.
 struct Unit {
-  std::string name;                  // "layer 3", "embedding"
+  std::string name;                  // "layer 3", "embedding", "experts of layer 3"
   std::vector<std::uint32_t> kinds;  // whose parameters it holds
   std::int64_t layer = -1;           // of the model; -1: embedding or head
   std::int64_t elements = 0;         // on one rank, where nothing is sharded
   AxisSet replicated = {};           // axes over whose ranks its gradients are summed
   AxisSet sharded = {};              // of them, those whose ranks hold a share of its state each
+  MeshView view = MeshView::dense;   // the part of its kinds' parameters that it holds
 };
 
 /// A run of consecutive layers on one stage: what a slot of the schedule computes.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/errors.hpp"
+
 namespace orrery::models {
 
 Mesh::Mesh(const Degrees& of) : Mesh{} {
@@ -12,6 +14,16 @@ Mesh::Mesh(const Degrees& of) : Mesh{} {
   degrees_[index(MeshAxis::replica)] = of.replica;
   degrees_[index(MeshAxis::expert_data)] = of.context_heads * of.context * of.data * of.replica;
   degrees_[index(MeshAxis::pipeline)] = of.pipeline;
+}
+
+Mesh Mesh::with_experts(std::int64_t expert, std::int64_t expert_tensor) const {
+  ensure(stage_ranks() % (expert * expert_tensor) == 0,
+         "experts are cut over a divisor of a stage's ranks");
+  Mesh folded = *this;
+  folded.degrees_[index(MeshAxis::expert_tensor)] = expert_tensor;
+  folded.degrees_[index(MeshAxis::expert)] = expert;
+  folded.degrees_[index(MeshAxis::expert_data)] = stage_ranks() / (expert * expert_tensor);
+  return folded;
 }
 
 std::int64_t Mesh::degree(AxisSet set) const {

@@ -105,6 +105,9 @@ class Mesh {
   explicit Mesh(const Degrees& degrees);
   Mesh(std::int64_t tensor, std::int64_t data, std::int64_t pipeline, std::int64_t context = 1)
       : Mesh{Degrees{.tensor = tensor, .context = context, .data = data, .pipeline = pipeline}} {}
+  /// The same ranks with experts over `expert` of them, each cut over `expert_tensor`.
+  /// Errors  their product does not divide the ranks of a stage: ContractError
+  Mesh with_experts(std::int64_t expert, std::int64_t expert_tensor) const;
 
   std::int64_t degree(MeshAxis axis) const { return degrees_[index(axis)]; }
   /// Product of the degrees: how many ranks differ in these coordinates alone.

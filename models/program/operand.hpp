@@ -47,6 +47,8 @@ struct Operand {
   /// Of a parameter and its gradient: the tensor of the model, "qkv.weight"; where a table is tied,
   /// the one that both its names mean.
   std::string tensor{};
+  /// Of a parameter and its gradient: the view of the mesh whose replicas hold it.
+  MeshView view = MeshView::dense;
   Initial initial{};        // of a parameter
   bool transposed = false;  // an executor stores it as [columns, rows], like a tied table
 

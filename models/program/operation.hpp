@@ -43,8 +43,12 @@ enum class OpKind : std::uint8_t {
   top_k,         // gradients += residual; the k largest and their places; residual = the rest
   scatter_add,   // gradients = 0, then += every rank's values at their places
   grouped_gemm,  // as gemm for each expert, which has rows and a weight of its own
+  route,         // softmax or sigmoid over the experts, the k best and their weights
+  route_backward,
+  permute,    // rows in another order, each as often as its token has copies
+  unpermute,  // and back, the copies of a token added up
 };
-inline constexpr int op_kind_count = 28;
+inline constexpr int op_kind_count = 32;
 std::string_view name(OpKind kind);
 /// Is it one matrix product or several?
 constexpr bool is_product(OpKind kind) {
@@ -79,8 +83,11 @@ std::string_view name(Product product);
 struct AttentionShape {
   std::int64_t batch = 0, seq = 0, heads = 0, kv_heads = 0, head_dim = 0;
   bool causal = true;
-  std::int64_t window = 0;  // tokens that one attends to at most; 0: all before it
-  std::int64_t keys = 0;    // of a part of the sequence: those that its tokens attend to; 0: seq
+  std::int64_t window = 0;     // tokens that one attends to at most; 0: all before it
+  std::int64_t keys = 0;       // of a part of the sequence: what its tokens attend to; 0: seq
+  std::int64_t value_dim = 0;  // of a value where it is not head_dim; 0: head_dim
+
+  std::int64_t value_width() const { return value_dim > 0 ? value_dim : head_dim; }
 };
 
 /// Heads next to each other in a row, queries and then keys. The columns after them are values.
@@ -130,6 +137,11 @@ struct Operation {
   /// columns after them are not turned.
   std::vector<double> frequencies;
   Norm norm = Norm::layer_norm;
+  /// Of an all-to-all that sends a token once to each node that has any of its experts, and of what
+  /// makes its rows: how many copies of a token they hold. 0: every row is sent.
+  std::int64_t copies = 0;
+  /// Of the same: it is sent while the other direction of another micro-batch is computed.
+  bool next_to_other = false;
   std::int64_t vocabulary = 0;  // of a loss: its columns of all shards, without padding
   Flops flops{};                // multiply-adds count two; causal attention counts half
   Bytes bytes{};                // memory traffic, or payload of a collective (nccl-tests size)

@@ -34,7 +34,7 @@ LayerRange Program::layers_of(const JointCollective& joint) const {
   for (const Unit& each : units_of(joint)) {
     if (each.layer < 0) continue;
     if (found.count == 0) found.first = each.layer;
-    ++found.count;
+    found.count = each.layer - found.first + 1;
   }
   return found;
 }

@@ -132,6 +132,11 @@ std::optional<std::string> not_simulated(const PricedProgram& priced, const Netw
   for (const Block& block : program.blocks) {
     for (const Operation& op : block.operations) {
       if (op.queue == Lane::data) return "blocks have operations on comm:dp";
+      const bool collective = op.kind == OpKind::collective;
+      if (collective && program.role_of(op.communicator) != CommunicatorRole::tensor) {
+        return "groups along the " + program.communicators[op.communicator].name +
+               " axis send inside blocks";
+      }
     }
   }
   return std::nullopt;

@@ -163,7 +163,7 @@ void tally_ends(Tally& tally, const Model& model) {
 
 Model dense(Model model) {
   model.parameters = count_parameters(model);
-  model.active_parameters = model.parameters;
+  model.active_parameters = count_active_parameters(model);
   model.parameter_formula = dense_formula(model);
   return model;
 }
@@ -173,7 +173,7 @@ Model counted(Model model, const Tally& tally, std::string formula, std::string 
   model.active_parameters = tally.touched;
   model.gemm_parameters = tally.gemm;
   model.parameter_formula = std::move(formula);
-  model.not_simulated = std::move(reason);
+  if (!reason.empty()) model.not_simulated = std::move(reason);
   return model;
 }
 

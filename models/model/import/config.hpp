@@ -107,7 +107,8 @@ void tally_ends(Tally& tally, const Model& model);
 
 /// Finishes the reading of a dense model, or of one counted in a tally (`formula` says how).
 Model dense(Model model);
-Model counted(Model model, const Tally& tally, std::string formula, std::string reason);
+/// A reason is why such a model is counted only.
+Model counted(Model model, const Tally& tally, std::string formula, std::string reason = {});
 
 inline constexpr const char* experts_not_simulated =
     "mixture of experts is counted, not yet simulated";

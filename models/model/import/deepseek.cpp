@@ -64,6 +64,12 @@ Tally tally_model(Config& config, Model& model, const Latent& latent) {
   const std::int64_t expert = 3 * model.hidden * model.ffn_hidden;
   model.head_dim = latent.plain + latent.rotary;
   model.value_dim = latent.value;
+  model.query_rank = latent.query_rank;
+  model.kv_rank = latent.key_rank;
+  model.rotary_dim = latent.rotary;
+  model.dense_first = dense_layers;
+  model.dense_ffn = dense_width;
+  model.shared_ffn = shared * model.ffn_hidden;
   Tally tally;
   tally_ends(tally, model);
   tally.vector(model.layers * 2 * model.hidden);
@@ -85,7 +91,7 @@ Model read_deepseek(Config& config) {
   Model model = read_shape_and_experts(config);
   const Latent latent = read_latent(config);
   const Tally tally = tally_model(config, model, latent);
-  return counted(model, tally, latent_formula, experts_not_simulated);
+  return counted(model, tally, latent_formula);
 }
 
 /// The same with an indexer per layer that picks the tokens worth attending to.

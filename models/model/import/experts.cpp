@@ -1,5 +1,7 @@
-// Mixture of experts with ordinary attention: counted, not simulated. A token meets its layer's
-// router, the experts that it is sent to, and the shared ones.
+// Mixture of experts with ordinary attention. A token meets its layer's router, the experts that it
+// is sent to, and the shared ones.
+#include <algorithm>
+
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
@@ -32,7 +34,8 @@ void read_experts(Config& config, Model& model, std::string_view count_key,
 }
 
 /// Layers of a Qwen model that have experts: all but those listed and those off the step.
-std::int64_t sparse_layers(Config& config, const Model& model) {
+/// Listed ones other than the first are counted, not simulated.
+std::int64_t sparse_layers(Config& config, Model& model) {
   const std::int64_t step = config.positive_or("decoder_sparse_step", Limits::layers, 1);
   std::vector<bool> dense_layer(static_cast<std::size_t>(model.layers), false);
   if (const auto listed = config.find("mlp_only_layers")) {
@@ -45,7 +48,26 @@ std::int64_t sparse_layers(Config& config, const Model& model) {
     const bool on_step = (layer + 1) % step == 0;
     count += on_step && !dense_layer[static_cast<std::size_t>(layer)] ? 1 : 0;
   }
+  model.expert_every = step;
+  const auto first = std::find(dense_layer.begin(), dense_layer.end(), false);
+  model.dense_first = first - dense_layer.begin();
+  if (std::find(first, dense_layer.end(), true) != dense_layer.end()) {
+    model.not_simulated = "experts on listed layers are counted, not yet simulated";
+  }
   return count;
+}
+
+/// Does every second layer see all tokens and the others a window? As it is where none are listed.
+bool alternates(Config& config, Model& model) {
+  model.full_attention_every = 2;
+  const auto listed = config.find("layer_types");
+  if (!listed) return true;
+  std::int64_t layer = 0;
+  for (const Node& type : listed->elements()) {
+    const bool full = ++layer % 2 == 0;
+    if (type.as<std::string>() != (full ? "full_attention" : "sliding_attention")) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -59,7 +81,7 @@ Model read_mixtral(Config& config) {
   tally_ends(tally, model);
   tally_attention(tally, model, 0);
   tally_experts(tally, model, model.layers);
-  return counted(model, tally, expert_formula, experts_not_simulated);
+  return counted(model, tally, expert_formula);
 }
 
 /// Norms of width head_dim on queries and keys.
@@ -79,12 +101,13 @@ Model read_qwen3_moe(Config& config) {
   }
   const std::int64_t sparse = sparse_layers(config, model);
   const std::int64_t dense_width = config.size("intermediate_size", Limits::ffn_hidden);
+  model.dense_ffn = dense_width;
   Tally tally;
   tally_ends(tally, model);
   tally_attention(tally, model, 2 * model.head_dim);
   tally_experts(tally, model, sparse);
   tally.matrix((model.layers - sparse) * 3 * model.hidden * dense_width);
-  return counted(model, tally, expert_formula, experts_not_simulated);
+  return counted(model, tally, expert_formula);
 }
 
 /// One norm over all queries and one over all keys; the router's bias per expert is a buffer.
@@ -100,7 +123,8 @@ Model read_minimax_m2(Config& config) {
   tally_attention(tally, model,
                   model.qk_norm ? (model.heads + model.kv_heads) * model.head_dim : 0);
   tally_experts(tally, model, model.layers);
-  return counted(model, tally, expert_formula, experts_not_simulated);
+  model.not_simulated = "norms over all heads at once are counted, not yet simulated";
+  return counted(model, tally, expert_formula);
 }
 
 /// Biases in attention, router and experts; one learned sink per head. By convention a token does
@@ -110,7 +134,10 @@ Model read_gpt_oss(Config& config) {
   Model model = llama_like(config);
   read_experts(config, model, "num_local_experts", "intermediate_size");
   config.find("experts_per_token");
-  config.find("layer_types");
+  if (!alternates(config, model)) {
+    model.not_simulated = "windows on some layers are counted, not yet simulated";
+  }
+  model.attention_sinks = model.router_bias = model.mlp_bias = true;
   model.qkv_bias = model.output_bias = config.flag("attention_bias", true);
   model.sliding_window = config.size_or("sliding_window", Limits::positions, 0);
   Tally tally;
@@ -122,8 +149,7 @@ Model read_gpt_oss(Config& config) {
                 3 * model.hidden * model.ffn_hidden, 2 * model.ffn_hidden + model.hidden);
   return counted(model, tally,
                  "Vh (twice when untied) + L(h(q+2k) + qh + q+2k + h + heads + 2h + hE + E + "
-                 "E(3hf + 2f+h)) + h",
-                 experts_not_simulated);
+                 "E(3hf + 2f+h)) + h");
 }
 
 /// The language model alone. One shared expert next to the routed ones on every n-th layer, a
@@ -137,14 +163,16 @@ Model read_llama4(Config& config) {
   config.find("attention_bias");
   config.find("use_qk_norm");
   const std::int64_t sparse = model.layers / step;
+  model.dense_ffn = dense_width;
+  model.shared_ffn = model.ffn_hidden;
+  model.expert_every = step;
   Tally tally;
   tally_ends(tally, model);
   tally_attention(tally, model, 0);
   tally_experts(tally, model, sparse);
   tally.matrix(sparse * 3 * model.hidden * model.ffn_hidden);
   tally.matrix((model.layers - sparse) * 3 * model.hidden * dense_width);
-  return counted(model, tally, std::string{expert_formula} + ", language model alone",
-                 experts_not_simulated);
+  return counted(model, tally, std::string{expert_formula} + ", language model alone");
 }
 
 }  // namespace orrery::models

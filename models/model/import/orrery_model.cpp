@@ -1,6 +1,7 @@
-// Orrery's own JSON for a dense transformer: the fields of Model by name.
+// Orrery's own JSON for a transformer: the fields of Model by name.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "models/model/import/families.hpp"
@@ -61,6 +62,37 @@ void read_sizes(const Node& config, Model& model) {
   }
   model.token_types = optional("token_types", 0, Limits::token_types, model.token_types);
   model.sliding_window = optional("sliding_window", 0, Limits::positions, 0);
+  model.full_attention_every = optional("full_attention_every", 0, Limits::layers, 0);
+}
+
+/// Experts, and the layers that have them.
+void read_experts(const Node& config, Model& model) {
+  const auto optional = [&](std::string_view key, std::int64_t low, std::int64_t high,
+                            std::int64_t otherwise) {
+    const auto member = config.find(key);
+    return member ? member->integer(low, high) : otherwise;
+  };
+  model.experts = optional("experts", 0, Limits::experts, 0);
+  if (model.experts == 0) return;
+  model.experts_per_token = config["experts_per_token"].integer(1, model.experts);
+  model.shared_ffn = optional("shared_ffn", 0, Limits::ffn_hidden, 0);
+  model.dense_first = optional("dense_first", 0, model.layers, 0);
+  model.expert_every = optional("expert_every", 1, model.layers, 1);
+  const bool some_dense = model.dense_first > 0 || model.expert_every > 1;
+  if (some_dense) model.dense_ffn = config["dense_ffn"].integer(1, Limits::ffn_hidden);
+  model.router_bias = config.value_or("router_bias", false);
+  model.expert_every = std::max<std::int64_t>(1, model.expert_every);
+}
+
+/// Latent attention.
+void read_latents(const Node& config, Model& model) {
+  const auto rank = config.find("kv_rank");
+  if (!rank) return;
+  model.kv_rank = rank->integer(1, Limits::hidden);
+  const auto query = config.find("query_rank");
+  model.query_rank = query ? query->integer(0, Limits::hidden) : 0;
+  model.rotary_dim = config["rotary_dim"].integer(1, model.head_dim);
+  model.value_dim = config["value_dim"].integer(1, Limits::head_dim);
 }
 
 void read_kinds(const Node& config, Model& model) {
@@ -110,30 +142,62 @@ void read_flags(const Node& config, Model& model) {
   read("head_transform", model.head_transform);
   read("head_bias", model.head_bias);
   read("pooler", model.pooler);
+  read("attention_sinks", model.attention_sinks);
 }
 
 }  // namespace
 
 Model read_orrery_model(const Node& config) {
   config["format"].one_of({"orrery-model"});
-  config.only({"format",          "name",
-               "source",          "family",
-               "causal",          "layers",
-               "hidden",          "heads",
-               "kv_heads",        "head_dim",
-               "ffn_hidden",      "vocab",
-               "max_positions",   "extra_position_rows",
-               "token_types",     "norm",
-               "positions",       "activation",
-               "gated_mlp",       "qkv_bias",
-               "output_bias",     "mlp_bias",
-               "norm_bias",       "qk_norm",
-               "parallel_block",  "shared_norm",
-               "tied_embeddings", "final_norm",
-               "embedding_norm",  "head_transform",
-               "head_bias",       "pooler",
-               "sliding_window",  "embedding_dim",
-               "norm_epsilon",    "initial_deviation",
+  config.only({"format",
+               "name",
+               "source",
+               "family",
+               "causal",
+               "layers",
+               "hidden",
+               "heads",
+               "kv_heads",
+               "head_dim",
+               "ffn_hidden",
+               "vocab",
+               "max_positions",
+               "extra_position_rows",
+               "token_types",
+               "norm",
+               "positions",
+               "activation",
+               "gated_mlp",
+               "qkv_bias",
+               "output_bias",
+               "mlp_bias",
+               "norm_bias",
+               "qk_norm",
+               "parallel_block",
+               "shared_norm",
+               "tied_embeddings",
+               "final_norm",
+               "embedding_norm",
+               "head_transform",
+               "head_bias",
+               "pooler",
+               "sliding_window",
+               "embedding_dim",
+               "experts",
+               "experts_per_token",
+               "shared_ffn",
+               "dense_ffn",
+               "dense_first",
+               "expert_every",
+               "router_bias",
+               "query_rank",
+               "kv_rank",
+               "rotary_dim",
+               "value_dim",
+               "attention_sinks",
+               "full_attention_every",
+               "norm_epsilon",
+               "initial_deviation",
                "rotary_base"});
   Model model = preset(config);
   model.name = config.value_or<std::string>("name", "model");
@@ -141,6 +205,8 @@ Model read_orrery_model(const Node& config) {
   read_kinds(config, model);
   read_flags(config, model);
   read_own_numerics(config, model);
+  read_experts(config, model);
+  read_latents(config, model);
   return dense(model);
 }
 

@@ -17,9 +17,10 @@ Case drawn(std::uint64_t seed) {
   return random_program(seed, seed % 2 == 0 ? 1 : 3);
 }
 
-void require_agreement(std::uint64_t first, std::uint64_t seeds) {
+void require_agreement(std::uint64_t first, std::uint64_t seeds,
+                       Case (*make)(std::uint64_t) = drawn) {
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
-    const Case made = drawn(seed);
+    const Case made = make(seed);
     const StepTimes events = evaluate_events(made.priced);
     const std::string operations = difference(events, evaluate_operations(made.priced));
     const std::string maps = difference(events, evaluate_maps(made.priced));
@@ -29,9 +30,10 @@ void require_agreement(std::uint64_t first, std::uint64_t seeds) {
   }
 }
 
-void require_exact_folding(std::uint64_t first, std::uint64_t seeds) {
+void require_exact_folding(std::uint64_t first, std::uint64_t seeds,
+                           Case (*make)(std::uint64_t) = drawn) {
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
-    const Case made = drawn(seed);
+    const Case made = make(seed);
     const Mesh& mesh = made.program->mesh;
     const StepTimes folded = unfolded(evaluate_operations(made.priced), mesh.stage_ranks());
     const std::string found = difference(evaluate_all_ranks(made.priced), folded);
@@ -84,6 +86,11 @@ TEST_CASE("A list out of order means the same to all, or is refused") {
 
 TEST_CASE("Every rank of the mesh on its own does just what its class does") {
   require_exact_folding(2'000'000, 300);
+}
+
+TEST_CASE("Groups of experts mean the same to all evaluations, folded or not") {
+  require_agreement(4'000'000, thinned(500), random_program_with_experts);
+  require_exact_folding(4'000'000, 200, random_program_with_experts);
 }
 
 TEST_CASE("Folding is exact on 5,000 more random programs", "[slow]") {

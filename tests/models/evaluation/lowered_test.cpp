@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "models/pricing/price.hpp"
+#include "models/program/check.hpp"
 #include "tests/models/evaluation/programs.hpp"
 #include "tests/models/questions.hpp"
 
@@ -57,6 +58,51 @@ TEST_CASE("Lowered plans mean the same to maps, operations, events and every ran
       CHECK(difference(unfolded(events, mesh.stage_ranks()), evaluate_all_ranks(made.priced)) ==
             "");
     }
+  }
+}
+
+/// The same of a model with experts.
+Case lowered_experts(const std::string& plan) {
+  Question asked = question("gpt2", "dgx-a100-80gb x 2", "tensor=1,global_batch=32,seq_len=64");
+  asked.model.experts = 8;
+  asked.model.experts_per_token = 2;
+  asked.model.layers = 4;
+  asked.model.shared_ffn = 256;
+  asked.model.dense_first = 1;
+  asked.model.dense_ffn = 512;
+  asked.model.ffn_hidden = 128;
+  asked.model.parameters = count_parameters(asked.model);
+  const Document document = Document::from(plan_from_text(plan), "plan");
+  asked.plan = read_plan(document.root(), asked.model, asked.cluster.gpus(), asked.assumptions);
+  REQUIRE(conflicts(asked).empty());
+  Case made;
+  *made.program = lower(
+      BlockInputs{asked.model, asked.plan, asked.software, asked.cluster.gpu().generation.name});
+  check(*made.program);
+  std::vector<std::string> assumptions;
+  made.priced = price_program(*made.program, asked.cluster, asked.software, assumptions);
+  return made;
+}
+
+TEST_CASE("Lowered plans with experts mean the same to all evaluations") {
+  for (const char* plan :
+       {"tensor=1,expert=1,global_batch=32,seq_len=64",
+        "tensor=1,expert=8,zero=1,global_batch=32,seq_len=64",
+        "tensor=1,expert=8,dispatcher=deepep,expert_overlap=shared,global_batch=16,seq_len=64",
+        "tensor=2,sequence=true,pipeline=2,expert=4,expert_tensor=2,zero=1,global_batch=32,seq_len="
+        "64",
+        "tensor=4,sequence=true,expert=2,expert_tensor=1,global_batch=32,seq_len=64,recompute=full",
+        "tensor=2,sequence=true,expert=2,expert_tensor=2,capacity=1.25,global_batch=16,seq_len=64",
+        "tensor=2,sequence=true,pipeline=2,virtual_stages=2,expert=8,expert_tensor=1,zero=1,"
+        "expert_overlap=micro-batches,global_batch=32,seq_len=64,bucket=1 MB"}) {
+    const Case made = lowered_experts(plan);
+    const StepTimes events = evaluate_events(made.priced);
+    INFO(plan);
+    CHECK(events.step > Time{});
+    CHECK(difference(events, evaluate_operations(made.priced)) == "");
+    CHECK(difference(events, evaluate_maps(made.priced)) == "");
+    const Mesh& mesh = made.program->mesh;
+    CHECK(difference(unfolded(events, mesh.stage_ranks()), evaluate_all_ranks(made.priced)) == "");
   }
 }
 

@@ -340,4 +340,37 @@ Case random_program(std::uint64_t seed, std::int64_t most_context) {
   return Maker{seed, most_context}.make();
 }
 
+Case random_program_with_experts(std::uint64_t seed) {
+  Case made = random_program(seed);
+  Program& program = *made.program;
+  Draw draw{seed + 77};
+  const std::int64_t ranks = program.mesh.stage_ranks();
+  std::vector<std::pair<std::int64_t, std::int64_t>> folds;
+  for (std::int64_t ep = 1; ep <= ranks; ++ep) {
+    for (std::int64_t etp = 1; ep * etp <= ranks; ++etp) {
+      if (ranks % (ep * etp) == 0) folds.emplace_back(ep, etp);
+    }
+  }
+  draw.shuffle(folds);
+  program.mesh = program.mesh.with_experts(folds.front().first, folds.front().second);
+  const auto first = static_cast<std::uint16_t>(program.communicators.size());
+  using Role = CommunicatorRole;
+  program.communicators.push_back({"etp", Role::expert_tensor, MeshAxis::expert_tensor});
+  program.communicators.push_back({"ep", Role::expert, MeshAxis::expert});
+  program.communicators.push_back({"edp", Role::expert_data, MeshAxis::expert_data});
+  for (Block& block : program.blocks) {
+    for (Operation& op : block.operations) {
+      const bool collective = op.kind == OpKind::collective;
+      if (!collective || !draw.percent(60)) continue;
+      op.communicator = static_cast<std::uint16_t>(first + draw.below(2));
+    }
+  }
+  for (JointCollective& joint : program.collectives) {
+    if (joint.communicator == data_group && draw.percent(50)) {
+      joint.communicator = static_cast<std::uint16_t>(first + 2);
+    }
+  }
+  return made;
+}
+
 }  // namespace orrery::models

@@ -14,4 +14,8 @@ namespace orrery::models {
 /// where more than one context rank is allowed, also one or two that trade heads, and copies.
 Case random_program(std::uint64_t seed, std::int64_t most_context = 1);
 
+/// The same with experts folded over the ranks of a stage: some of its collectives inside blocks,
+/// and some of those between replicas, are of the experts' groups instead.
+Case random_program_with_experts(std::uint64_t seed);
+
 }  // namespace orrery::models

@@ -57,10 +57,22 @@ TEST_CASE("A tiny LLaMA's parameters are those counted by hand") {
   CHECK(position_rows(model) == 0);
 }
 
-TEST_CASE("The dense formula refuses a model with experts") {
-  Model model;
-  model.experts = 8;
-  CHECK_THROWS_AS(count_parameters(model), ContractError);
+TEST_CASE("A layer with experts has a router and as many MLPs") {
+  // Two layers: E = 8 experts of 2 h f next to a router of h E, in place of one MLP of 2 h f.
+  Model dense;
+  dense.layers = 2;
+  dense.hidden = 8;
+  dense.heads = dense.kv_heads = 2;
+  dense.head_dim = 4;
+  dense.ffn_hidden = 32;
+  dense.vocab = 16;
+  dense.mlp_bias = false;
+  Model experts = dense;
+  experts.experts = 8;
+  experts.experts_per_token = 2;
+  const std::int64_t mlp = 2 * 8 * 32;
+  CHECK(count_parameters(experts) - count_parameters(dense) == 2 * (8 * 8 + 7 * mlp));
+  CHECK(count_active_parameters(experts) - count_parameters(dense) == 2 * (8 * 8 + mlp));
 }
 
 TEST_CASE("GPT-3 175B multiplies 353,982,480,384 FLOPs per token forward") {

@@ -28,6 +28,8 @@ std::vector<Json> values_of(const PlanField& field) {
       return values;
     case Kind::share:
       return {0.01, 0.3, 1.0, 1e-7};
+    case Kind::factor:
+      return {1.0, 1.25, 7.5};
     case Kind::bytes:
       return {"1 B", "25 MB", "26214401 B"};
     default:

@@ -151,8 +151,8 @@ TEST_CASE("Ranks that share a sequence leave fewer for data, and state their for
 }
 
 TEST_CASE("What is not simulated yet is refused by name") {
-  CHECK(refusal(R"({"expert": 8})") ==
-        "run.json:/plan/expert: expert 8 is not simulated yet; known: 1");
+  CHECK(refusal(R"({"imbalance": 0.5})") ==
+        "run.json:/plan/imbalance: expected a number from 1, at most 10000, found 0.5");
 }
 
 TEST_CASE("A plan may share optimizer state, gradients and parameters") {

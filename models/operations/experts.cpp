@@ -1,0 +1,243 @@
+// A layer's experts on their ranks: the router, the way there and back, the grouped GEMMs.
+//
+// Tokens T of a rank become k T rows, one for each expert that a token meets. They are put in the
+// order of their experts, sent to the ranks that have those (all-to-all over the expert axis;
+// all-gather over the expert tensor axis), put in the order of local experts, multiplied, and go
+// the same way back. Between are layouts alone (layouts.hpp): `at_senders`, `at_experts`; the
+// collectives follow from those (lowering/reshard.hpp). Every expert gets as many rows; of dropless
+// routing that is not even, the busiest rank's.
+//
+// Permutations are counted as Megatron-Core runs them without fusion, in passes over the rows:
+//   permute     index_select                         2 forward, index_add 3 backward
+//   sort, back  split and cat by expert              2 forward, 2 backward each
+//   unpermute   times probability in fp32, added up  9 forward, 11 backward
+// Source  Megatron-Core 0.12, transformer/moe/moe_utils.py, token_dispatcher.py
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/operations/layer.hpp"
+
+namespace orrery::models {
+
+/// Rows of one expert from one rank, rounded up: T k / E, times what is padded or out of balance.
+std::int64_t LayerBuilder::rows_of_expert(OperandId tokens) const {
+  const Plan& plan = inputs_.plan;
+  const Model& model = inputs_.model;
+  const double uneven = plan.capacity > 0 ? plan.capacity : plan.imbalance;
+  const auto copies = static_cast<double>(block_.at(tokens).shape[1] * model.experts_per_token);
+  const double rows = std::ceil(copies * uneven / static_cast<double>(model.experts));
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(rows));
+}
+
+OperandId LayerBuilder::expert_rows(std::string_view name, Role role, OperandId tokens,
+                                    std::int64_t columns, const Sharding& layout) {
+  const std::int64_t senders = block_.mesh().degree({MeshAxis::expert, MeshAxis::expert_tensor});
+  return block_.operand(name, role, storage_,
+                        {inputs_.model.experts, rows_of_expert(tokens) * senders, columns}, layout);
+}
+
+/// [T, k]: which experts a token meets, and with what weight.
+OperandId LayerBuilder::routing(std::string_view name, DType dtype) {
+  return block_.operand(name, Role::saved, dtype, {1, tokens(), inputs_.model.experts_per_token},
+                        rows_layout(inputs_.plan));
+}
+
+Linear LayerBuilder::router() const {
+  const Model& model = inputs_.model;
+  return {.name = "router",
+          .in = model.hidden,
+          .out = model.experts,
+          .bias = model.router_bias,
+          .low_precision = false};
+}
+
+Sharding LayerBuilder::expert_up_layout() const {
+  Sharding layout = expert_columns();
+  const std::int64_t f = inputs_.model.ffn_hidden;
+  if (inputs_.model.gated_mlp) layout.column_groups = {f, f, 0};
+  return layout;
+}
+
+/// What a rank sends, or gets back.
+Bytes LayerBuilder::rows_sent(OperandId rows) const {
+  Operand sent = block_.at(rows);
+  sent.shape = block_.shape(rows, at_senders());
+  return sent.bytes();
+}
+
+Linear LayerBuilder::expert_up() const {
+  const Model& model = inputs_.model;
+  return {.name = "experts.up",
+          .in = model.hidden,
+          .out = model.ffn_hidden * (model.gated_mlp ? 2 : 1),
+          .bias = model.mlp_bias,
+          .sharding = expert_up_layout(),
+          .experts = model.experts};
+}
+
+Linear LayerBuilder::expert_down() const {
+  const Model& model = inputs_.model;
+  Sharding layout = at_experts();
+  layout.cut(MeshAxis::expert_tensor) = Cut{Dimension::rows};
+  return {.name = "experts.down",
+          .in = model.ffn_hidden,
+          .out = model.hidden,
+          .bias = model.mlp_bias,
+          .sharding = layout,
+          .experts = model.experts};
+}
+
+/// Do rows arrive by rank and then by expert, of which there are several?
+bool LayerBuilder::sorts() const {
+  const Mesh& mesh = block_.mesh();
+  const bool sent = mesh.degree({MeshAxis::expert, MeshAxis::expert_tensor}) > 1;
+  return sent && inputs_.model.experts > mesh.degree(MeshAxis::expert);
+}
+
+std::int64_t LayerBuilder::copies_to_nodes() const {
+  const bool every_row = inputs_.plan.dispatcher == Dispatcher::all_to_all;
+  return every_row ? 0 : inputs_.model.experts_per_token;
+}
+
+Operation& LayerBuilder::permute(OpKind kind, const std::string& name, OperandId in,
+                                 OperandId out) {
+  Operation& op = block_.add(kind, name, {in}, {out});
+  op.dtype = storage_;
+  op.copies = copies_to_nodes();
+  op.next_to_other = inputs_.plan.expert_overlap == ExpertOverlap::micro_batches;
+  return op;
+}
+
+void LayerBuilder::route(OperandId in) {
+  const OperandId logits =
+      features("router.out", Role::saved, inputs_.model.experts, rows_layout(inputs_.plan));
+  linear_.forward(router(), in, logits);
+  block_.add(
+      OpKind::route, "route", {logits},
+      {routing("router.probabilities", DType::fp32), routing("router.chosen", DType::int32)});
+}
+
+/// From rows in the order of local experts to their partial sums.
+void LayerBuilder::local_experts_forward(OperandId tokens, OperandId rows) {
+  const Model& model = inputs_.model;
+  const OperandId inner =
+      expert_rows("experts.up.out", Role::saved, tokens, expert_up().out, expert_up_layout());
+  const OperandId active = expert_rows("experts.activation.out", Role::saved, tokens,
+                                       model.ffn_hidden, expert_columns());
+  linear_.forward(expert_up(), rows, inner);
+  block_.add(OpKind::activation, "experts.activation", {inner}, {active}).activation =
+      model.activation;
+  linear_.forward(expert_down(), active,
+                  expert_rows("experts.out", Role::temporary, tokens, model.hidden, expert_sums()));
+}
+
+void LayerBuilder::experts_forward(OperandId in, OperandId out) {
+  const Model& model = inputs_.model;
+  const bool shares = model.shared_ffn > 0;
+  const bool overlaps = inputs_.plan.expert_overlap == ExpertOverlap::shared;
+  const OperandId shared_out = shares ? rows("shared.out", Role::temporary) : out;
+  const OperandId routed = shares ? rows("experts.sum", Role::temporary) : out;
+  route(in);
+  if (shares && !overlaps) mlp_forward(shared(), in, shared_out);
+  OperandId arrived =
+      expert_rows(sorts() ? "dispatched" : "experts.in", sorts() ? Role::temporary : Role::saved,
+                  in, model.hidden, at_experts());
+  Operation& dispatch = permute(OpKind::permute, "permute", in, arrived);
+  block_.make(dispatch, arrived, at_senders());
+  dispatch.bytes = 2 * rows_sent(arrived);
+  block_.read(dispatch, routing("router.chosen", DType::int32));
+  if (shares && overlaps) mlp_forward(shared(), in, shared_out);
+  if (sorts()) {
+    const OperandId sorted = expert_rows("experts.in", Role::saved, in, model.hidden, at_experts());
+    permute(OpKind::permute, "sort", arrived, sorted);
+    arrived = sorted;
+  }
+  local_experts_forward(in, arrived);
+  OperandId back = expert_rows("experts.out", Role::temporary, in, model.hidden, expert_sums());
+  if (sorts()) {
+    const OperandId unsorted =
+        expert_rows("returned", Role::temporary, in, model.hidden, expert_sums());
+    permute(OpKind::permute, "sort.back", back, unsorted);
+    back = unsorted;
+  }
+  Operation& combine = permute(OpKind::unpermute, "unpermute", back, routed);
+  block_.need(combine, back, at_senders());
+  combine.bytes = 9 * rows_sent(back) + block_.at(routed).bytes();
+  block_.read(combine, routing("router.probabilities", DType::fp32));
+  block_.read(combine, routing("router.chosen", DType::int32));
+  if (shares) block_.add(OpKind::add, "experts.add", {routed, shared_out}, {out});
+}
+
+void LayerBuilder::local_experts_backward(OperandId tokens, OperandId gradient,
+                                          OperandId rows_gradient) {
+  const Model& model = inputs_.model;
+  const OperandId inner =
+      expert_rows("experts.up.out", Role::saved, tokens, expert_up().out, expert_up_layout());
+  const OperandId active = expert_rows("experts.activation.out", Role::saved, tokens,
+                                       model.ffn_hidden, expert_columns());
+  const OperandId d_inner = expert_rows("experts.up.out.grad", Role::temporary, tokens,
+                                        expert_up().out, expert_up_layout());
+  const OperandId d_active = expert_rows("experts.activation.out.grad", Role::temporary, tokens,
+                                         model.ffn_hidden, expert_columns());
+  linear_.backward(expert_down(), active, gradient, d_active);
+  block_
+      .add(OpKind::activation_backward, "experts.activation.backward", {d_active, inner}, {d_inner})
+      .activation = model.activation;
+  linear_.backward(expert_up(),
+                   expert_rows("experts.in", Role::saved, tokens, model.hidden, at_experts()),
+                   d_inner, rows_gradient);
+}
+
+void LayerBuilder::route_backward(OperandId saved_in, OperandId gradient_in) {
+  const Sharding layout = rows_layout(inputs_.plan);
+  const OperandId logits = features("router.out", Role::saved, inputs_.model.experts, layout);
+  const OperandId d_logits =
+      features("router.out.grad", Role::temporary, inputs_.model.experts, layout);
+  block_
+      .add(OpKind::route_backward, "route.backward",
+           {logits, routing("router.probabilities", DType::fp32),
+            routing("router.chosen", DType::int32)},
+           {d_logits})
+      .dtype = storage_;
+  linear_.backward(router(), saved_in, d_logits, gradient_in);
+}
+
+void LayerBuilder::experts_backward(OperandId saved_in, OperandId gradient_out,
+                                    OperandId gradient_in) {
+  const std::int64_t h = inputs_.model.hidden;
+  const bool shares = inputs_.model.shared_ffn > 0;
+  const auto named = [&](std::string_view name, const Sharding& layout) {
+    return expert_rows(name, Role::temporary, saved_in, h, layout);
+  };
+  OperandId down_gradient = named(sorts() ? "returned.grad" : "experts.out.grad", at_experts());
+  Operation& spread = permute(OpKind::permute, "unpermute.backward", gradient_out, down_gradient);
+  block_.make(spread, down_gradient, at_senders());
+  spread.bytes = 11 * rows_sent(down_gradient);
+  block_.read(spread, routing("router.probabilities", DType::fp32));
+  const OperandId d_shared = rows("shared.in.grad", Role::temporary);
+  if (shares) mlp_backward(shared(), saved_in, gradient_out, d_shared);
+  if (sorts()) {
+    const OperandId sorted = named("experts.out.grad", at_experts());
+    permute(OpKind::permute, "sort.back.backward", down_gradient, sorted);
+    down_gradient = sorted;
+  }
+  OperandId up_gradient = named("experts.in.grad", expert_sums());
+  local_experts_backward(saved_in, down_gradient, up_gradient);
+  if (sorts()) {
+    const OperandId unsorted = named("dispatched.grad", expert_sums());
+    permute(OpKind::permute, "sort.backward", up_gradient, unsorted);
+    up_gradient = unsorted;
+  }
+  const OperandId d_rows = rows("permute.in.grad", Role::temporary);
+  const OperandId d_router = rows("router.in.grad", Role::temporary);
+  Operation& sum = permute(OpKind::unpermute, "permute.backward", up_gradient, d_rows);
+  block_.need(sum, up_gradient, at_senders());
+  sum.bytes = 3 * rows_sent(up_gradient) + block_.at(d_rows).bytes();
+  block_.read(sum, routing("router.chosen", DType::int32));
+  route_backward(saved_in, d_router);
+  Operation& add = block_.add(OpKind::add, "experts.in.add", {d_rows, d_router}, {gradient_in});
+  if (shares) block_.read(add, d_shared);
+}
+
+}  // namespace orrery::models

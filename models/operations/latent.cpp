@@ -1,0 +1,109 @@
+// Queries, keys and values of a layer: one product of the normalised input, or latent attention
+// (MLA) with expanded keys and values, as training runs it. Queries come from a latent of their own
+// rank, keys and values from another; both latents are normalised, and every rank has their
+// matrices down whole. A part of each key is rotated and the same for all heads.
+// Source  DeepSeek-AI 2024, arXiv 2405.04434, section 2.1; Megatron-Core,
+//         multi_latent_attention.py
+
+#include "models/operations/layer.hpp"
+
+namespace orrery::models {
+
+/// Down to a latent, a norm, and up to heads. Without a rank: one product.
+struct LayerBuilder::LatentPart {
+  std::string name;            // "query", "key_value"
+  std::int64_t rank = 0;       // what is normalised
+  std::int64_t plain = 0;      // columns of the latent that are not: the rotated part of keys
+  std::int64_t columns = 0;    // of all heads
+  std::int64_t head_unit = 1;  // of one
+
+  Linear down(std::int64_t hidden) const {
+    return {.name = name + "_down", .in = hidden, .out = rank + plain};
+  }
+  Linear up(std::int64_t hidden) const {
+    return {.name = name + "_up",
+            .in = rank > 0 ? rank : hidden,
+            .out = columns,
+            .sharding = by_columns(head_unit)};
+  }
+};
+
+std::vector<LayerBuilder::LatentPart> LayerBuilder::latent_parts() const {
+  const Model& m = inputs_.model;
+  const std::int64_t of_keys = m.head_dim - m.rotary_dim + value_width(m);
+  return {{"query", m.query_rank, 0, m.heads * m.head_dim, m.head_dim},
+          {"key_value", m.kv_rank, m.rotary_dim, m.heads * of_keys, of_keys}};
+}
+
+ModelTensor LayerBuilder::latent_norm(const LatentPart& part) const {
+  return {.name = part.name + "_norm.weight",
+          .uncut = {1, 1, part.rank},
+          .initial = {Initial::Kind::ones}};
+}
+
+void LayerBuilder::latent_forward(const LatentPart& part, OperandId in) {
+  const std::int64_t h = inputs_.model.hidden;
+  const OperandId heads =
+      features(part.name + "_up.out", Role::temporary, part.columns, by_columns(part.head_unit));
+  if (part.rank == 0) return linear_.forward(part.up(h), in, heads);
+  const std::int64_t width = part.rank + part.plain;
+  const Sharding layout = rows_layout(inputs_.plan);
+  const OperandId latent = features(part.name + "_down.out", Role::saved, width, layout);
+  const OperandId normed = features(part.name + "_norm.out", Role::saved, width, layout);
+  linear_.forward(part.down(h), in, latent);
+  block_.add(OpKind::norm, part.name + "_norm", {latent, parameter(latent_norm(part))}, {normed})
+      .norm = inputs_.model.norm;
+  linear_.forward(part.up(h), normed, heads);
+}
+
+void LayerBuilder::latent_backward(const LatentPart& part, OperandId saved_in,
+                                   OperandId gradient_in) {
+  const std::int64_t h = inputs_.model.hidden;
+  const OperandId d_heads = features(part.name + "_up.out.grad", Role::temporary, part.columns,
+                                     by_columns(part.head_unit));
+  if (part.rank == 0) return linear_.backward(part.up(h), saved_in, d_heads, gradient_in);
+  const std::int64_t width = part.rank + part.plain;
+  const Sharding layout = rows_layout(inputs_.plan);
+  const OperandId latent = features(part.name + "_down.out", Role::saved, width, layout);
+  const OperandId normed = features(part.name + "_norm.out", Role::saved, width, layout);
+  const OperandId d_normed = features(part.name + "_norm.out.grad", Role::temporary, width, layout);
+  const OperandId d_latent = features(part.name + "_down.out.grad", Role::temporary, width, layout);
+  linear_.backward(part.up(h), normed, d_heads, d_normed);
+  const ModelTensor weight = latent_norm(part);
+  const OperandId of = parameter(weight), weight_gradient = gradient(weight, d_normed);
+  Operation& op = block_.add(OpKind::norm_backward, part.name + "_norm.backward",
+                             {d_normed, latent, of}, {d_latent, weight_gradient});
+  op.dtype = storage_;
+  op.norm = inputs_.model.norm;
+  linear_.backward(part.down(h), saved_in, d_latent, gradient_in);
+}
+
+void LayerBuilder::qkv_forward(OperandId in) {
+  const OperandId out = qkv_columns("qkv.out", Role::saved);
+  if (inputs_.model.kv_rank == 0) return linear_.forward(qkv(), in, out);
+  const std::vector<LatentPart> parts = latent_parts();
+  for (const LatentPart& part : parts) latent_forward(part, in);
+  Operation& join = block_.add(OpKind::copy, "heads.join", {}, {out});
+  for (const LatentPart& part : parts) {
+    block_.read(join, features(part.name + "_up.out", Role::temporary, part.columns,
+                               by_columns(part.head_unit)));
+  }
+}
+
+void LayerBuilder::qkv_backward(OperandId saved_in, OperandId gradient, OperandId gradient_in) {
+  if (inputs_.model.kv_rank == 0) return linear_.backward(qkv(), saved_in, gradient, gradient_in);
+  const std::vector<LatentPart> parts = latent_parts();
+  Operation& split = block_.add(OpKind::copy, "heads.split", {gradient}, {});
+  split.dtype = storage_;
+  for (const LatentPart& part : parts) {
+    block_.write(split, features(part.name + "_up.out.grad", Role::temporary, part.columns,
+                                 by_columns(part.head_unit)));
+  }
+  const OperandId of_queries = rows("query.in.grad", Role::temporary);
+  const OperandId of_keys = rows("key_value.in.grad", Role::temporary);
+  latent_backward(parts[0], saved_in, of_queries);
+  latent_backward(parts[1], saved_in, of_keys);
+  block_.add(OpKind::add, "latents.add", {of_queries, of_keys}, {gradient_in});
+}
+
+}  // namespace orrery::models

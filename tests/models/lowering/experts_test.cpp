@@ -1,0 +1,234 @@
+// Layers with experts: what a rank holds, computes and sends, by hand.
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+#include "models/program/check.hpp"
+#include "tests/models/questions.hpp"
+
+namespace orrery::models {
+namespace {
+
+/// h = 8, two layers of 4 experts of width 16, two for each token; sequences of 8 tokens.
+Model tiny_experts() {
+  Model model = tiny_gpt(2);
+  model.family = Family::llama;
+  model.gated_mlp = true;
+  model.qkv_bias = model.output_bias = model.mlp_bias = false;
+  model.experts = 4;
+  model.experts_per_token = 2;
+  model.ffn_hidden = 16;
+  model.parameters = count_parameters(model);
+  return model;
+}
+
+Plan expert_plan(std::int64_t tensor, std::int64_t data, std::int64_t expert,
+                 std::int64_t expert_tensor = 1) {
+  Plan plan;
+  plan.tensor = tensor;
+  plan.sequence_parallel = tensor > 1;
+  plan.data = data;
+  plan.expert = expert;
+  plan.expert_tensor = expert_tensor;
+  plan.global_batch = data;
+  plan.seq_len = 8;
+  return plan;
+}
+
+Program experts_program(const Plan& plan, const Model& model = tiny_experts()) {
+  const Software software = plain_software();
+  Program program = lower(BlockInputs{model, plan, software});
+  check(program);
+  return program;
+}
+
+const Block& forward_of(const Program& program) {
+  return program.blocks[program.kind(ModelPart::layer).forward];
+}
+const Block& backward_of(const Program& program) {
+  return program.blocks[program.kind(ModelPart::layer).backward];
+}
+
+const Operation& named(const Block& block, std::string_view name) {
+  const auto found = std::find_if(block.operations.begin(), block.operations.end(),
+                                  [&](const Operation& each) { return each.name == name; });
+  REQUIRE(found != block.operations.end());
+  return *found;
+}
+
+std::int64_t sent(const Block& block, Collective kind) {
+  std::int64_t bytes = 0;
+  for (const Operation& op : block.operations) {
+    if (op.kind == OpKind::collective && op.collective == kind) bytes += op.bytes.count();
+  }
+  return bytes;
+}
+
+const JointCollective* joint_named(const Program& program, std::string_view part) {
+  const auto found =
+      std::find_if(program.collectives.begin(), program.collectives.end(),
+                   [&](const auto& each) { return each.name.find(part) != std::string::npos; });
+  return found == program.collectives.end() ? nullptr : &*found;
+}
+
+TEST_CASE("Dispatch and combine send every copy of a token, forward and backward") {
+  // T k h 2 bytes each: 8 tokens x 2 copies x 8 x 2 = 256, nccl-tests' size, of which (n-1)/n go
+  // to others; two forward, two backward.
+  const Program program = experts_program(expert_plan(1, 2, 2));
+  CHECK(sent(forward_of(program), Collective::all_to_all) == 512);
+  CHECK(sent(backward_of(program), Collective::all_to_all) == 512);
+  CHECK(program.role_of(named(forward_of(program), "dispatched.all_to_all").communicator) ==
+        CommunicatorRole::expert);
+}
+
+TEST_CASE("With all experts on every rank nothing is sent") {
+  const Program program = experts_program(expert_plan(1, 2, 1));
+  CHECK(sent(forward_of(program), Collective::all_to_all) == 0);
+  CHECK(joint_named(program, "experts") == nullptr);  // reduced with the rest of the layer
+}
+
+TEST_CASE("A rank's experts multiply the rows of all ranks that share them") {
+  // Two ranks with 8 tokens each send 32 rows to 4 experts, 2 on each: 16 rows to a rank, 8 to an
+  // expert. Gate and up 2 x 16 x 8 x 32 = 8192 FLOPs, down 2 x 16 x 16 x 8 = 4096.
+  const Program program = experts_program(expert_plan(1, 2, 2));
+  const Operation& up = named(forward_of(program), "experts.up");
+  CHECK(up.kind == OpKind::grouped_gemm);
+  CHECK(up.group_rows == std::vector<std::int64_t>{8, 8});
+  CHECK(up.flops.count() == 8192);
+  CHECK(named(forward_of(program), "experts.down").flops.count() == 4096);
+  const Operation& gradient = named(backward_of(program), "experts.up.wgrad");
+  CHECK(gradient.flops.count() == 8192);
+  CHECK(gradient.group_rows == std::vector<std::int64_t>{8, 8});
+}
+
+TEST_CASE("Experts cut over ranks get their rows gathered and their sums scattered") {
+  // Tensor 2 with sequence parallelism: 4 tokens to a rank, 8 rows, 128 B of them; gathered from
+  // both ranks 256 B. Each rank has half of every expert's columns: 2 x 16 rows x 8 x 16.
+  const Program program = experts_program(expert_plan(2, 1, 1, 2));
+  const Operation& gather = named(forward_of(program), "dispatched.gather");
+  CHECK(gather.collective == Collective::all_gather);
+  CHECK(gather.bytes.count() == 256);
+  CHECK(named(forward_of(program), "experts.up").flops.count() == 2 * 16 * 8 * 16);
+  CHECK(program.role_of(gather.communicator) == CommunicatorRole::expert_tensor);
+}
+
+TEST_CASE("A rank holds its share of the experts, and all of them add up to the model") {
+  // Experts of a layer: 4 (8 x 32 + 16 x 8) = 1536, half of them 768; router 8 x 4.
+  const Program one = experts_program(expert_plan(1, 1, 1));
+  const Program two = experts_program(expert_plan(1, 2, 2));
+  const LayerKind& whole = one.kind(ModelPart::layer);
+  const LayerKind& half = two.kind(ModelPart::layer);
+  CHECK(whole.parameters - half.parameters == 768);
+  CHECK(half.expert_parameters == 768);
+  CHECK(one.classes.front().parameters == tiny_experts().parameters);
+}
+
+TEST_CASE("Experts' gradients are summed over their replicas alone") {
+  // Four ranks, experts over two: 768 fp32 sums of each of two layers between two replicas; what
+  // is left of the model between four.
+  const Program program = experts_program(expert_plan(1, 4, 2));
+  const JointCollective* experts = joint_named(program, "experts' gradients");
+  REQUIRE(experts != nullptr);
+  CHECK(program.communicators[experts->communicator].name == "edp");
+  CHECK(experts->bytes.count() == 2 * 768 * 4);
+  const std::int64_t rest = program.classes.front().parameters - 2 * 768;
+  CHECK(joint_named(program, "gradients.c0")->bytes.count() == rest * 4);
+}
+
+TEST_CASE("ZeRO-1 shares the experts' state among their replicas, the rest among all") {
+  Plan plan = expert_plan(1, 4, 2);
+  plan.zero = Zero::one;
+  const Program program = experts_program(plan);
+  const std::int64_t rest = program.classes.front().parameters - 2 * 768;
+  CHECK(program.classes.front().owned == (rest + 3) / 4 + 2 * 768 / 2);
+  REQUIRE(joint_named(program, "experts.s0") != nullptr);
+  CHECK(joint_named(program, "experts.s0")->bytes.count() == 2 * 768 * 2);
+}
+
+TEST_CASE("Capacity pads every expert, imbalance is the busiest rank's") {
+  // 16 rows of a rank over 4 experts are 4 each; 1.3 times as many are 6, rounded up.
+  for (const bool padded : {true, false}) {
+    Plan plan = expert_plan(1, 2, 2);
+    (padded ? plan.capacity : plan.imbalance) = 1.3;
+    const Program program = experts_program(plan);
+    CHECK(named(forward_of(program), "experts.up").group_rows == std::vector<std::int64_t>{12, 12});
+  }
+}
+
+TEST_CASE("A model of dense layers and layers with experts has two kinds") {
+  Model model = tiny_experts();
+  model.dense_first = 1;
+  model.dense_ffn = 24;
+  model.shared_ffn = 16;
+  model.parameters = count_parameters(model);
+  const Program program = experts_program(expert_plan(1, 2, 2), model);
+  CHECK(program.kind_of_layer.front() != program.kind_of_layer.back());
+  CHECK(program.kinds[program.kind_of_layer.front()].name == "dense layer");
+  const Program whole = experts_program(expert_plan(1, 1, 1), model);
+  CHECK(whole.classes.front().parameters == model.parameters);
+  // One layer alone has experts to reduce, and its shared expert is the layer's own.
+  CHECK(program.kinds[program.kind_of_layer.front()].expert_parameters == 0);
+  CHECK(program.kinds[program.kind_of_layer.back()].expert_parameters == 768);
+}
+
+TEST_CASE("Shared experts run while tokens travel where the plan says so") {
+  Model model = tiny_experts();
+  model.shared_ffn = 16;
+  for (const bool overlaps : {false, true}) {
+    Plan plan = expert_plan(1, 2, 2);
+    plan.expert_overlap = overlaps ? ExpertOverlap::shared : ExpertOverlap::none;
+    const Block& block = forward_of(experts_program(plan, model));
+    const auto place = [&](std::string_view name) {
+      return &named(block, name) - block.operations.data();
+    };
+    CHECK((place("shared.up") > place("dispatched.all_to_all")) == overlaps);
+  }
+}
+
+TEST_CASE("Latent attention has the matrices of its paper and values of their own width") {
+  Model model = tiny_experts();
+  model.kv_heads = model.heads;
+  model.head_dim = 6;
+  model.rotary_dim = 2;
+  model.value_dim = 4;
+  model.query_rank = 5;
+  model.kv_rank = 3;
+  model.positions = Positions::rotary;
+  model.parameters = count_parameters(model);
+  const Program program = experts_program(expert_plan(1, 1, 1), model);
+  CHECK(program.classes.front().parameters == model.parameters);
+  // Scores 2 s s d and context 2 s s v, on two heads, half of them causal: 2 x 2 x 64 x 10 / 2.
+  Flops attention{};
+  for (const Operation& op : forward_of(program).operations) {
+    if (op.time_class == TimeClass::attention) attention += op.flops;
+  }
+  CHECK(attention.count() == 2 * 2 * 64 * 10);
+  CHECK(forward_of(program).find("key_value_norm.out").has_value());
+}
+
+TEST_CASE("What experts cannot be cut to is refused in words") {
+  const Model model = tiny_experts();
+  const auto first = [&](const Plan& plan) {
+    const auto found = conflicts(plan, model, plan.gpus());
+    return found.empty() ? std::string{} : found.front().pointer + ": " + found.front().problem;
+  };
+  CHECK(first(expert_plan(1, 6, 3)) == "/expert: expert 3 does not divide the model's 4 experts");
+  CHECK(first(expert_plan(1, 2, 4)) ==
+        "/expert: expert 4 x expert_tensor 1 does not divide the 2 ranks of a stage");
+  Plan whole_rows = expert_plan(2, 1, 1);
+  whole_rows.sequence_parallel = false;
+  CHECK(first(whole_rows) ==
+        "/sequence: a model with experts and tensor above 1 needs sequence parallelism");
+  Plan both = expert_plan(1, 2, 2);
+  both.capacity = 1;
+  both.imbalance = 2;
+  CHECK(first(both) ==
+        "/imbalance: imbalance is of dropless routing; capacity pads every expert alike");
+  const auto dense = conflicts(expert_plan(1, 2, 2), tiny_gpt(2), 2);
+  REQUIRE(!dense.empty());
+  CHECK(dense.front().problem == "expert 2 needs a model with experts");
+}
+
+}  // namespace
+}  // namespace orrery::models
