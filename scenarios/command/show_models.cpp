@@ -30,6 +30,34 @@ std::int64_t length_of(const models::Model& model, std::optional<std::int64_t> a
   return model.max_positions > 0 ? model.max_positions : usual_seq_len;
 }
 
+/// Layers of `model` that have experts.
+std::int64_t expert_layers(const models::Model& model) {
+  std::int64_t count = 0;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    count += models::has_experts(model, layer) ? 1 : 0;
+  }
+  return count;
+}
+
+Json experts_json(const models::Model& model) {
+  if (model.experts == 0) return nullptr;
+  return {{"experts", model.experts},
+          {"experts_per_token", model.experts_per_token},
+          {"layers", expert_layers(model)},
+          {"shared_ffn", model.shared_ffn},
+          {"dense_ffn", model.dense_ffn}};
+}
+
+/// "256 of 2048 on 58 layers, 8 for each token, 2048 shared; 18432 on the others"
+std::string experts_text(const models::Model& model) {
+  const std::int64_t layers = expert_layers(model);
+  std::string text = fmt::format("{} of {} on {} layers, {} for each token", model.experts,
+                                 model.ffn_hidden, layers, model.experts_per_token);
+  if (model.shared_ffn > 0) text += fmt::format(", {} shared", model.shared_ffn);
+  if (layers < model.layers) text += fmt::format("; {} on the others", model.dense_ffn);
+  return text;
+}
+
 Json model_json(const models::Model& model, std::int64_t seq_len) {
   const double forward = models::forward_flops_per_token(model, seq_len);
   Json json;
@@ -44,6 +72,7 @@ Json model_json(const models::Model& model, std::int64_t seq_len) {
   json["kv_heads"] = model.kv_heads;
   json["ffn_hidden"] = model.ffn_hidden;
   json["vocab"] = model.vocab;
+  json["experts"] = experts_json(model);
   json["parameter_formula"] = model.parameter_formula;
   json["not_simulated"] = model.not_simulated ? Json(*model.not_simulated) : Json(nullptr);
   json["ignored_keys"] = model.ignored_keys;
@@ -65,6 +94,11 @@ std::string model_text(const models::Model& model, std::int64_t seq_len) {
        fmt::format("{} of {} wide, MLP {}", model.layers, model.hidden, model.ffn_hidden));
   line("heads", fmt::format("{}, {} of keys and values, {} wide", model.heads, model.kv_heads,
                             model.head_dim));
+  if (model.experts > 0) line("experts", experts_text(model));
+  if (model.kv_rank > 0) {
+    line("latents", fmt::format("rank {} of queries, {} of keys and values, {} columns rotated",
+                                model.query_rank, model.kv_rank, model.rotary_dim));
+  }
   line("vocabulary", fmt::format("{}{}", model.vocab, model.tied_embeddings ? ", tied" : ""));
   if (model.not_simulated) line("not simulated", *model.not_simulated);
   for (const std::string& key : model.ignored_keys) line("not used", key);

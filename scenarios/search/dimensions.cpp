@@ -152,13 +152,33 @@ std::vector<Plan> shardings(const Plan& plan, const SearchBounds& bounds) {
   return with_each(plan, &Plan::zero, found);
 }
 
+/// Every divisor of the experts that a stage's ranks can share; in a reduced list powers of two.
+std::vector<Plan> experts(const Plan& plan, const SearchBounds& bounds) {
+  if (bounds.query.model.experts == 0) return {plan};
+  const std::int64_t ranks = plan.tensor * plan.context * plan.data;
+  std::vector<std::int64_t> degrees = divisors(bounds.query.model.experts, ranks);
+  std::erase_if(degrees, [&](std::int64_t each) {
+    return ranks % each != 0 || (!bounds.full() && !power_of_two(each));
+  });
+  return with_each(plan, &Plan::expert, degrees);
+}
+
+/// Whole experts, or each cut as the rest of the layer is.
+std::vector<Plan> expert_cuts(const Plan& plan, const SearchBounds& bounds) {
+  if (bounds.query.model.experts == 0) return {plan};
+  std::vector<std::int64_t> degrees{1};
+  const bool fits = plan.context * plan.data % plan.expert == 0;
+  if (plan.tensor > 1 && fits) degrees.push_back(plan.tensor);
+  return with_each(plan, &Plan::expert_tensor, degrees);
+}
+
 std::vector<Plan> recomputations(const Plan& plan, const SearchBounds&) {
   using models::Recompute;
   return with_each(plan, &Plan::recompute,
                    {Recompute::none, Recompute::selective, Recompute::full});
 }
 
-constexpr std::array<SearchDimension, 8> dimensions{{
+constexpr std::array<SearchDimension, 10> dimensions{{
     {"tensor", "tensor within a node", tensors, has_tensor},
     {"context", "context of 8,192 tokens and more", contexts, has_context},
     {"pipeline", "pipeline", pipelines, has_pipeline},
@@ -166,6 +186,8 @@ constexpr std::array<SearchDimension, 8> dimensions{{
     {"micro_batch", "micro-batch", micro_batches},
     {"sequence", "sequence parallelism", sequence_parallelism, has_tensor},
     {"zero", "ZeRO", shardings},
+    {"expert", "experts over ranks", experts},
+    {"expert_tensor", "each expert over ranks", expert_cuts},
     {"recompute", "recomputation", recomputations},
 }};
 

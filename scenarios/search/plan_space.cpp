@@ -73,12 +73,40 @@ std::optional<models::Conflict> refusal(const PlanQuery& query) {
   return std::move(found.front());
 }
 
-Bytes least_memory(const PlanQuery& query, const Plan& plan) {
-  const models::Model& model = query.model;
+namespace {
+
+/// Parameters of a layer on a rank at least: of attention with latents nothing is counted.
+std::int64_t least_of_layer(const models::Model& model, const Plan& plan) {
   const std::int64_t queries = model.heads * model.head_dim;
   const std::int64_t keys = model.kv_heads * model.head_dim;
-  const std::int64_t mlp = (model.gated_mlp ? 3 : 2) * model.ffn_hidden;
-  const std::int64_t layer = model.hidden * (2 * queries + 2 * keys + mlp) / plan.tensor;
+  const std::int64_t attention = model.kv_rank > 0 ? 0 : 2 * queries + 2 * keys;
+  const bool mixed = model.experts > 0;
+  const std::int64_t width =
+      mixed ? std::min(model.shared_ffn, model.dense_first > 0 || model.expert_every > 1
+                                             ? model.dense_ffn
+                                             : model.shared_ffn)
+            : model.ffn_hidden;
+  const std::int64_t mlp = (model.gated_mlp ? 3 : 2) * width;
+  return model.hidden * (attention + mlp) / plan.tensor;
+}
+
+/// A rank's experts on the stage that has most of them: no fewer layers than an even share.
+std::int64_t least_of_experts(const models::Model& model, const Plan& plan) {
+  if (model.experts == 0) return 0;
+  std::int64_t layers = 0;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    layers += models::has_experts(model, layer) ? 1 : 0;
+  }
+  const std::int64_t expert = (model.gated_mlp ? 3 : 2) * model.hidden * model.ffn_hidden;
+  const std::int64_t held = model.experts / plan.expert * expert / models::expert_tensor_of(plan);
+  return layers / plan.pipeline * held;
+}
+
+}  // namespace
+
+Bytes least_memory(const PlanQuery& query, const Plan& plan) {
+  const models::Model& model = query.model;
+  const std::int64_t layer = least_of_layer(model, plan);
   const std::int64_t vocabulary = model.hidden * model.vocab / plan.tensor;
   const std::vector<std::int64_t> chunks = models::layers_per_chunk(plan, model);
   std::vector<std::int64_t> held(static_cast<std::size_t>(plan.pipeline), 0);
@@ -91,10 +119,16 @@ Bytes least_memory(const PlanQuery& query, const Plan& plan) {
   const auto held_from = [&](Zero stage) { return plan.zero >= stage ? plan.replicas() : 1; };
   const std::int64_t states = storage == hardware::DType::fp32 ? 8 : 12;
   const hardware::DType gradient = query.software.gradient_beside(storage);
-  return Bytes{parameters / held_from(Zero::three) * hardware::bits(storage) / 8 +
-               parameters / held_from(Zero::two) * hardware::bits(gradient) / 8 +
-               parameters / held_from(Zero::one) * states} +
-         query.software.memory.context + query.software.memory.workspace;
+  const Bytes dense{parameters / held_from(Zero::three) * hardware::bits(storage) / 8 +
+                    parameters / held_from(Zero::two) * hardware::bits(gradient) / 8 +
+                    parameters / held_from(Zero::one) * states};
+  const std::int64_t experts = plan.zero >= Zero::two ? 0 : least_of_experts(model, plan);
+  const std::int64_t replicas = std::max<std::int64_t>(
+      1, plan.tensor * plan.context * plan.data / (plan.expert * models::expert_tensor_of(plan)));
+  const Bytes of_experts{experts * (hardware::bits(storage) + hardware::bits(gradient)) / 8 +
+                         experts / (plan.zero == Zero::one ? replicas : 1) * states};
+  return std::max(dense, of_experts) + query.software.memory.context +
+         query.software.memory.workspace;
 }
 
 }  // namespace orrery::scenarios

@@ -87,6 +87,7 @@ MeasuredRun read_run(const Row& row, bool by_id) {
   run.ffn_hidden = count(row, "ffn_hidden");
   run.vocab = count(row, "vocab");
   run.experts = row.integer("experts");
+  run.experts_per_token = row.integer("experts_per_token");
   run.gpu = text(row, "gpu");
   run.gpus = count(row, "gpus");
   run.gpus_per_node = count(row, "gpus_per_node");

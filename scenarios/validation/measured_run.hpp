@@ -20,7 +20,8 @@ struct MeasuredRun {
   std::string reported_apart;  // the group that it is scored in by itself; empty: with the others
   std::optional<std::int64_t> year;
   std::optional<std::int64_t> layers, hidden, heads, gpus;
-  std::optional<std::int64_t> kv_heads, ffn_hidden, vocab, experts, gpus_per_node;
+  std::optional<std::int64_t> kv_heads, ffn_hidden, vocab, gpus_per_node;
+  std::optional<std::int64_t> experts, experts_per_token;
   /// Cells of the plan that are not empty, by the field's key: "tensor", "zero".
   std::map<std::string, std::string, std::less<>> plan;
   std::optional<double> step_time;    // seconds

@@ -9,6 +9,7 @@
 #include "hardware/catalogue.hpp"
 #include "models/model/import/config.hpp"
 #include "models/plan/fields.hpp"
+#include "scenarios/validation/run_experts.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::scenarios {
@@ -71,11 +72,12 @@ std::string oversize(const MeasuredRun& run) {
 }
 
 std::string model_out_of_scope(const MeasuredRun& run) {
-  if (is_one_of(run.family, {"moe", "mla-moe"}) || run.experts.value_or(1) > 1) {
-    return "mixture of experts is not simulated yet";
-  }
-  if (!is_one_of(run.family, {"gpt", "llama", "bert"})) {
-    return fmt::format("family {} is not simulated yet; known: gpt llama bert", run.family);
+  if (has_experts(run)) {
+    const std::string missing = missing_of_experts(run);
+    if (!missing.empty()) return missing;
+  } else if (!is_one_of(run.family, {"gpt", "llama", "bert"})) {
+    return fmt::format("family {} is not simulated yet; known: gpt llama bert moe mla-moe",
+                       run.family);
   }
   if (!is_one_of(run.task, {"pretrain", ""})) {
     return fmt::format("task {} is not simulated yet; known: pretrain", run.task);
@@ -162,6 +164,7 @@ std::string out_of_scope(const MeasuredRun& run) {
 
 Model model_of(const MeasuredRun& run, const RunDefaults& defaults,
                std::vector<std::string>& assumptions) {
+  if (has_experts(run)) return expert_model_of(run, assumptions);
   Filling fill{assumptions};
   Model model;
   model.name = run.model;
@@ -195,6 +198,7 @@ models::Question Questions::question_of(const MeasuredRun& run) {
   Model model = model_of(run, software.defaults, assumptions);
   Plan plan = plan_of(run, model, software.defaults, assumptions);
   take_context_form(run, software, plan, assumptions);
+  if (has_experts(run)) follow_recipe(run, plan, assumptions);
   return {.model = std::move(model),
           .plan = std::move(plan),
           .cluster = std::move(cluster),

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "models/prediction/prediction.hpp"
+#include "scenarios/validation/run_experts.hpp"
 #include "scenarios/validation/run_question.hpp"
 
 namespace orrery::scenarios {
@@ -41,6 +42,7 @@ std::string not_scored_because(const MeasuredRun& run) {
 
 std::string group_apart(const MeasuredRun& run) {
   if (!run.reported_apart.empty()) return run.reported_apart;
+  if (has_experts(run)) return std::string{expert_runs};
   const std::string zero = run.stated("zero");
   if (zero == "2" || zero == "3") return sharded_runs;
   return run.count("context").value_or(1) > 1 ? context_runs : "";

@@ -91,8 +91,6 @@ TEST_CASE("What orrery buy cannot use is reported in one line") {
         "--deadline: expected a time such as \"3.5 us\", found 'soon'");
   CHECK(refused_line("buy --model gpt2 --tokens 1B --budget 5M") ==
         "--budget: expected an amount such as \"$3\", found '5M'");
-  CHECK(refused_line("buy --model mixtral-8x7b --tokens 1B") ==
-        "--model: mixture of experts is counted, not yet simulated");
   const std::string nodes = refused_line("buy --model gpt2 --tokens 1B --nodes abacus");
   const std::string start = "--nodes: no rental price for 'abacus'; known: ";
   CHECK(nodes.substr(0, start.size()) == start);

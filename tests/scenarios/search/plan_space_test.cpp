@@ -158,6 +158,24 @@ TEST_CASE("Sizes alone never claim more memory than a plan needs") {
   }
 }
 
+TEST_CASE("Experts are searched over ranks, and sizes alone never claim more than they need") {
+  PlanQuery query = plan_query("mixtral-8x7b", "dgx-h100", 8, 2048);
+  query.model.layers = 8;
+  query.model.parameters = models::count_parameters(query.model);
+  std::vector<std::int64_t> tried;
+  bool cut = false;
+  for (const PlacedPlan& each : enumerate_plans(query).plans) {
+    INFO(models::title_of(each.plan));
+    CHECK(least_memory(query, each.plan) <= models::estimate(question_of(query, each)).memory);
+    tried.push_back(each.plan.expert);
+    cut = cut || each.plan.expert_tensor > 1;
+  }
+  std::sort(tried.begin(), tried.end());
+  tried.erase(std::unique(tried.begin(), tried.end()), tried.end());
+  CHECK(tried == std::vector<std::int64_t>{1, 2, 4, 8});
+  CHECK(cut);
+}
+
 TEST_CASE("What no plan can help is refused with its pointer") {
   PlanQuery query = tiny(Breadth::full);
   CHECK(!refusal(query));

@@ -169,15 +169,15 @@ TEST_CASE("What today's models do not reach is skipped with the reason") {
     return out_of_scope(run);
   };
   CHECK(reason([](MeasuredRun&) {}).empty());
-  CHECK(reason([](MeasuredRun& run) { run.family = "moe"; }) ==
-        "mixture of experts is not simulated yet");
+  CHECK(reason([](MeasuredRun& run) {
+          run.family = "mla-moe";
+          run.experts = 6;
+        }) == "latent attention of sizes that no known configuration has");
   CHECK(reason([](MeasuredRun& run) { run.family = "transformer-xl"; }) ==
-        "family transformer-xl is not simulated yet; known: gpt llama bert");
+        "family transformer-xl is not simulated yet; known: gpt llama bert moe mla-moe");
   CHECK(reason([](MeasuredRun& run) { run.task = "lora"; }) ==
         "task lora is not simulated yet; known: pretrain");
   CHECK(reason([](MeasuredRun& run) { run.plan["context"] = "2"; }).empty());
-  CHECK(reason([](MeasuredRun& run) { run.plan["expert"] = "2"; }) ==
-        "expert parallelism is not simulated yet");
   CHECK(reason([](MeasuredRun& run) { run.plan["zero"] = "hsdp"; }) ==
         "ZeRO hsdp is not simulated yet; known: 0 1 2 3");
   CHECK(reason([](MeasuredRun& run) { run.plan["schedule"] = "zb-1p"; }) ==

@@ -1,0 +1,100 @@
+#include "scenarios/validation/run_experts.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+#include "scenarios/validation/run_question.hpp"
+#include "scenarios/validation/validation.hpp"
+
+namespace orrery::scenarios {
+namespace {
+
+/// DeepSeek-V3 as a table states it: without head sizes, ranks, dense layers or shared experts.
+MeasuredRun latent_run() {
+  const std::string text =
+      "run,source,software,software_year,family,model,layers,hidden,heads,ffn_hidden,seq_len,"
+      "experts,experts_per_token,gpu,gpus,gpus_per_node,intra_node,network,tp,pp,ep,dp,precision,"
+      "micro_batch,global_batch,step_time_s\n"
+      "one,a table 25.05,nemo,2025,mla-moe,DeepSeek-V3,61,7168,128,2048,4096,256,8,h100-sxm-80gb,"
+      "1024,8,NVLink4,8x NDR InfiniBand 400Gb/s per node,2,16,64,32,bf16,1,8192,52\n";
+  return read_runs(Table::parse(text, "runs.csv")).front();
+}
+
+models::Question asked(const MeasuredRun& run) {
+  Questions questions{{}};
+  auto answer = questions.of(run);
+  if (const Skip* skip = std::get_if<Skip>(&answer)) FAIL(skip->reason);
+  return std::get<models::Question>(std::move(answer));
+}
+
+TEST_CASE("What a line leaves open is the published configuration of the same sizes") {
+  const models::Question question = asked(latent_run());
+  CHECK(question.model.kv_rank == 512);
+  CHECK(question.model.dense_first == 3);
+  CHECK(question.model.shared_ffn == 2048);
+  CHECK(question.model.value_dim == 128);
+}
+
+TEST_CASE("A renamed model has the same answer") {
+  MeasuredRun renamed = latent_run();
+  renamed.model = "something else";
+  const models::Question one = asked(latent_run()), other = asked(renamed);
+  CHECK(to_json(one.plan) == to_json(other.plan));
+  CHECK(one.model.parameters == other.model.parameters);
+}
+
+TEST_CASE("Dispatcher and capacity are the recipe's of the same degrees and release") {
+  // NeMo on H100: with tensor 2 and 16 stages an all-to-all that drops tokens, with 8 stages of
+  // two chunks and tensor 1, from 25.08 on, DeepEP without dropping.
+  MeasuredRun run = latent_run();
+  CHECK(asked(run).plan.dispatcher == models::Dispatcher::all_to_all);
+  CHECK(asked(run).plan.capacity == 1);
+  CHECK(asked(run).plan.expert_tensor == 1);
+  run.source = "a table 25.08.02";
+  run.plan["tensor"] = "1";
+  run.plan["pipeline"] = "8";
+  run.plan["virtual_stages"] = "2";
+  run.plan["data"] = "128";
+  CHECK(asked(run).plan.dispatcher == models::Dispatcher::deepep);
+  CHECK(asked(run).plan.capacity == 0);
+  const models::Question question = asked(run);
+  const bool reported = std::any_of(
+      question.assumptions.begin(), question.assumptions.end(),
+      [](const std::string& each) { return each.find("as in the recipe of nemo") < each.size(); });
+  CHECK(reported);
+}
+
+TEST_CASE("A run follows the recipes of its own release, not later ones") {
+  // Megatron-Bridge on GB200: an all-to-all that drops tokens in 25.09, HybridEP from 25.11 on.
+  MeasuredRun run = latent_run();
+  run.software = "megatron-bridge";
+  run.gpu = "gb200";
+  run.source = "a summary 25.09";
+  CHECK(asked(run).plan.dispatcher == models::Dispatcher::all_to_all);
+  run.source = "a summary 25.11";
+  CHECK(asked(run).plan.dispatcher == models::Dispatcher::hybridep);
+}
+
+TEST_CASE("Runs with experts are reported apart") {
+  const std::vector<MeasuredRun> runs{latent_run()};
+  const std::vector<RunResult> results = validate(runs, {});
+  CHECK(results.front().apart == "mixture of experts");
+  CHECK(results.front().simulated());
+}
+
+TEST_CASE("Experts of unknown sizes are on every layer of an ordinary decoder") {
+  MeasuredRun run = latent_run();
+  run.family = "moe";
+  run.hidden = 1024;
+  run.heads = 16;
+  run.ffn_hidden = 512;
+  run.experts = 64;
+  const models::Question question = asked(run);
+  CHECK(question.model.experts == 64);
+  CHECK(question.model.kv_rank == 0);
+  CHECK(models::has_experts(question.model, 0));
+}
+
+}  // namespace
+}  // namespace orrery::scenarios
