@@ -1,6 +1,7 @@
 // From a question to a whole prediction, and one plan of a search. The targets hold where the heap
 // (exponential, 10,000 pending) takes 67 ns per event:
-//   lower_and_simulate   gpt-1t-512-a100 4 ms, gpt3-175b-1024-a100 1.5 ms, without the check
+//   lower_and_simulate   gpt-1t-512-a100 4 ms, gpt3-175b-1024-a100 1.5 ms, deepseek-v3-2048-h800
+//                        10 ms, without the check
 //   plan_of_a_search     gpt3-175b-1024-a100 0.5 ms
 
 #include <benchmark/benchmark.h>
@@ -38,6 +39,9 @@ BENCHMARK_CAPTURE(lower_and_simulate, trillion, "gpt-1t-512-a100")
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(lower_and_simulate, 175b, "gpt3-175b-1024-a100")
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(lower_and_simulate, experts, "deepseek-v3-2048-h800")
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond);
 BENCHMARK(plan_of_a_search)->Unit(benchmark::kMillisecond);
