@@ -35,7 +35,11 @@ Asked asked(const StateTensor& tensor) {
     name.remove_prefix(dot + 1);
   }
   const std::size_t dot = name.rfind('.');
-  return {layer, std::string{name.substr(0, dot)}, std::string{name.substr(dot + 1)}, tensor};
+  std::string part{name.substr(0, dot)};
+  // Biases that the residual sum adds are those of the product before it.
+  if (part == "attention.add") part = "projection";
+  if (part == "mlp.add") part = "down";
+  return {layer, part, std::string{name.substr(dot + 1)}, tensor};
 }
 
 /// All of ours, as it lies.

@@ -11,7 +11,6 @@ import orrery as orr
 import pytest
 from pretrained import (
     CONFIGS,
-    LENGTH,
     PLAN,
     STEPS,
     TEXT,
@@ -50,13 +49,14 @@ def test_a_model_learns_as_in_the_transformers_library(folder, family, cut):
     plan = ",".join(part for part in (PLAN.replace("micro_batch=2", "micro_batch=1"), cut) if part)
     measured = train(checkpoint(folder, family), plan, init=folder, export=exported)
     known = recorded()[family]
-    assert measured.losses == pytest.approx(known["losses"], rel=1e-9)
+    # That library rounds the frequencies of rotary positions to fp32.
+    assert measured.losses == pytest.approx(known["losses"], rel=1e-7)
     norms = [step.gradient_norm for step in measured.steps]
-    assert norms == pytest.approx(known["gradient_norms"], rel=1e-7)
+    assert norms == pytest.approx(known["gradient_norms"], rel=1e-6)
     after = read_safetensors(exported)
     assert set(after) == set(known["shapes"])
     for name, norm in known["norms_after"].items():
-        assert np.linalg.norm(after[name]) == pytest.approx(norm, rel=1e-9), name
+        assert np.linalg.norm(after[name]) == pytest.approx(norm, rel=1e-7), name
 
 
 def test_what_is_exported_can_be_begun_with(folder):
@@ -132,4 +132,3 @@ def test_positions_that_are_scaled_otherwise_are_refused(folder):
     config = {**CONFIGS["llama"], "rope_parameters": scaled}
     (folder / "config.json").write_text(json.dumps(config))
     assert "rotary positions scaled by 'yarn'" in refusal(folder)
-    assert LENGTH > 0
