@@ -69,7 +69,7 @@ PretrainedWeights::PretrainedWeights(const std::string& path, models::Model mode
 }
 
 PretrainedWeights::Found PretrainedWeights::find(const StoredPart& part) const {
-  for (const std::string& name : {part.tensor, without_first_part(part.tensor)}) {
+  for (const std::string& name : {part.tensor, without_first_part(part.tensor), part.once}) {
     for (const SafetensorsFile& file : files_) {
       const auto found = file.tensors().find(name);
       if (found == file.tensors().end()) continue;

@@ -139,7 +139,11 @@ Parts gpt_neox_parts(const Model& model, const Asked& of) {
   const std::string layer = "gpt_neox.layers." + of.layer + ".";
   const std::string end = "." + of.kind;
   if (of.part == "embedding") return {whole(of, "gpt_neox.embed_in" + end)};
-  if (of.part == "head") return {whole(of, "embed_out" + end)};
+  if (of.part == "head") {
+    Parts parts{whole(of, "lm_head" + end)};
+    parts.front().once = "embed_out" + end;
+    return parts;
+  }
   if (of.part == "final_norm") return {whole(of, "gpt_neox.final_layer_norm" + end)};
   if (of.part == "norm1") return {whole(of, layer + "input_layernorm" + end)};
   if (of.part == "norm2") return {whole(of, layer + "post_attention_layernorm" + end)};

@@ -15,6 +15,7 @@ namespace orrery::executor {
 /// Rows and columns of one of our tensors, [rows, columns], that are a part of one of theirs.
 struct StoredPart {
   std::string tensor;                   // "model.layers.0.self_attn.q_proj.weight"
+  std::string once{};                   // its name in files of older versions, if another
   std::int64_t rows = 1, columns = 1;   // theirs
   bool vector = false;                  // theirs has one dimension, `columns`
   bool transposed = false;              // their rows are our columns

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "models/plan/fields.hpp"
 #include "models/plan/plan.hpp"
 #include "sim/errors.hpp"
 
