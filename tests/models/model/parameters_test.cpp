@@ -7,7 +7,7 @@
 namespace orrery::models {
 namespace {
 
-Model shipped(const std::string& name) {
+Model catalogue_model(const std::string& name) {
   const auto document = Document::from(model_config(name), name);
   return read_model(document.root());
 }
@@ -78,29 +78,29 @@ TEST_CASE("A layer with experts has a router and as many MLPs") {
 TEST_CASE("GPT-3 175B multiplies 353,982,480,384 FLOPs per token forward") {
   // Megatron's formula (arXiv 2104.04473) per token with attention halved:
   // 24 l h^2 + 2 l s h + 2 V h = 347,892,350,976 + 4,831,838,208 + 1,258,291,200.
-  CHECK(forward_flops_per_token(shipped("gpt3-175b"), 2048) == 353'982'480'384.0);
+  CHECK(forward_flops_per_token(catalogue_model("gpt3-175b"), 2048) == 353'982'480'384.0);
 }
 
 TEST_CASE("Llama 3 8B and 70B forward FLOPs per token match the sum by hand") {
   // 8B: layer 4096 (4096 + 2 * 1024) + 4096^2 + 3 * 4096 * 14336 = 218,103,808; 32 of them and the
   // head's 525,336,576 are 7,504,658,432 weights, twice each; attention 32 * 4 * 4096 * 8192 / 2.
-  CHECK(forward_flops_per_token(shipped("llama3-8b"), 8192) ==
+  CHECK(forward_flops_per_token(catalogue_model("llama3-8b"), 8192) ==
         2.0 * 7'504'658'432.0 + 2'147'483'648.0);
   // 70B: layer 855,638,016; 80 of them and the head's 1,050,673,152; attention 80 * 4 * 8192 *
   // 4096.
-  CHECK(forward_flops_per_token(shipped("llama3-70b"), 8192) ==
+  CHECK(forward_flops_per_token(catalogue_model("llama3-70b"), 8192) ==
         2.0 * 69'501'714'432.0 + 10'737'418'240.0);
 }
 
 TEST_CASE("An encoder attends to every token and has its head's transform") {
   // 24 * 12 * 1024^2 + 1024^2 + 30522 * 1024 = 334,292,992 weights; attention 24 * 4 * 1024 * 512.
-  CHECK(forward_flops_per_token(shipped("bert-large"), 512) == 2.0 * 334'292'992.0 + 50'331'648.0);
+  CHECK(forward_flops_per_token(catalogue_model("bert-large"), 512) == 2.0 * 334'292'992.0 + 50'331'648.0);
 }
 
 TEST_CASE("A sliding window bounds what a token attends to") {
   // w = 4096 of s = 8192: 4096 - 4096^2 / 16384 = 3072 tokens, not 4096; 32 * 4 * 4096 = 524,288
   // FLOPs for each.
-  const Model windowed = shipped("mistral-7b");
+  const Model windowed = catalogue_model("mistral-7b");
   Model full = windowed;
   full.sliding_window = 0;
   CHECK(forward_flops_per_token(full, 8192) - forward_flops_per_token(windowed, 8192) ==
@@ -111,9 +111,9 @@ TEST_CASE("A sliding window bounds what a token attends to") {
 TEST_CASE("Published training budgets are three times forward within their own approximation") {
   // Both papers count 6 N D, which leaves attention out and counts embeddings in: GPT-3 3.14e23
   // for 300 B tokens (arXiv 2005.14165, appendix D), Llama 3 405B 3.8e25 for 15.6 T (2407.21783).
-  const double gpt3 = 3.0 * forward_flops_per_token(shipped("gpt3-175b"), 2048) * 300e9;
+  const double gpt3 = 3.0 * forward_flops_per_token(catalogue_model("gpt3-175b"), 2048) * 300e9;
   CHECK(gpt3 == Approx(3.14e23).epsilon(0.02));
-  const double llama = 3.0 * forward_flops_per_token(shipped("llama3.1-405b"), 8192) * 15.6e12;
+  const double llama = 3.0 * forward_flops_per_token(catalogue_model("llama3.1-405b"), 8192) * 15.6e12;
   CHECK(llama == Approx(3.8e25).epsilon(0.04));
 }
 
