@@ -138,7 +138,7 @@ PretrainedExport::PretrainedExport(std::string path, const models::Model& model,
     numbers.emplace(name, numbers.size());
   }
   for (const StateTensor& tensor : tensors) {
-    std::vector<Part>& parts = parts_.emplace_back();
+    std::vector<NumberedPart>& parts = parts_.emplace_back();
     for (StoredPart& each : stored_parts(model, tensor, "--export")) {
       const std::size_t number = numbers.at(each.tensor);
       parts.push_back({std::move(each), number});
@@ -169,7 +169,7 @@ void PretrainedExport::write_run(const ExportedState& state, const StateRun& run
     const std::int64_t count = std::min(at_once, run.count - i);
     values.resize(static_cast<std::size_t>(count));
     state.read(run.local + i, values);
-    for (const Part& each : parts_[run.tensor]) {
+    for (const NumberedPart& each : parts_[run.tensor]) {
       for_each_piece(
           state.tensors[run.tensor], each.stored, run.offset + i, count,
           [&](std::int64_t row, std::int64_t column, std::int64_t run_of, std::int64_t offset) {

@@ -62,7 +62,7 @@ class PretrainedExport {
   void commit();                           // then rank 0
 
  private:
-  struct Part {
+  struct NumberedPart {
     StoredPart stored;
     std::size_t tensor = 0;  // in the file
   };
@@ -70,7 +70,7 @@ class PretrainedExport {
   void write_run(const ExportedState& state, const StateRun& run);
 
   SafetensorsWriter writer_;
-  std::vector<std::vector<Part>> parts_;  // by our tensor
+  std::vector<std::vector<NumberedPart>> parts_;  // by our tensor
   bool pending_ = false;
 };
 
