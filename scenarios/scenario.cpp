@@ -16,8 +16,9 @@ namespace {
 constexpr std::string_view usual_software = "generic";
 constexpr std::string_view no_file = "command line";
 
+/// What a shipped scenario is called; nothing of another file.
 std::string stem(std::string_view path) {
-  return std::filesystem::path{path}.stem().string();
+  return path.ends_with(".json") ? std::filesystem::path{path}.stem().string() : std::string{};
 }
 
 /// A scenario as written, before names are expanded.
@@ -151,7 +152,9 @@ Scenario Scenario::expand(const Document& written, const ScenarioParts& parts) {
 
 std::vector<std::string> scenario_names() {
   std::vector<std::string> names;
-  for (const EmbeddedFile& file : embedded_files()) names.push_back(stem(file.path));
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (std::string name = stem(file.path); !name.empty()) names.push_back(std::move(name));
+  }
   std::sort(names.begin(), names.end());
   return names;
 }

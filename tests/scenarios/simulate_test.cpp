@@ -28,12 +28,12 @@ TEST_CASE("The JSON of a simulation has every member promised") {
     INFO(key);
     CHECK(json.contains(key));
   }
-  for (const char* part : {"gemm", "attention", "memory_bound", "tp", "dp", "pp", "other_comm",
-                           "bubble", "optimizer", "host", "other"}) {
+  for (const char* part : {"gemm", "attention", "memory_bound", "tp", "cp", "dp", "pp",
+                           "other_comm", "bubble", "optimizer", "host", "other"}) {
     INFO(part);
     CHECK(json["breakdown"].contains(part));
   }
-  CHECK(json["breakdown"].size() == 11);
+  CHECK(json["breakdown"].size() == 12);
   for (const char* unit : {"nic", "nvlink", "sm"}) {
     INFO(unit);
     CHECK(json["busy"][unit].get<double>() > 0);
@@ -93,7 +93,7 @@ TEST_CASE("The breakdown adds up to the step, and memory to its peak") {
       CHECK(time.get<double>() >= 0);
       sum += time.get<double>();
     }
-    // Eleven roundings of a double below 1000 s.
+    // Twelve roundings of a double below 1000 s.
     CHECK(sum == Approx(json["step_time_s"].get<double>()).epsilon(1e-13));
     std::int64_t bytes = 0;
     for (const auto& [kind, count] : json["memory"].items()) bytes += count.get<std::int64_t>();

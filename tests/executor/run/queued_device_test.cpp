@@ -67,7 +67,7 @@ TEST_CASE("Queues do what they were given in their order, after the marks that t
   CHECK_THROWS_WITH(device.write(&seven, from, Bytes{8}),
                     "lane 0 'write' writes what lane 1 'zero' may still write");
   CHECK_THROWS_WITH(device.copy(from, to, Bytes{8}, Lane::data),
-                    "lane 3 'copy' reads what lane 1 'zero' may still write");
+                    "lane 4 'copy' reads what lane 1 'zero' may still write");
   device.finish();
   device.write(&seven, from, Bytes{8});
 

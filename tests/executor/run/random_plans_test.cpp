@@ -45,6 +45,8 @@ class Plans {
     plan.schedule = plan.virtual_stages > 1 ? "interleaved-1f1b" : schedules[one_of({0, 1, 2})];
     plan.recompute = static_cast<models::Recompute>(one_of({0, 1, 2}));
     plan.zero = static_cast<models::Zero>(one_of({0, 1, 2, 3}));
+    // Executed without a pipeline alone.
+    if (plan.pipeline > 1 && models::shards_gradients(plan)) plan.zero = models::Zero::one;
     plan.overlap_gradients = one_of({0, 1}) == 1;
     plan.bucket = Bytes{one_of({0, 1, 8000})};
     if (plan.virtual_stages == 1 && plan.pipeline == 2 && one_of({0, 1}) == 1) {

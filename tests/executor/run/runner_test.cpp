@@ -44,7 +44,7 @@ TEST_CASE("A trace has one record for each operation, by the simulator's path") 
   }
   const Trace& trace = out.traces[1];
   CHECK(trace.processes() == std::vector<std::string>{"rank 1 (stage 0)"});
-  REQUIRE(trace.tracks().size() == 7);
+  REQUIRE(trace.tracks().size() == 8);
   CHECK(trace.tracks()[2].name == "comm:tp");
   CHECK(trace.notes().at("peak_memory_bytes") == out.memory[1].peak.count());
 }
