@@ -127,6 +127,33 @@ BlockPlan formal(const Block& block) {
   return plan;
 }
 
+/// What weight gradients read of forward and of backward has one place for both.
+void plan_delayed(const Block& forward, const Block& backward, const Block& weights,
+                  BlockPlans& plans) {
+  plans.weight_gradient = formal(weights);
+  BlockPlan &first = plans.forward, &second = plans.backward;
+  for (std::size_t id = 0; id < weights.operands.size(); ++id) {
+    const Operand& each = weights.operands[id];
+    BlockPlan::Source& source = plans.weight_gradient.sources[id];
+    const auto before = forward.find(each.name), between = backward.find(each.name);
+    if (each.role == Role::saved) {
+      source = {Base::kept, first.kept};
+      if (before) first.sources[*before] = source;
+      if (between) second.sources[*between] = source;
+      first.kept += aligned(room_of(each));
+    } else if (each.role == Role::delayed) {
+      source = {Base::delayed, second.delayed};
+      ensure(between.has_value(), "a weight gradient reads what backward does not make");
+      const bool arrives = backward.operands[*between].role == Role::input;
+      if (arrives) second.delayed_arrival = second.delayed;
+      if (!arrives) second.sources[*between] = source;
+      second.delayed += aligned(room_of(each));
+    }
+  }
+  first.delayed = second.delayed;
+  place_temporaries(weights, plans.weight_gradient);
+}
+
 }  // namespace
 
 Block executed(const Block& block) {
@@ -138,13 +165,14 @@ Block executed(const Block& block) {
   return run;
 }
 
-BlockPlans plan_blocks(const Block& forward, const Block& backward) {
-  BlockPlans plans{formal(forward), formal(backward)};
+BlockPlans plan_blocks(const Block& forward, const Block& backward, const Block* weight_gradient) {
+  BlockPlans plans{formal(forward), formal(backward), {}};
+  if (weight_gradient != nullptr) plan_delayed(forward, backward, *weight_gradient, plans);
   std::int64_t& saved = plans.forward.saved;
   for (std::size_t id = 0; id < backward.operands.size(); ++id) {
     const Operand& each = backward.operands[id];
     BlockPlan::Source& source = plans.backward.sources[id];
-    if (each.role != Role::saved) continue;
+    if (each.role != Role::saved || source.base == Base::kept) continue;
     source = {Base::saved, saved};
     if (const auto twin = forward.find(each.name)) {
       ensure(forward.operands[*twin].bytes() == each.bytes(), "a saved operand changes its size");

@@ -16,14 +16,16 @@ namespace orrery::executor {
 enum class Base : std::uint8_t {
   parameter,  // of the bound layer
   gradient,
-  saved,   // of the bound layer and micro-batch
-  input,   // what the block before wrote
-  output,  // what the block after reads
+  saved,    // of the bound layer and micro-batch
+  kept,     // ... of it, what weight gradients read
+  delayed,  // ... and what backward makes for them
+  input,    // what the block before wrote
+  output,   // what the block after reads
   workspace,
   tokens,  // of the micro-batch
   labels,
 };
-inline constexpr int base_count = 8;
+inline constexpr int base_count = 10;
 
 constexpr std::int64_t aligned(std::int64_t bytes) {
   return (bytes + 63) / 64 * 64;
@@ -44,7 +46,10 @@ struct BlockPlan {
   std::vector<models::Operation> operations;  // of `executed`
   std::int64_t workspace = 0;                 // bytes
   std::int64_t saved = 0;                     // bytes that forward leaves for backward
+  std::int64_t kept = 0, delayed = 0;         // ... and both of them for weight gradients
   std::int64_t arrival = -1;  // where among them the input lies; -1: backward does not read it
+  /// Of a backward block: where among what it delays its input lies; -1: no weight gradient does.
+  std::int64_t delayed_arrival = -1;
 };
 
 /// A block as it is executed: what is stored transposed (the vocabulary head's weight lies as
@@ -52,10 +57,11 @@ struct BlockPlan {
 /// its gradient is the transposed product. Everything else is the block's own.
 models::Block executed(const models::Block& block);
 
-/// Plans of a forward block and its backward block.
+/// Plans of a forward block, its backward block and, where that is split, the weight gradients.
 struct BlockPlans {
-  BlockPlan forward, backward;
+  BlockPlan forward, backward, weight_gradient;
 };
-BlockPlans plan_blocks(const models::Block& forward, const models::Block& backward);
+BlockPlans plan_blocks(const models::Block& forward, const models::Block& backward,
+                       const models::Block* weight_gradient = nullptr);
 
 }  // namespace orrery::executor

@@ -49,16 +49,19 @@ Layout::Layout(const Program& program, std::int64_t rank)
       data_{program.mesh.coordinate(rank, MeshAxis::data)},
       shards_{program.sharding.optimizer ? program.shards() : 1} {
   name_tensors();
-  for (const std::uint32_t chunk : program.classes[static_cast<std::size_t>(stage_)].chunks) {
-    place_chunk(chunk);
-  }
+  std::vector<std::uint32_t> chunks = program.classes[static_cast<std::size_t>(stage_)].chunks;
+  // Of two copies of the model in one order, for what both stages that hold a chunk sum.
+  std::stable_sort(chunks.begin(), chunks.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return program.chunks[a].first_layer < program.chunks[b].first_layer;
+  });
+  for (const std::uint32_t chunk : chunks) place_chunk(chunk);
   list_runs();
   list_partial_sums();
 }
 
 /// Does this rank hold a tied table under both of its names?
 bool Layout::tied_here() const {
-  return tied_ && program_.mesh.degree(MeshAxis::pipeline) == 1;
+  return tied_ && program_.tied == models::TiedTable::shared;
 }
 
 std::uint32_t Layout::tensor_named(std::int64_t layer, const Operand& operand) {
@@ -119,7 +122,9 @@ PlacedTensor Layout::cut(const Operand& operand) const {
     const bool same = !operand.sharding.cut(axis);
     if (same && mesh.coordinate(rank_, axis) > 0) here.first = false;
   }
-  here.copy = operand.tied();
+  const std::int64_t stages = mesh.degree(MeshAxis::pipeline);
+  const bool mirrored = program_.copies > 1 && 2 * stage_ >= stages;
+  here.copy = operand.tied() || mirrored;
   return here;
 }
 
@@ -127,7 +132,9 @@ void Layout::place_kind(const LayerKind& kind, std::int64_t layer) {
   for (const Operand& each : program_.blocks[kind.forward].operands) {
     if (each.role != Role::parameter || (each.tied() && tied_here())) continue;
     PlacedTensor here = cut(each);
-    here.partial = sums_partially(program_.blocks[kind.backward], each.tensor);
+    here.partial = sums_partially(program_.blocks[kind.backward], each.tensor) ||
+                   (kind.weight_gradient &&
+                    sums_partially(program_.blocks[*kind.weight_gradient], each.tensor));
     here.tensor = tensor_named(layer, each);
     here.offset = elements_;
     elements_ += here.elements();

@@ -31,7 +31,7 @@ struct PlacedTensor {
   std::vector<ColumnPart> parts;  // of a row; what they leave out is padding
   bool first = true;              // of the ranks of this stage that hold the same part
   bool partial = false;           // its gradient is a partial sum until the end of the step
-  bool copy = false;              // of a tied table, on the last stage
+  bool copy = false;              // of a tied table, of a copy of the model
 
   std::int64_t elements() const { return rows * columns; }
 };

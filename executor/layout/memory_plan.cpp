@@ -20,12 +20,18 @@ using models::Opcode;
 
 MemoryPlan::MemoryPlan(const models::Program& program, std::int64_t stage, std::int64_t least,
                        std::size_t depth)
-    : program_{program}, ranks_{program.classes[static_cast<std::size_t>(stage)]}, depth_{depth} {
+    : program_{program},
+      ranks_{program.classes[static_cast<std::size_t>(stage)]},
+      splits_{models::splits_backward(program)},
+      depth_{depth} {
   blocks_.resize(program.blocks.size());
   for (const models::LayerKind& kind : program.kinds) {
-    BlockPlans pair = plan_blocks(program.blocks[kind.forward], program.blocks[kind.backward]);
-    blocks_[kind.forward] = std::move(pair.forward);
-    blocks_[kind.backward] = std::move(pair.backward);
+    const auto& weights = kind.weight_gradient;
+    BlockPlans plans = plan_blocks(program.blocks[kind.forward], program.blocks[kind.backward],
+                                   weights ? &program.blocks[*weights] : nullptr);
+    blocks_[kind.forward] = std::move(plans.forward);
+    blocks_[kind.backward] = std::move(plans.backward);
+    if (weights) blocks_[*weights] = std::move(plans.weight_gradient);
   }
   for (const std::uint32_t chunk : ranks_.chunks) plan_chunk(program.chunks[chunk]);
   plan_workspace(least);
@@ -54,8 +60,10 @@ void MemoryPlan::plan_chunk(const models::Chunk& chunk) {
     }
     for (std::int64_t i = 0; i < run.count; ++i) {
       const std::int64_t layer = run.first_layer < 0 ? -1 : run.first_layer + i;
-      plan.layers.push_back({run.block, layer, plan.bytes});
+      plan.layers.push_back({run.block, layer, plan.bytes, plan.kept, plan.delayed});
       plan.bytes += block.saved;
+      plan.kept += block.kept;
+      plan.delayed += block.delayed;
     }
   }
   if (plan.layers.empty()) {
@@ -63,6 +71,13 @@ void MemoryPlan::plan_chunk(const models::Chunk& chunk) {
   }
   plan.arrival = first_input.value_or(0);
   chunks_.push_back(std::move(plan));
+}
+
+std::int64_t MemoryPlan::delayed_arrival(const ChunkPlan& chunk, std::size_t place) const {
+  const ChunkPlan::Layer& layer = chunk.layers[place];
+  const std::uint32_t backward = program_.use_of(layer.forward).kind->backward;
+  const std::int64_t arrival = blocks_[backward].delayed_arrival;
+  return arrival < 0 ? -1 : layer.delayed + arrival;
 }
 
 /// Temporaries of the largest block, and the gradients that layers pass to each other: through all
@@ -73,7 +88,11 @@ std::int64_t MemoryPlan::workspace_of(const Instruction& each) const {
     largest = std::max(largest, blocks_[run.block].workspace);
   }
   if (each.op != Opcode::backward) return largest;
-  const std::int64_t passes = std::ssize(chunk(each.chunk).layers) - 1;
+  const ChunkPlan& plan = chunk(each.chunk);
+  std::int64_t passes = 0;
+  for (std::size_t place = 0; place + 1 < plan.layers.size(); ++place) {
+    passes += delayed_arrival(plan, place) < 0 ? 1 : 0;
+  }
   return largest + std::min<std::int64_t>(passes, 2) * edge_;
 }
 
@@ -85,7 +104,11 @@ void MemoryPlan::plan_workspace(std::int64_t least) {
 
 std::int64_t MemoryPlan::size_of(std::uint16_t type) const {
   for (std::size_t v = 0; v < ranks_.chunk_buffers.size(); ++v) {
-    if (ranks_.chunk_buffers[v].saved == type) return std::max<std::int64_t>(chunks_[v].bytes, 64);
+    const models::ChunkBuffers& own = ranks_.chunk_buffers[v];
+    const auto room = [](std::int64_t bytes) { return std::max<std::int64_t>(bytes, 64); };
+    if (own.saved == type) return room(chunks_[v].bytes);
+    if (splits_ && own.kept == type) return room(chunks_[v].kept);
+    if (splits_ && own.delayed == type) return room(chunks_[v].delayed);
   }
   // Gathered weights end with the last owner's padding, less than an element for each owner.
   const std::int64_t padding = program_.sharding.parameters ? program_.shards() * 8 : 0;
@@ -156,18 +179,43 @@ void MemoryPlan::let_go(std::uint32_t i, std::uint32_t send) {
   free(i, sent, send);
 }
 
+/// Which of saved, kept and delayed an instruction uses: one index stands for all.
+unsigned MemoryPlan::held_slots(const Instruction& each) const {
+  const unsigned saved = models::bit(models::slot_saved);
+  if (!splits_) return saved;
+  const unsigned kept = models::bit(models::slot_kept), delayed = models::bit(models::slot_delayed);
+  switch (each.op) {
+    case Opcode::forward:
+      return saved | kept;
+    case Opcode::backward:
+      return saved | kept | delayed;
+    case Opcode::weight_gradient:
+      return kept | delayed;
+    case Opcode::receive:
+      return models::bit(models::arrival_of(program_, each));
+    default:
+      return saved;
+  }
+}
+
 void MemoryPlan::step(std::uint32_t i) {
   const Instruction& each = ranks_.instructions[i];
   const bool fills = (each.binds & models::bit(models::slot_weights)) != 0;
   const auto place = [&](models::Slot slot, std::int64_t& at) {
-    if (each.bindings[slot] == no_binding) return;
+    const std::uint32_t index = each.bindings[models::index_of(slot)];
+    if (index == no_binding) return;
     const models::Slot of = fills ? models::slot_weights : slot;
-    at = bind(i, models::buffer_type(program_, ranks_, each, of), each.bindings[slot]);
+    at = bind(i, models::buffer_type(program_, ranks_, each, of), index);
   };
-  place(models::slot_saved, bound_[i].saved);
+  const unsigned held = held_slots(each);
+  if ((held & models::bit(models::slot_saved)) != 0) place(models::slot_saved, bound_[i].saved);
   place(models::slot_in, bound_[i].in);
   place(models::slot_out, bound_[i].out);
-  if (each.op == Opcode::forward || each.op == Opcode::backward) {
+  if ((held & models::bit(models::slot_kept)) != 0) place(models::slot_kept, bound_[i].kept);
+  if ((held & models::bit(models::slot_delayed)) != 0) {
+    place(models::slot_delayed, bound_[i].delayed);
+  }
+  if (each.op == Opcode::forward || models::descends(each)) {
     const std::int64_t bytes = workspace_of(each);
     changes_.push_back({i, false, BufferKind::workspace, bytes, 0});
     changes_.push_back({i, true, BufferKind::workspace, -bytes, 0});
@@ -183,7 +231,7 @@ void MemoryPlan::release(std::uint32_t i, models::Slot slot) {
   const std::uint16_t type = models::buffer_type(program_, ranks_, each, slot);
   const std::uint32_t index = weights
                                   ? ranks_.instructions[each.awaits].bindings[models::slot_filled]
-                                  : each.bindings[slot];
+                                  : each.bindings[models::index_of(slot)];
   each.op == Opcode::send ? keep_sent(i, type, index) : free(i, type, index);
 }
 

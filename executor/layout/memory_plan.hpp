@@ -13,16 +13,18 @@
 
 namespace orrery::executor {
 
-/// One chunk's saved buffer: what each of its blocks keeps, in the order of forward.
+/// One chunk's saved buffer, and those for its weight gradients: what each of its blocks keeps, in
+/// the order of forward.
 struct ChunkPlan {
   /// A layer, the embedding or the head (-1).
   struct Layer {
     std::uint32_t forward = 0;  // block
     std::int64_t layer = -1;
     std::int64_t saved = 0;  // where in the buffer
+    std::int64_t kept = 0, delayed = 0;
   };
   std::vector<Layer> layers;
-  std::int64_t bytes = 0;
+  std::int64_t bytes = 0, kept = 0, delayed = 0;
   std::int64_t arrival = 0;  // where in it the chunk's input lies
 
   std::size_t place_of(const models::LayerKind& kind, std::int64_t layer) const;
@@ -30,7 +32,7 @@ struct ChunkPlan {
 
 /// Arena offsets of what an instruction is bound to; `saved` of an unshard is what it fills.
 struct Bound {
-  std::int64_t saved = -1, in = -1, out = -1;
+  std::int64_t saved = -1, in = -1, out = -1, kept = -1, delayed = -1;
 };
 
 class MemoryPlan {
@@ -45,6 +47,9 @@ class MemoryPlan {
     return chunks_[program_.chunks[chunk].place];
   }
   const Bound& bound(std::size_t instruction) const { return bound_[instruction]; }
+  /// Where a layer of a chunk finds the gradient that backward passes to it, among what is delayed;
+  /// -1: it is in a buffer that ends with backward.
+  std::int64_t delayed_arrival(const ChunkPlan& chunk, std::size_t place) const;
   std::int64_t arena() const { return arena_; }
   /// The two gradients that layers pass to each other; then the running block's temporaries.
   std::int64_t edge(int which) const { return which * edge_; }
@@ -80,6 +85,7 @@ class MemoryPlan {
   void plan_chunk(const models::Chunk& chunk);
   void plan_workspace(std::int64_t least);
   std::int64_t workspace_of(const models::Instruction& each) const;
+  unsigned held_slots(const models::Instruction& each) const;
   void walk();
   void step(std::uint32_t i);
   void release(std::uint32_t i, models::Slot slot);
@@ -93,6 +99,7 @@ class MemoryPlan {
 
   const models::Program& program_;
   const models::RankClass& ranks_;
+  bool splits_;  // backward leaves weight gradients for later
   std::vector<BlockPlan> blocks_;
   std::vector<ChunkPlan> chunks_;
   std::vector<Bound> bound_;

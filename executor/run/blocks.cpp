@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "models/program/walk.hpp"
+
 namespace orrery::executor {
 
 namespace {
@@ -43,9 +45,9 @@ Blocks::Blocks(const RankContext& rank, Weights& weights, Reducer& reducer, Samp
       const models::LayerKind& kind = *rank_.program.use_of(run.block).kind;
       for (std::int64_t n = 0; n < run.count; ++n) {
         const std::int64_t layer = run.first_layer < 0 ? -1 : run.first_layer + n;
-        for (const std::uint32_t block : {kind.forward, kind.backward}) {
-          place_parameters(block, layer);
-        }
+        place_parameters(kind.forward, layer);
+        place_parameters(kind.backward, layer);
+        if (kind.weight_gradient) place_parameters(*kind.weight_gradient, layer);
       }
     }
   }
@@ -73,9 +75,10 @@ void Blocks::run(Token i) {
   if (backward && rank_.program.sharding.gradients) empty_buckets(i);
   const std::size_t entry =
       rank_.recording.operations() ? not_recorded : rank_.recording.begin(i, models::Lane::compute);
+  const bool down = models::descends(each);
   for (const models::Invocation& run : rank_.invocations(i)) {
     for (std::int64_t n = 0; n < run.count; ++n) {
-      run_layer(i, run, run.first_layer < 0 ? -1 : run.first_layer + (backward ? -n : n));
+      run_layer(i, run, run.first_layer < 0 ? -1 : run.first_layer + (down ? -n : n));
     }
   }
   rank_.recording.end(entry, models::Lane::compute);
@@ -108,10 +111,22 @@ void Blocks::run_layer(Token i, const models::Invocation& run, std::int64_t laye
   if (backward && place + 1 == chunk.layers.size()) {  // its first
     const std::int64_t in = rank_.plan.bound(i).in;
     flowing_ = in < 0 ? nullptr : rank_.arena + in;
+    if (std::byte* const at = delayed_arrival(i, chunk, place)) flowing_ = at;
     next_edge_ = 0;  // every backward leaves the same addresses to graphs
   }
+  const Bound& bound = rank_.plan.bound(i);
+  const auto at = [&](std::int64_t buffer, std::int64_t offset) {
+    return buffer < 0 ? nullptr : rank_.arena + buffer + offset;
+  };
+  Use use{.instruction = i, .block = run.block, .layer = layer};
+  use.saved = at(bound.saved, chunk.layers[place].saved);
+  use.kept = at(bound.kept, chunk.layers[place].kept);
+  use.delayed = at(bound.delayed, chunk.layers[place].delayed);
+  if (each.op == Opcode::weight_gradient) return run_block(use);
   std::byte* const output = output_of(i, chunk, place);
-  run_block({i, run.block, layer, saved_of(i, chunk, place), flowing_, output});
+  use.input = flowing_;
+  use.output = output;
+  run_block(use);
   if (backward) {
     flowing_ = output;
   } else if (kind.part == models::ModelPart::head) {
@@ -119,8 +134,14 @@ void Blocks::run_layer(Token i, const models::Invocation& run, std::int64_t laye
   }
 }
 
+std::byte* Blocks::delayed_arrival(Token i, const ChunkPlan& chunk, std::size_t place) const {
+  const std::int64_t arrival = rank_.plan.delayed_arrival(chunk, place);
+  return arrival < 0 ? nullptr : rank_.arena + rank_.plan.bound(i).delayed + arrival;
+}
+
 /// Where a layer of a chunk leaves what the next one reads: forward in the next one's saved input,
-/// backward in one of two buffers of the workspace, and at the chunk's end in what is to be sent.
+/// backward in one of two buffers of the workspace, or where weight gradients find it, and at the
+/// chunk's end in what is to be sent.
 std::byte* Blocks::output_of(Token i, const ChunkPlan& chunk, std::size_t place) {
   const std::int64_t out = rank_.plan.bound(i).out;
   std::byte* const leaving = out < 0 ? nullptr : rank_.arena + out;
@@ -130,6 +151,7 @@ std::byte* Blocks::output_of(Token i, const ChunkPlan& chunk, std::size_t place)
     return saved_of(i, chunk, place + 1) + rank_.plan.blocks()[next].arrival;
   }
   if (place == 0) return leaving;
+  if (std::byte* const at = delayed_arrival(i, chunk, place - 1)) return at;
   next_edge_ = 1 - next_edge_;
   return rank_.arena + rank_.plan.edge(next_edge_);
 }

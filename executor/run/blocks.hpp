@@ -30,7 +30,8 @@ class Blocks {
     models::Token instruction = 0;
     std::uint32_t block = 0;
     std::int64_t layer = -1;
-    std::byte *saved = nullptr, *input = nullptr, *output = nullptr;
+    std::byte *saved = nullptr, *kept = nullptr, *delayed = nullptr;
+    std::byte *input = nullptr, *output = nullptr;
   };
 
   void place_parameters(std::uint32_t block, std::int64_t layer);
@@ -39,6 +40,8 @@ class Blocks {
   std::byte* saved_of(models::Token i, const ChunkPlan& chunk, std::size_t place) const {
     return rank_.arena + rank_.plan.bound(i).saved + chunk.layers[place].saved;
   }
+  /// Where it finds the gradient that backward passes to it; null: where the one before left it.
+  std::byte* delayed_arrival(models::Token i, const ChunkPlan& chunk, std::size_t place) const;
   std::byte* output_of(models::Token i, const ChunkPlan& chunk, std::size_t place);
 
   // run_block.cpp: one block

@@ -21,7 +21,7 @@ void connect_channels(const models::Program& program, std::size_t communicator, 
                       Fabric& fabric) {
   for (std::size_t c = 0; c < program.channels.size(); ++c) {
     const models::Channel& channel = program.channels[c];
-    if (communicator != channel.communicator) continue;
+    if (communicator != channel.communicator || channel.from == channel.to) continue;
     const std::vector<models::Instruction>& list = program.classes[channel.from].instructions;
     const bool used = std::any_of(list.begin(), list.end(), [&](const models::Instruction& each) {
       return each.op == models::Opcode::send && each.target == c;

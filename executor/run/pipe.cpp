@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "models/program/walk.hpp"
+#include "sim/errors.hpp"
+
 namespace orrery::executor {
 
 using models::Lane;
@@ -9,6 +12,7 @@ using models::Token;
 
 void Pipe::send(Token i) {
   const models::Channel& channel = rank_.program.channels[rank_.instruction(i).target];
+  if (channel.from == channel.to) return hand_over(i);
   const Group& pipe = rank_.calls.group(channel.communicator);
   PendingCall pending;
   pending.instruction = i;
@@ -29,8 +33,12 @@ void Pipe::receive(Token i) {
   const models::Channel& channel = rank_.program.channels[each.target];
   const Group& pipe = rank_.calls.group(channel.communicator);
   const Bound& bound = rank_.plan.bound(i);
-  const std::int64_t at =
-      channel.forward ? bound.saved + rank_.plan.chunk(each.chunk).arrival : bound.in;
+  const ChunkPlan& chunk = rank_.plan.chunk(each.chunk);
+  std::int64_t at = channel.forward ? bound.saved + chunk.arrival : bound.in;
+  if (models::arrival_of(rank_.program, each) == models::slot_delayed) {
+    at = bound.delayed + rank_.plan.delayed_arrival(chunk, chunk.layers.size() - 1);
+  }
+  if (channel.from == channel.to) return take_over(i, rank_.arena + at);
   PendingCall pending;
   pending.instruction = i;
   pending.peer = pipe.members[channel.from];
@@ -42,6 +50,25 @@ void Pipe::receive(Token i) {
                                      .bytes = channel.bytes.count(),
                                      .queue = pending.lane});
   arrivals_.push_back(pending);
+}
+
+void Pipe::hand_over(Token i) {
+  const std::size_t entry = rank_.recording.begin(i, Lane::compute);
+  rank_.recording.end(entry, Lane::compute);
+  handed_[rank_.instruction(i).target].push_back(i);
+}
+
+/// The k-th that is taken is the k-th that was handed over. Its memory is not bound again before:
+/// the channel's sends keep theirs until their receive (send_depth.hpp).
+void Pipe::take_over(Token i, std::byte* to) {
+  const std::uint32_t id = rank_.instruction(i).target;
+  std::deque<Token>& handed = handed_[id];
+  ensure(!handed.empty(), "a chunk takes what the one before has not made");
+  const std::size_t entry = rank_.recording.begin(i, Lane::compute);
+  rank_.device.copy(rank_.arena + rank_.plan.bound(handed.front()).out, to,
+                    rank_.program.channels[id].bytes, Lane::compute);
+  rank_.recording.end(entry, Lane::compute);
+  handed.pop_front();
 }
 
 void Pipe::before_binding(Token i) {

@@ -1,8 +1,10 @@
 #pragma once
 // Transfers to and from the neighbouring stages: a receive is waited for by the phase after it, a
-// send when its memory is bound again.
+// send when its memory is bound again. Between two chunks of one stage it is a copy.
 
 #include <cstddef>
+#include <deque>
+#include <map>
 #include <vector>
 
 #include "executor/run/rank_context.hpp"
@@ -17,16 +19,23 @@ class Pipe {
   void send(models::Token i);
   void receive(models::Token i);
 
-  void begin_step() { next_reuse_ = 0; }
+  void begin_step() {
+    next_reuse_ = 0;
+    handed_.clear();
+  }
   /// Before an instruction binds memory, the sends that it held have left it.
   void before_binding(models::Token i);
   void wait_for_sends() { rank_.calls.wait_for_all(sends_); }
   void wait_for_arrivals() { rank_.calls.wait_for_all(arrivals_); }
 
  private:
+  void hand_over(models::Token i);
+  void take_over(models::Token i, std::byte* to);
+
   const RankContext& rank_;
   Fabric& fabric_;
   std::vector<PendingCall> sends_, arrivals_;
+  std::map<std::uint32_t, std::deque<models::Token>> handed_;  // sends to itself, by channel
   std::size_t next_reuse_ = 0;
 };
 

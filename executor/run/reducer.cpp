@@ -94,8 +94,9 @@ void Reducer::tie(Token i) {
   const models::JointCollective& joint = rank_.joint(i);
   wait_for_all();
   const PendingCall pending = begin(i, joint.communicator);
-  const bool table = rank_.program.role_of(joint.communicator) == models::CommunicatorRole::tie;
-  if (!table) return sum_partial(pending);
+  const models::CommunicatorRole role = rank_.program.role_of(joint.communicator);
+  if (role == models::CommunicatorRole::mirror) return sum_copies(pending);
+  if (role != models::CommunicatorRole::tie) return sum_partial(pending);
   const PlacedTensor* tied = rank_.layout.tied_table();
   ensure(tied != nullptr, "a tie without a tied table");
   CollectiveCall call;
@@ -103,6 +104,17 @@ void Reducer::tie(Token i) {
   call.count = tied->elements();
   call.element = rank_.calls.element(weights_.formats().gradient);
   start(call, pending);
+}
+
+/// All that this rank updates, bucket by bucket.
+void Reducer::sum_copies(const PendingCall& pending) {
+  for (const Bucket& bucket : rank_.layout.buckets()) {
+    CollectiveCall call;
+    call.send = call.receive = weights_.owned_gradient(rank_.layout.piece_of(bucket));
+    call.count = bucket.piece;
+    call.element = rank_.calls.element(weights_.formats().gradient);
+    start(call, pending);
+  }
 }
 
 /// Packed in the workspace, summed as one, and back.

@@ -39,6 +39,7 @@ class Reducer {
   PendingCall begin(models::Token i, std::uint16_t communicator);
   void start(CollectiveCall call, PendingCall pending);
   void gather_parameters(models::Collective kind, const PendingCall& pending);
+  void sum_copies(const PendingCall& pending);
   void sum_partial(PendingCall pending);
   void wait(PendingCall& pending);
 

@@ -47,6 +47,8 @@ void Blocks::bind_operands(const Use& use) {
     return bases[static_cast<std::size_t>(of)];
   };
   base(Base::saved) = use.saved;
+  base(Base::kept) = use.kept;
+  base(Base::delayed) = use.delayed;
   base(Base::input) = use.input;
   base(Base::output) = use.output;
   base(Base::workspace) = rank_.arena + rank_.plan.temporaries();

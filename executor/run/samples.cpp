@@ -65,8 +65,9 @@ Samples::Samples(const RankContext& rank, HeldMemory& memory)
       source_{own_ ? *own_ : *rank.settings.tokens} {
   const models::Program& program = rank_.program;
   const std::vector<std::uint32_t>& chunks = rank_.ranks.chunks;
-  const bool embeds = program.chunks[chunks.front()].embeds;
-  const bool predicts = program.chunks[chunks.back()].predicts;
+  const auto any = [&](auto is) { return std::any_of(chunks.begin(), chunks.end(), is); };
+  const bool embeds = any([&](std::uint32_t c) { return program.chunks[c].embeds; });
+  const bool predicts = any([&](std::uint32_t c) { return program.chunks[c].predicts; });
   const std::int64_t micro_batches = program.step.micro_batches;
   if (embeds || predicts) {
     batch_ =
@@ -123,7 +124,12 @@ std::uint64_t Samples::known_loss() const {
   rank_.device.read(statistics_, host.data(), Bytes{std::ssize(host)});
   double loss = 0;
   std::uint64_t known = 0;
-  for (const std::byte* at = host.data(); at < host.data() + host.size(); at += each) {
+  const models::Program& program = rank_.program;
+  const auto predicts = std::find_if(rank_.ranks.chunks.begin(), rank_.ranks.chunks.end(),
+                                     [&](auto c) { return program.chunks[c].predicts; });
+  for (std::int64_t mb = 0; mb < program.step.micro_batches; ++mb) {
+    if (!program.runs(program.chunks[*predicts], mb)) continue;
+    const std::byte* const at = host.data() + mb * each;
     if (ring) {
       known += ring_loss_of(reinterpret_cast<const std::uint64_t*>(at), view_.elements() / 3);
     } else if (width_of(view_.dtype) == 8) {

@@ -89,9 +89,9 @@ class Replayer {
     state_[state_io].value = each.input == no_token ? 0 : made_[each.input].output;
     record_.start = Time{std::numeric_limits<std::int64_t>::max()};
     for (const Invocation& run : program_.phases[each.target].invocations) {
-      const bool backward = each.op == Opcode::backward;
+      const bool down = descends(each);
       for (std::int64_t i = 0; i < run.count; ++i) {
-        const std::int64_t layer = run.first_layer < 0 ? -1 : run.first_layer + (backward ? -i : i);
+        const std::int64_t layer = run.first_layer < 0 ? -1 : run.first_layer + (down ? -i : i);
         run_one(run.block, layer);
       }
     }

@@ -26,11 +26,29 @@ class Pool {
   std::uint32_t next_ = 0;
 };
 
-/// Bytes that forward keeps for backward over one phase: each block's saved operands.
-Bytes saved_bytes(const Program& program, const Phase& backward) {
-  Bytes sum{};
+/// What a chunk keeps of a micro-batch: each block's operands by when they end.
+struct KeptBytes {
+  Bytes saved{};    // with backward, of what forward wrote
+  Bytes kept{};     // with the weight gradients, of what forward wrote
+  Bytes delayed{};  // with the weight gradients, of what backward made or was given
+};
+
+KeptBytes kept_bytes(const Program& program, const Phase& backward) {
+  KeptBytes sum;
   for (const Invocation& run : backward.invocations) {
-    sum += program.blocks[run.block].bytes(Role::saved) * run.count;
+    const Block& block = program.blocks[run.block];
+    const LayerKind& kind = *program.use_of(run.block).kind;
+    sum.saved += block.bytes(Role::saved) * run.count;
+    if (!kind.weight_gradient) continue;
+    for (const Operand& each : program.blocks[*kind.weight_gradient].operands) {
+      if (each.role == Role::delayed) sum.delayed += each.bytes() * run.count;
+      if (each.role != Role::saved) continue;
+      sum.kept += each.bytes() * run.count;
+      const auto both = block.find(each.name);
+      if (both && block.operands[*both].role == Role::saved) {
+        sum.saved += each.bytes() * -run.count;
+      }
+    }
   }
   return sum;
 }
@@ -41,17 +59,20 @@ class Binder {
   Binder(const Program& program, RankClass& ranks)
       : program_{program},
         list_{ranks.instructions},
+        splits_{splits_backward(program)},
         micro_batches_{static_cast<std::size_t>(program.step.micro_batches)},
         pools_(4 * ranks.chunks.size()),
         saved_(ranks.chunks.size() * micro_batches_, no_binding) {}
 
-  /// Activations arrive in the place where backward will look for them.
+  /// Activations arrive in the place where backward will look for them, gradients where weight
+  /// gradients will.
   void receive(Token, Instruction& each) {
-    const bool activations = program_.channels[each.target].forward;
-    const Slot slot = activations ? slot_saved : slot_in;
+    const Slot slot = arrival_of(program_, each);
     each.binds = bit(slot);
-    each.bindings[slot] = pool(each, activations ? saved : gradient_in).take();
-    (activations ? saved_of(each) : arrived_) = each.bindings[slot];
+    std::uint32_t& index = each.bindings[index_of(slot)];
+    if (slot == slot_saved) index = saved_of(each) = pool(each, saved).take();
+    if (slot == slot_in) index = arrived_ = pool(each, gradient_in).take();
+    if (slot == slot_delayed) index = saved_of(each);
   }
 
   /// A forward cut into parts leaves its output in the buffer that the first part takes.
@@ -62,6 +83,7 @@ class Binder {
       each.binds |= bit(slot_saved);
     }
     each.bindings[slot_saved] = kept;
+    if (splits_ && forward_of_ != key(each)) each.binds |= bit(slot_kept);
     if (!program_.chunks[each.chunk].predicts) {
       if (forward_of_ != key(each)) {
         leaving_ = pool(each, out).take();
@@ -77,8 +99,10 @@ class Binder {
     const Chunk& chunk = program_.chunks[each.chunk];
     const bool resumes = parts_of_ == key(each);
     const bool last_part = !continues(i);
+    const bool arrived = !chunk.predicts && program_.delays_arrival(chunk);
     each.bindings[slot_saved] = saved_of(each);
-    if (!chunk.predicts) each.bindings[slot_in] = arrived_;
+    if (!chunk.predicts && !arrived) each.bindings[slot_in] = arrived_;
+    if (splits_ && !resumes && !arrived) each.binds |= bit(slot_delayed);
     if (!chunk.embeds) {
       if (!resumes) {
         leaving_ = pool(each, gradient_out).take();
@@ -89,11 +113,19 @@ class Binder {
     parts_of_ = last_part ? ~std::uint64_t{0} : key(each);
     if (!last_part) return;
     each.frees |= bit(slot_saved);
-    pool(each, saved).give(each.bindings[slot_saved]);
+    if (!splits_) pool(each, saved).give(each.bindings[slot_saved]);
     if (each.bindings[slot_in] != no_binding) {
       each.frees |= bit(slot_in);
       pool(each, gradient_in).give(each.bindings[slot_in]);
     }
+  }
+
+  /// The last part frees what was left for them.
+  void weight_gradient(Token i, Instruction& each) {
+    each.bindings[slot_saved] = saved_of(each);
+    if (continues(i)) return;
+    each.frees = bit(slot_kept) | bit(slot_delayed);
+    pool(each, saved).give(each.bindings[slot_saved]);
   }
 
   void send(Token, Instruction& each) {
@@ -118,18 +150,19 @@ class Binder {
     return (std::uint64_t{each.chunk} << 32) | each.micro_batch;
   }
 
-  /// Is the next compute another part of this backward?
+  /// Is the next compute another part of this run?
   bool continues(Token i) const {
     for (std::size_t next = i + std::size_t{1}; next < list_.size(); ++next) {
       const Instruction& later = list_[next];
-      if (later.op == Opcode::backward) return key(later) == key(list_[i]);
       if (later.op == Opcode::forward) return false;
+      if (descends(later)) return later.op == list_[i].op && key(later) == key(list_[i]);
     }
     return false;
   }
 
   const Program& program_;
   const std::vector<Instruction>& list_;
+  bool splits_;
   std::size_t micro_batches_;
   std::vector<Pool> pools_;
   std::vector<std::uint32_t> saved_;  // by chunk of the class and micro-batch
@@ -143,15 +176,20 @@ void add_types(const Program& program, RankClass& ranks, const Software& softwar
     const Chunk& chunk = program.chunks[id];
     const std::string suffix = ".c" + std::to_string(id);
     const auto first = static_cast<std::uint16_t>(ranks.types.size());
-    const Bytes kept = saved_bytes(program, program.phases[chunk.backward]) +
-                       (software.memory.sent_kept && !chunk.predicts ? edge : Bytes{});
-    ranks.types.push_back({"saved" + suffix, BufferKind::activation, kept});
+    const auto [saved, kept, delayed] = kept_bytes(program, program.phases[chunk.backward]);
+    const Bytes sent = software.memory.sent_kept && !chunk.predicts ? edge : Bytes{};
+    ranks.types.push_back({"saved" + suffix, BufferKind::activation, saved + sent});
     ranks.types.push_back({"out" + suffix, BufferKind::staging, edge});
     ranks.types.push_back({"gradient_in" + suffix, BufferKind::staging, edge});
     ranks.types.push_back({"gradient_out" + suffix, BufferKind::staging, edge});
     ranks.chunk_buffers.push_back({first, static_cast<std::uint16_t>(first + 1),
                                    static_cast<std::uint16_t>(first + 2),
                                    static_cast<std::uint16_t>(first + 3)});
+    if (!splits_backward(program)) continue;
+    ranks.chunk_buffers.back().kept = static_cast<std::uint16_t>(first + 4);
+    ranks.chunk_buffers.back().delayed = static_cast<std::uint16_t>(first + 5);
+    ranks.types.push_back({"kept" + suffix, BufferKind::activation, kept});
+    ranks.types.push_back({"delayed" + suffix, BufferKind::activation, delayed});
   }
 }
 

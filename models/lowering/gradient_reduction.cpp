@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "models/lowering/compression.hpp"
+#include "models/program/walk.hpp"
 
 namespace orrery::models {
 
@@ -32,17 +33,19 @@ class GradientReducer {
     return nics_are_free && overlaps_data(inputs_);
   }
 
-  /// The last backward of each chunk completes its gradients.
+  /// The last backward of each chunk completes its gradients; where backward is split, its last
+  /// weight gradients.
   void reduce_class(std::uint32_t rank_class) {
     std::vector<Instruction>& list = program_.classes[rank_class].instructions;
     const bool overlap = overlaps();
+    const Opcode last = splits_backward(program_) ? Opcode::weight_gradient : Opcode::backward;
     std::vector<bool> seen(program_.chunks.size(), false);
     std::vector<Instruction> tail;  // in reverse order of the list
     std::size_t at = list.size();
     std::size_t missing = program_.classes[rank_class].chunks.size();
     while (missing > 0) {
       const Instruction each = list[--at];
-      const bool completes = each.op == Opcode::backward && !seen[each.chunk];
+      const bool completes = each.op == last && !seen[each.chunk];
       if (completes) {
         seen[each.chunk] = true;
         --missing;

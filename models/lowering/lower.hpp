@@ -13,6 +13,9 @@ std::int64_t owned_parameters(const Program& program, const Phase& phase);
 /// What of model, plan and stack the blocks price without stating it exactly; empty: nothing.
 std::string approximated(const BlockInputs& inputs);
 
+/// What remains of a backward block when its weight gradients are moved to `weights`.
+void split_block(const Block& forward, Block& backward, Block& weights);
+
 /// All passes in order. The plan has no conflicts.
 Program lower(const BlockInputs& inputs);
 
@@ -26,6 +29,8 @@ Program insert_collectives(Program program, bool overlap, Gathered gathered = Ga
 /// 2b. Where the stack's tensor collectives bring hosts together, each host goes on after those of
 /// forward and recomputation; backward is launched from another thread, far ahead.
 Program insert_host_waits(Program program, const Software& software);
+/// 2c. Where the schedule has slots for weight gradients, backward blocks are cut in two.
+Program split_backward(Program program);
 /// 3. Sends and receives between stages: a receive stands right before the slot that it feeds, a
 /// send right after the slot whose output it takes.
 Program insert_transfers(Program program);

@@ -17,6 +17,7 @@ class StepEnd {
 
   void run() {
     if (program_.tied == TiedTable::copied) tie_embeddings();
+    if (program_.copies > 1) sum_copies();
     for (std::uint32_t c = 0; c < program_.classes.size(); ++c) sum_replicated(c);
     const std::uint32_t norm = add_norm();
     for (std::uint32_t c = 0; c < program_.classes.size(); ++c) finish_class(c, norm);
@@ -51,7 +52,8 @@ class StepEnd {
     const auto table = std::find_if(head.operands.begin(), head.operands.end(),
                                     [](const Operand& each) { return each.tied(); });
     ensure(table != head.operands.end(), "a tied head has no table");
-    const auto last = static_cast<std::uint32_t>(program_.classes.size() - 1);
+    const auto first = static_cast<std::uint32_t>(program_.chunks.front().stage);
+    const auto last = static_cast<std::uint32_t>(program_.chunks.back().stage);
     // Of gradients that are sharded by now, the owned piece.
     const std::int64_t shared = program_.classes.front().owned > 0 ? shards() : 1;
     const std::int64_t elements = (table->elements() + shared - 1) / shared;
@@ -60,20 +62,60 @@ class StepEnd {
                                    .communicator = program_.communicator(CommunicatorRole::tie),
                                    .dtype = gradient_,
                                    .bytes = Bytes{elements * bits(gradient_) / 8},
-                                   .classes = {0, last}});
-    program_.classes.front().instructions.push_back(step(Opcode::tie, tie));
-    program_.classes.back().instructions.push_back(step(Opcode::tie, tie));
+                                   .classes = {std::min(first, last), std::max(first, last)}});
+    program_.classes[first].instructions.push_back(step(Opcode::tie, tie));
+    program_.classes[last].instructions.push_back(step(Opcode::tie, tie));
+  }
+
+  std::int64_t parameters_of(const RankClass& ranks) const {
+    std::int64_t sum = 0;
+    for (const std::uint32_t chunk : ranks.chunks) {
+      sum += owned_parameters(program_, program_.phases[program_.chunks[chunk].forward]);
+    }
+    return sum;
+  }
+
+  /// Where micro-batches enter at both ends, a stage and its mirror image hold the same chunks:
+  /// they add up their gradients, or the shares of them that are left by now.
+  void sum_copies() {
+    const auto stages = static_cast<std::uint32_t>(program_.classes.size());
+    for (std::uint32_t c = 0; c < stages / 2; ++c) {
+      const std::uint32_t mirror = stages - 1 - c;
+      const std::int64_t elements = parameters_of(program_.classes[c]);
+      program_.communicators.push_back({.name = "copies.s" + std::to_string(c),
+                                        .role = CommunicatorRole::mirror,
+                                        .axes = MeshAxis::pipeline,
+                                        .stages = {c, mirror},
+                                        .time_class = TimeClass::dp});
+      const std::uint32_t sum =
+          add({.name = "gradients of both copies.s" + std::to_string(c),
+               .kind = Collective::all_reduce,
+               .communicator = static_cast<std::uint16_t>(program_.communicators.size() - 1),
+               .dtype = gradient_,
+               .bytes = Bytes{(elements + shards() - 1) / shards() * bits(gradient_) / 8},
+               .classes = {c, mirror}});
+      for (const std::uint32_t each : {c, mirror}) {
+        program_.classes[each].instructions.push_back(step(Opcode::tie, sum));
+      }
+    }
   }
 
   /// Bytes of the gradients of which each rank of the tensor group has a partial sum.
   Bytes partial_sums_of(const RankClass& ranks) const {
     Bytes sum{};
-    for (const std::uint32_t chunk : ranks.chunks) {
-      for (const Invocation& run : program_.phases[program_.chunks[chunk].backward].invocations) {
-        for (const Operand& each : program_.blocks[run.block].operands) {
-          const bool partial = each.sharding.partial.has(MeshAxis::tensor);
-          if (each.role == Role::gradient && partial) sum += each.bytes() * run.count;
-        }
+    for (const std::uint32_t id : ranks.chunks) {
+      const Chunk& chunk = program_.chunks[id];
+      sum += partial_sums_of(program_.phases[chunk.backward]);
+      if (chunk.weight_gradient) sum += partial_sums_of(program_.phases[*chunk.weight_gradient]);
+    }
+    return sum;
+  }
+  Bytes partial_sums_of(const Phase& phase) const {
+    Bytes sum{};
+    for (const Invocation& run : phase.invocations) {
+      for (const Operand& each : program_.blocks[run.block].operands) {
+        const bool partial = each.sharding.partial.has(MeshAxis::tensor);
+        if (each.role == Role::gradient && partial) sum += each.bytes() * run.count;
       }
     }
     return sum;
@@ -125,10 +167,7 @@ class StepEnd {
 
   void finish_class(std::uint32_t c, std::uint32_t norm) {
     RankClass& ranks = program_.classes[c];
-    for (const std::uint32_t chunk : ranks.chunks) {
-      const Phase& forward = program_.phases[program_.chunks[chunk].forward];
-      ranks.parameters += owned_parameters(program_, forward);
-    }
+    ranks.parameters = parameters_of(ranks);
     const std::int64_t experts = expert_parameters(ranks), dense = ranks.parameters - experts;
     if (ranks.owned == 0) ranks.owned = piece(dense, shards()) + piece(experts, expert_shards());
     const std::int64_t owned = ranks.owned;

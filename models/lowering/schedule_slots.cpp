@@ -153,21 +153,26 @@ void add_phases(Program& program, Chunk& chunk) {
   program.phases.push_back(std::move(backward));
 }
 
-void add_chunks(Program& program, const BlockInputs& inputs) {
+void add_chunks(Program& program, const BlockInputs& inputs,
+                const std::vector<std::int64_t>& stages) {
   const std::vector<std::int64_t> layers = layers_per_chunk(inputs.plan, inputs.model);
-  const std::int64_t stages = inputs.plan.pipeline;
+  program.copies = static_cast<std::uint32_t>(stages.size() / layers.size());
   std::int64_t first = 0;
-  for (std::size_t c = 0; c < layers.size(); ++c) {
-    const auto at = static_cast<std::int64_t>(c);
-    Chunk chunk{.stage = at % stages,
-                .place = static_cast<std::uint32_t>(at / stages),
+  for (std::size_t c = 0; c < stages.size(); ++c) {
+    const std::int64_t stage = stages[c];
+    const std::size_t part = c % layers.size();
+    const auto before = stages.begin() + static_cast<std::ptrdiff_t>(c);
+    if (part == 0) first = 0;
+    Chunk chunk{.stage = stage,
+                .place = static_cast<std::uint32_t>(std::count(stages.begin(), before, stage)),
+                .copy = static_cast<std::uint32_t>(c / layers.size()),
                 .first_layer = first,
-                .layers = layers[c],
-                .embeds = c == 0,
-                .predicts = c + 1 == layers.size()};
+                .layers = layers[part],
+                .embeds = part == 0,
+                .predicts = part + 1 == layers.size()};
     add_phases(program, chunk);
     program.chunks.push_back(chunk);
-    first += layers[c];
+    first += layers[part];
   }
 }
 
@@ -175,27 +180,97 @@ void add_chunks(Program& program, const BlockInputs& inputs) {
 constexpr std::size_t step_end = 64;
 
 Instruction instruction_of(const ScheduleSlot& slot, const Chunk& chunk) {
-  const bool forward = slot.kind == SlotKind::forward;
   Instruction made;
-  made.op = forward ? Opcode::forward : Opcode::backward;
   made.chunk = slot.chunk;
   made.micro_batch = slot.micro_batch;
-  made.target = forward ? chunk.forward : chunk.backward;
+  switch (slot.kind) {
+    case SlotKind::forward:
+      made.op = Opcode::forward;
+      made.target = chunk.forward;
+      break;
+    case SlotKind::backward:
+      made.op = Opcode::backward;
+      made.target = chunk.backward;
+      break;
+    case SlotKind::weight_gradient:
+      made.op = Opcode::weight_gradient;  // its phase is made where backward is split
+      break;
+  }
   return made;
 }
 
-void add_classes(Program& program, const Plan& plan, const Schedule& schedule) {
-  const PipelineShape shape{plan.pipeline, plan.virtual_stages, plan.micro_batches()};
+double flops_of(const Block& block) {
+  return block.flops().count();
+}
+
+/// What a run of one layer of a kind costs, in FLOPs, and what of its activations outlives
+/// backward.
+struct KindCosts {
+  double forward = 0, backward = 0, weight_gradient = 0;  // FLOPs
+  double saved = 0, kept = 0;                             // bytes
+};
+
+KindCosts costs_of(const Program& program, const LayerKind& kind) {
+  const Block& forward = program.blocks[kind.forward];
+  Block backward = program.blocks[kind.backward];
+  KindCosts costs{.forward = flops_of(forward)};
+  costs.saved = static_cast<double>(backward.bytes(Role::saved).count());
+  Block weights;
+  split_block(forward, backward, weights);
+  costs.backward = flops_of(backward);
+  costs.weight_gradient = flops_of(weights);
+  const Bytes kept = weights.bytes(Role::saved) + weights.bytes(Role::delayed);
+  costs.kept = static_cast<double>(kept.count());
+  return costs;
+}
+
+/// For schedules that weigh slots: by counted FLOPs, before recomputation and collectives.
+std::vector<SlotCosts> costs_of_chunks(const Program& program) {
+  std::vector<KindCosts> kinds;
+  for (const LayerKind& each : program.kinds) kinds.push_back(costs_of(program, each));
+  std::vector<SlotCosts> all;
+  for (const Chunk& chunk : program.chunks) {
+    KindCosts sum;
+    for (const Invocation& run : program.phases[chunk.forward].invocations) {
+      const auto kind =
+          static_cast<std::size_t>(program.use_of(run.block).kind - program.kinds.data());
+      const auto count = static_cast<double>(run.count);
+      sum.forward += count * kinds[kind].forward;
+      sum.backward += count * kinds[kind].backward;
+      sum.weight_gradient += count * kinds[kind].weight_gradient;
+      sum.saved += count * kinds[kind].saved;
+      sum.kept += count * kinds[kind].kept;
+    }
+    const double kept = sum.saved > 0 ? std::min(1.0, sum.kept / sum.saved) : 1;
+    all.push_back({sum.forward, sum.backward, sum.weight_gradient, kept});
+  }
+  return all;
+}
+
+/// A file's, or those of the schedule that the plan names.
+std::vector<Slots> slots_of(const Program& program, const BlockInputs& inputs) {
+  const Plan& plan = inputs.plan;
+  if (!plan.slots.empty()) return plan.slots.slots;
+  const Schedule& schedule = inputs.schedules->at(plan.schedule);
+  PipelineShape shape = plan.shape();
+  if (schedule.together != nullptr) shape.costs = costs_of_chunks(program);
+  return slots_of(schedule, shape);
+}
+
+std::vector<std::int64_t> stages_of(const BlockInputs& inputs) {
+  if (!inputs.plan.slots.empty()) return inputs.plan.slots.stages();
+  return stages_of_chunks(inputs.schedules->at(inputs.plan.schedule), inputs.plan.shape());
+}
+
+void add_classes(Program& program, const Plan& plan, const std::vector<Slots>& all) {
   program.classes.resize(static_cast<std::size_t>(plan.pipeline));
   for (std::uint32_t c = 0; c < program.chunks.size(); ++c) {
     program.classes[static_cast<std::size_t>(program.chunks[c].stage)].chunks.push_back(c);
   }
-  std::vector<ScheduleSlot> slots;
   for (std::int64_t stage = 0; stage < plan.pipeline; ++stage) {
+    const Slots& slots = all[static_cast<std::size_t>(stage)];
     RankClass& ranks = program.classes[static_cast<std::size_t>(stage)];
     ranks.stage = stage;
-    slots.clear();
-    schedule.slots(shape, stage, slots);
     ranks.instructions.reserve(3 * slots.size() + step_end);  // with a receive and a send for each
     for (const ScheduleSlot& slot : slots) {
       ranks.instructions.push_back(instruction_of(slot, program.chunks[slot.chunk]));
@@ -232,8 +307,16 @@ void state_facts(Program& program, const BlockInputs& inputs) {
   program.graphs = plan.cuda_graphs;
   program.vocabulary = inputs.model.vocab;
   program.approximated = approximated(inputs);
-  if (!inputs.model.tied_embeddings) return;
-  program.tied = plan.pipeline == 1 ? TiedTable::shared : TiedTable::copied;
+}
+
+/// A table that the head shares with the embedding lies once where both are on one stage.
+void place_table(Program& program, const Model& model, const std::vector<std::int64_t>& stages) {
+  if (!model.tied_embeddings) return;
+  const bool together = stages.front() == stages.back();
+  program.tied = together ? TiedTable::shared : TiedTable::copied;
+  if (together) return;
+  Communicator& tie = program.communicators[program.communicator(CommunicatorRole::tie)];
+  tie.stages = {std::min(stages.front(), stages.back()), std::max(stages.front(), stages.back())};
 }
 
 }  // namespace
@@ -253,11 +336,13 @@ Program schedule_slots(const BlockInputs& inputs) {
   program.mesh = mesh_of(inputs.plan);
   program.communicators = communicators_of(program.mesh);
   if (inputs.model.experts > 0) add_expert_communicators(program.mesh, program.communicators);
+  const std::vector<std::int64_t> stages = stages_of(inputs);
   state_facts(program, inputs);
+  place_table(program, inputs.model, stages);
   add_kinds(program, inputs);
   add_units(program);
-  add_chunks(program, inputs);
-  add_classes(program, inputs.plan, inputs.schedules->at(inputs.plan.schedule));
+  add_chunks(program, inputs, stages);
+  add_classes(program, inputs.plan, slots_of(program, inputs));
   return program;
 }
 
@@ -267,6 +352,7 @@ Program lower(const BlockInputs& inputs) {
   program = insert_collectives(std::move(program), inputs.software.overlap.tensor_backward,
                                inputs.software.gathered);
   program = insert_host_waits(std::move(program), inputs.software);
+  program = split_backward(std::move(program));
   program = insert_transfers(std::move(program));
   program = insert_gradient_reduction(std::move(program), inputs);
   program = insert_shards(std::move(program), inputs);

@@ -32,6 +32,11 @@ std::uint16_t communicator_over(const Program& program, AxisSet axes) {
   return static_cast<std::uint16_t>(found - all.begin());
 }
 
+/// What stands after the direction in a phase's name: ".c0", ".c0.1".
+std::string chunk_of(const std::string& phase) {
+  return phase.substr(std::min(phase.find('.'), phase.size()));
+}
+
 void append(const Program& program, const Invocation& run, std::int64_t i, Segment& segment) {
   const BlockUse use = program.use_of(run.block);
   const bool layer = use.of(ModelPart::layer);
@@ -95,7 +100,7 @@ JointCollective reduction_of(const Program& program, std::uint32_t rank_class,
   const Unit& unit = program.units[segment.first_unit];
   const bool sharded = !unit.sharded.empty();
   JointCollective joint{
-      .name = "gradients" + segment.phase.name.substr(std::string{"backward"}.size()),
+      .name = "gradients" + chunk_of(segment.phase.name),
       .kind = sharded ? Collective::reduce_scatter : Collective::all_reduce,
       .communicator = communicator_over(program, sharded ? unit.sharded : unit.replicated),
       .dtype = gradient,

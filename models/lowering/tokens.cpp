@@ -18,6 +18,8 @@ class TokenNamer {
     sent_ = i;
     ran(i, each);
   }
+  /// What it reads, backward has left on the same lane.
+  void weight_gradient(Token i, Instruction& each) { ran(i, each); }
   void optimizer(Token i, Instruction& each) {
     each.input = std::exchange(joined_, no_token);
     ran(i, each);

@@ -6,12 +6,39 @@ namespace orrery::models {
 
 namespace {
 
-/// The channel on which a stage sends activations to the next one, and gradients to the one before.
-std::uint32_t forward_channel(std::int64_t from) {
-  return static_cast<std::uint32_t>(2 * from);
+/// The channel on which a stage sends activations or gradients to another; a new one where there is
+/// none yet. From a stage to itself where two chunks that follow each other are on one.
+std::uint32_t channel_between(Program& program, std::int64_t from, std::int64_t to, bool forward) {
+  const auto begin = static_cast<std::uint32_t>(from), end = static_cast<std::uint32_t>(to);
+  for (std::uint32_t c = 0; c < program.channels.size(); ++c) {
+    const Channel& each = program.channels[c];
+    if (each.from == begin && each.to == end && each.forward == forward) return c;
+  }
+  const auto role = forward ? CommunicatorRole::pipe_forward : CommunicatorRole::pipe_backward;
+  program.channels.push_back({begin, end, forward, program.boundary, program.communicator(role)});
+  return static_cast<std::uint32_t>(program.channels.size() - 1);
 }
-std::uint32_t backward_channel(std::int64_t from) {
-  return static_cast<std::uint32_t>(2 * from + 1);
+
+/// Channels around a chunk.
+struct ChunkChannels {
+  std::uint32_t from_before = 0, to_after = 0, from_after = 0, to_before = 0;
+};
+
+std::vector<ChunkChannels> add_channels(Program& program) {
+  const std::int64_t stages = program.mesh.degree(MeshAxis::pipeline);
+  // To the next stage and to the one before, all round.
+  for (std::int64_t from = 0; from < stages; ++from) {
+    channel_between(program, from, (from + 1) % stages, true);
+    channel_between(program, from, (from + stages - 1) % stages, false);
+  }
+  std::vector<ChunkChannels> all(program.chunks.size());
+  for (std::size_t c = 0; c + 1 < all.size(); ++c) {
+    if (program.chunks[c].predicts) continue;  // the next one begins another copy of the model
+    const std::int64_t here = program.chunks[c].stage, next = program.chunks[c + 1].stage;
+    all[c].to_after = all[c + 1].from_before = channel_between(program, here, next, true);
+    all[c].from_after = all[c + 1].to_before = channel_between(program, next, here, false);
+  }
+  return all;
 }
 
 Instruction transfer(Opcode op, const Instruction& slot, std::uint32_t channel) {
@@ -27,13 +54,9 @@ Instruction transfer(Opcode op, const Instruction& slot, std::uint32_t channel) 
 /// what it reads, a send after it of what it wrote.
 class Spreader {
  public:
-  Spreader(const Program& program, std::int64_t stage, std::vector<Instruction>& list)
-      : program_{program}, list_{list}, slots_{list.size()} {
-    const std::int64_t stages = program.mesh.degree(MeshAxis::pipeline);
-    const std::int64_t above = (stage + stages - 1) % stages, below = (stage + 1) % stages;
-    forward_ = {forward_channel(above), forward_channel(stage)};
-    backward_ = {backward_channel(below), backward_channel(stage)};
-  }
+  Spreader(const Program& program, const std::vector<ChunkChannels>& channels,
+           std::vector<Instruction>& list)
+      : program_{program}, channels_{channels}, list_{list}, slots_{list.size()} {}
 
   void run() {
     std::size_t transfers = 0;
@@ -44,7 +67,10 @@ class Spreader {
     std::size_t at = list_.size();
     for (std::size_t i = slots_; i-- > 0;) {
       const Instruction slot = list_[i];
-      const auto [from, to] = slot.op == Opcode::forward ? forward_ : backward_;
+      const ChunkChannels& around = channels_[slot.chunk];
+      const bool up = slot.op == Opcode::forward;
+      const std::uint32_t from = up ? around.from_before : around.from_after;
+      const std::uint32_t to = up ? around.to_after : around.to_before;
       if (sends(slot)) list_[--at] = transfer(Opcode::send, slot, to);
       list_[--at] = slot;
       if (receives(slot)) list_[--at] = transfer(Opcode::receive, slot, from);
@@ -52,41 +78,30 @@ class Spreader {
   }
 
  private:
-  /// Channels of a direction: where it receives and where it sends.
-  struct Ends {
-    std::uint32_t from = 0, to = 0;
-  };
-
   bool receives(const Instruction& slot) const {
     const Chunk& chunk = program_.chunks[slot.chunk];
+    if (slot.op == Opcode::weight_gradient) return false;
     return slot.op == Opcode::forward ? !chunk.embeds : !chunk.predicts;
   }
   bool sends(const Instruction& slot) const {
     const Chunk& chunk = program_.chunks[slot.chunk];
+    if (slot.op == Opcode::weight_gradient) return false;
     return slot.op == Opcode::forward ? !chunk.predicts : !chunk.embeds;
   }
 
   const Program& program_;
+  const std::vector<ChunkChannels>& channels_;
   std::vector<Instruction>& list_;
   std::size_t slots_;
-  Ends forward_, backward_;
 };
 
 }  // namespace
 
 Program insert_transfers(Program program) {
-  const std::int64_t stages = program.mesh.degree(MeshAxis::pipeline);
-  if (stages == 1) return program;
-  const std::uint16_t forth = program.communicator(CommunicatorRole::pipe_forward);
-  const std::uint16_t back = program.communicator(CommunicatorRole::pipe_backward);
-  for (std::int64_t from = 0; from < stages; ++from) {
-    const auto of = [&](std::int64_t stage) { return static_cast<std::uint32_t>(stage); };
-    program.channels.push_back({of(from), of((from + 1) % stages), true, program.boundary, forth});
-    program.channels.push_back(
-        {of(from), of((from + stages - 1) % stages), false, program.boundary, back});
-  }
+  if (program.mesh.degree(MeshAxis::pipeline) == 1) return program;
+  const std::vector<ChunkChannels> channels = add_channels(program);
   for (RankClass& ranks : program.classes) {
-    Spreader{program, ranks.stage, ranks.instructions}.run();
+    Spreader{program, channels, ranks.instructions}.run();
   }
   return program;
 }

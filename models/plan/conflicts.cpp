@@ -257,7 +257,33 @@ class Checker {
     }
   }
 
+  /// A schedule that is given slot by slot is for one shape.
+  void schedule_file() {
+    const ScheduleTable& table = plan_.slots;
+    const auto wants = [&](std::string_view pointer, std::string_view what, std::int64_t needed,
+                           std::int64_t found) {
+      if (needed == found) return;
+      add(std::string{pointer},
+          fmt::format("{} has {} {}, the plan has {}", plan_.schedule, needed, what, found));
+    };
+    wants("/pipeline", "ranks", std::ssize(table.slots), plan_.pipeline);
+    wants("/virtual_stages", "chunks", table.chunks, plan_.chunks());
+    wants("/global_batch", "micro-batches", table.micro_batches, plan_.micro_batches());
+    if (table.splits_backward()) whole_gradients();
+  }
+
+  void whole_gradients() {
+    if (!shards_gradients(plan_)) return;
+    add("/zero", fmt::format("zero {} is not simulated with {}, which splits backward; known with "
+                             "it: 0, 1",
+                             word_of(zero_words, plan_.zero), plan_.schedule));
+  }
+
   void schedule() {
+    if (!plan_.slots.empty()) {
+      schedule_file();
+      return;
+    }
     if (!schedules_.has(plan_.schedule)) {
       add("/schedule", fmt::format("unknown schedule '{}'; known: {}", plan_.schedule,
                                    listed(schedules_.names())));
@@ -269,6 +295,7 @@ class Checker {
           fmt::format("{} virtual stages need the schedule {}, not {}", plan_.virtual_stages,
                       fmt::join(schedules_of(ChunksPerStage::several), " or "), plan_.schedule));
     }
+    if (row.splits_backward()) whole_gradients();
     if (!row.lacks) return;
     for (const std::string& what : row.lacks(plan_.shape())) {
       add("/schedule", fmt::format("{} needs {}", plan_.schedule, what));
@@ -278,12 +305,16 @@ class Checker {
   std::vector<std::string> schedules_of(ChunksPerStage chunks) const {
     std::vector<std::string> names;
     for (const auto& [name, row] : schedules_) {
-      if (row.chunks == chunks) names.push_back(name);
+      const bool two = row.placement == Placement::vee;
+      if (row.chunks == chunks && (!two || plan_.virtual_stages == 2)) names.push_back(name);
     }
     return names;
   }
 
   void layers() {
+    if (plan_.layers_by_time && plan_.embedding_counts) {
+      add("/embedding_counts", "embedding_counts and stage_layers exclude each other");
+    }
     if (!plan_.stage_layers.empty()) {
       stage_layers();
       return;

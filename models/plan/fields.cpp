@@ -146,7 +146,12 @@ std::string derive_schedule(Plan& plan, const PlanBasis&) {
 }
 
 void read_schedule(const Node& word, Plan& plan) {
+  constexpr std::string_view ending = ".csv";
   plan.schedule = word.as<std::string>();
+  const std::string_view name = plan.schedule;
+  if (name.size() > ending.size() && name.substr(name.size() - ending.size()) == ending) {
+    plan.slots = load_schedule(plan.schedule);
+  }
   if (plan.schedule == "interleaved") plan.schedule = "interleaved-1f1b";
 }
 
@@ -220,7 +225,12 @@ Json write_compression_share(const Plan& plan) {
   return plan.compression_share;
 }
 
+constexpr std::string_view by_time = "by-time";
+
 void read_stage_layers(const Node& list, Plan& plan) {
+  plan.layers_by_time = list.json() == by_time;
+  if (plan.layers_by_time) return;
+  if (!list.is_array()) list.fail_expected("a list of layers, or \"by-time\"");
   for (const Node& layers : list.elements()) {
     plan.stage_layers.push_back(layers.integer(0, most_virtual_stages));
   }
@@ -228,6 +238,7 @@ void read_stage_layers(const Node& list, Plan& plan) {
 }
 
 Json write_stage_layers(const Plan& plan) {
+  if (plan.layers_by_time) return by_time;
   if (plan.stage_layers.empty()) return nullptr;
   return plan.stage_layers;
 }
@@ -474,7 +485,7 @@ constexpr std::array<PlanField, 32> field_rows{{
      .by_default = Default::silent,
      .read = read_compression_share,
      .write = write_compression_share},
-    {.key = "stage_layers",  // layers of each chunk: [7, 8, 8, 7]
+    {.key = "stage_layers",  // layers of each chunk: [7, 8, 8, 7]; "by-time": prices decide
      .name = "stage layers",
      .kind = Kind::counts,
      .least = 0,

@@ -9,7 +9,7 @@
 
 #include "hardware/dtype.hpp"
 #include "models/model/model.hpp"
-#include "models/schedules/schedule.hpp"
+#include "models/schedules/csv.hpp"
 #include "sim/input/document.hpp"
 #include "sim/words.hpp"
 
@@ -93,7 +93,8 @@ struct Plan {
   std::int64_t context_heads = 1;  // of a hierarchy: ranks of a group that trade for heads
   std::int64_t data = 1;
   bool sequence_parallel = false;
-  std::string schedule = "1f1b";   // a name of the table of schedules
+  std::string schedule = "1f1b";   // a name of the table of schedules, or a file
+  ScheduleTable slots;             // ... and what that file says
   std::int64_t expert = 1;         // ranks that share a layer's experts among them
   std::int64_t expert_tensor = 0;  // ranks that cut each expert; 0: as `tensor`
   Dispatcher dispatcher = Dispatcher::all_to_all;
@@ -116,6 +117,7 @@ struct Plan {
   bool overlap_gradients = true;           // data-parallel reduction concurrently with backward
   Bytes bucket{};                          // gradient bucket; 0: the software's
   std::vector<std::int64_t> stage_layers;  // uneven: per chunk, in model order; empty: even
+  bool layers_by_time = false;             // stage_layers follow from prices
   bool embedding_counts = false;           // embedding and head take a layer's slot each
   bool cuda_graphs = false;                // kernels of a block are launched together
 

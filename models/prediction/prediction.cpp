@@ -1,5 +1,7 @@
 #include "models/prediction/prediction.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -9,6 +11,7 @@
 #include "models/prediction/flops.hpp"
 #include "models/prediction/limits.hpp"
 #include "models/prediction/memory_report.hpp"
+#include "models/prediction/stage_cut.hpp"
 #include "sim/input/units.hpp"
 
 namespace orrery::models {
@@ -63,6 +66,12 @@ std::vector<Conflict> conflicts(const Question& question) {
 }
 
 Program lower(const Question& question) {
+  if (question.plan.layers_by_time) {
+    Question cut = question;
+    cut.plan.layers_by_time = false;
+    cut.plan.stage_layers = cut_stages(question).layers;
+    return lower(cut);
+  }
   const BlockInputs inputs{question.model,
                            question.plan,
                            question.software,
@@ -136,6 +145,19 @@ void refuse_conflicts(const Question& question) {
   if (!found.empty()) throw InputError{found.front().pointer, found.front().problem};
 }
 
+/// The question with its stages cut by time, and what came of it.
+Question with_cut_stages(const Question& question) {
+  const StageCut cut = cut_stages(question);
+  Question settled = question;
+  settled.plan.layers_by_time = false;
+  settled.plan.stage_layers = cut.layers;
+  settled.assumptions.push_back(fmt::format(
+      "/plan/stage_layers: {} by time, the longest chunk of a micro-batch {}; as even as possible "
+      "it is {}",
+      fmt::join(cut.layers, ":"), format(cut.longest), format(cut.even)));
+  return settled;
+}
+
 }  // namespace
 
 Estimate estimate(const Question& question) {
@@ -162,6 +184,7 @@ Estimate estimate(const Question& question) {
 
 Prediction predict(const Question& question) {
   refuse_conflicts(question);
+  if (question.plan.layers_by_time) return predict(with_cut_stages(question));
   Prediction result;
   result.assumptions = question.assumptions;
   const Clock::time_point begin = Clock::now();

@@ -114,6 +114,7 @@ Time WirePricer::sums_time(const JointCollective& joint) const {
 }
 
 CollectiveTime WirePricer::channel(const Channel& channel) const {
+  if (channel.from == channel.to) return {};  // the next chunk reads it where it lies
   CollectiveTime priced = modelled(Collective::send_receive, channel.bytes, channel.communicator);
   if (groups_[channel.communicator].nodes == 1 || crosses_nodes(channel)) return priced;
   GroupShape inside = groups_[channel.communicator];

@@ -7,8 +7,8 @@ namespace orrery::models {
 namespace {
 
 std::string_view word(Role role) {
-  constexpr std::string_view of[] = {"input", "output",    "parameter", "gradient", "optimizer",
-                                     "saved", "temporary", "tokens",    "labels"};
+  constexpr std::string_view of[] = {"input", "output",  "parameter", "gradient", "optimizer",
+                                     "saved", "delayed", "temporary", "tokens",   "labels"};
   return of[static_cast<int>(role)];
 }
 

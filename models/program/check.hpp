@@ -15,7 +15,8 @@ std::string place(const Program& program, std::uint32_t rank_class, std::size_t 
 void check_blocks(const Program& program);
 /// Every index that an instruction or a phase holds leads to something of its own stage.
 void check_targets(const Program& program);
-/// Each chunk and micro-batch runs forward once, then backward once, over every layer of the model.
+/// Each chunk and micro-batch runs forward once, then backward once, over every layer of the model;
+/// where backward is split its weight gradients after it, and all before the optimizer.
 void check_coverage(const Program& program);
 /// Each class's list by itself. What an instruction awaits was made earlier by the right kind of
 /// instruction; what a receive makes is consumed once, by the same micro-batch. A buffer is bound,

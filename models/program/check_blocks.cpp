@@ -84,14 +84,32 @@ void check_saved(const Block& forward, const Block& backward) {
   }
 }
 
+/// What weight gradients find delayed is what backward made under that name, or what came into it.
+void check_delayed(const Block& backward, const Block& weights) {
+  for (const Operand& each : weights.operands) {
+    if (each.role != Role::delayed) continue;
+    const auto made = backward.find(each.name);
+    const bool there =
+        made && (backward.operands[*made].role == Role::input ||
+                 (backward.operands[*made].role == Role::delayed && writes(backward, *made)));
+    if (there) continue;
+    throw ContractError{fmt::format("block {}: delayed {} is not made by {}", weights.name,
+                                    each.name, backward.name)};
+  }
+}
+
 }  // namespace
 
 void check_blocks(const Program& program) {
   for (const Block& block : program.blocks) BlockCheck{program, block}.run();
   for (const LayerKind& each : program.kinds) {
-    ensure(std::max(each.forward, each.backward) < program.blocks.size(),
-           "a kind of layer lacks its blocks");
+    const std::uint32_t last =
+        std::max({each.forward, each.backward, each.weight_gradient.value_or(0)});
+    ensure(last < program.blocks.size(), "a kind of layer lacks its blocks");
     check_saved(program.blocks[each.forward], program.blocks[each.backward]);
+    if (!each.weight_gradient) continue;
+    check_saved(program.blocks[each.forward], program.blocks[*each.weight_gradient]);
+    check_delayed(program.blocks[each.backward], program.blocks[*each.weight_gradient]);
   }
 }
 

@@ -71,11 +71,16 @@ class CoverageCheck {
 
   void compute(Token i, const Instruction& each) {
     if (each.micro_batch >= micro_batches_) refuse(i, "there is no such micro-batch");
+    if (!program_.runs(program_.chunks[each.chunk], each.micro_batch)) {
+      refuse(i, "is of the share of another copy of the model");
+    }
+    if (updated_) refuse(i, "runs after the optimizer, which reads all gradients");
     const std::size_t place = program_.chunks[each.chunk].place;
     Work& done = done_[place * micro_batches_ + each.micro_batch];
-    each.op == Opcode::forward ? run_forward(i, each, done) : run_backward(i, each, done);
+    descends(each) ? run_backward(i, each, done) : run_forward(i, each, done);
   }
   void phase(Token, const Instruction&) {}
+  void optimizer(Token, const Instruction&) { updated_ = true; }
   void send(Token, const Instruction&) {}
   void receive(Token, const Instruction&) {}
   void joint(Token, const Instruction&) {}
@@ -85,12 +90,15 @@ class CoverageCheck {
     for (std::size_t at = 0; at < done_.size(); ++at) {
       const std::uint32_t chunk = ranks.chunks[at / micro_batches_];
       const Work& done = done_[at];
-      if (done == due_[chunk]) continue;
-      throw ContractError{fmt::format("stage {}: c{} mb{} never runs {}", ranks.stage, chunk,
-                                      at % micro_batches_,
-                                      done[forward] == 0                     ? "forward"
-                                      : done[forward] < due_[chunk][forward] ? "all of forward"
-                                                                             : "all of backward")};
+      const auto micro_batch = static_cast<std::int64_t>(at % micro_batches_);
+      const bool runs = program_.runs(program_.chunks[chunk], micro_batch);
+      if (!runs || done == due_[chunk]) continue;
+      throw ContractError{
+          fmt::format("stage {}: c{} mb{} never runs {}", ranks.stage, chunk, at % micro_batches_,
+                      done[forward] == 0                       ? "forward"
+                      : done[forward] < due_[chunk][forward]   ? "all of forward"
+                      : done[backward] < due_[chunk][backward] ? "all of backward"
+                                                               : "all weight gradients")};
     }
   }
 
@@ -119,9 +127,15 @@ class CoverageCheck {
   void run_backward(std::size_t i, const Instruction& each, Work& done) const {
     const Work& due = due_[each.chunk];
     if (done[forward] < due[forward]) refuse(i, "runs backward before forward");
+    if (each.op == Opcode::weight_gradient && done[backward] < due[backward]) {
+      refuse(i, "runs weight gradients before backward");
+    }
     for (const std::size_t way : {backward, weight_gradient}) {
       done[way] += work_[each.target][way];
-      if (done[way] > due[way]) refuse(i, "runs backward a second time");
+      if (done[way] > due[way]) {
+        refuse(i, way == backward ? "runs backward a second time"
+                                  : "runs weight gradients a second time");
+      }
     }
   }
 
@@ -129,13 +143,24 @@ class CoverageCheck {
   const std::vector<Work>&work_, &due_;  // by phase, by chunk
   std::uint32_t class_;
   std::size_t micro_batches_;
+  bool updated_ = false;
   std::vector<Work> done_;  // by chunk of the class and micro-batch
 };
 
-/// Forward phases of all chunks, in order, run every layer of the model once.
+void check_layers(const Program& program, std::int64_t next) {
+  const auto layers = static_cast<std::int64_t>(program.kind_of_layer.size());
+  if (next == layers) return;
+  throw ContractError{fmt::format("the chunks run {} layers, the model has {}", next, layers)};
+}
+
+/// Forward phases of all chunks of a copy, in order, run every layer of the model once.
 void check_layers(const Program& program) {
   std::int64_t next = 0;
   for (std::size_t chunk = 0; chunk < program.chunks.size(); ++chunk) {
+    if (chunk > 0 && program.chunks[chunk].copy != program.chunks[chunk - 1].copy) {
+      check_layers(program, next);
+      next = 0;
+    }
     for (const Invocation& run : program.phases[program.chunks[chunk].forward].invocations) {
       if (run.first_layer < 0) continue;
       if (run.first_layer != next) {
@@ -145,9 +170,7 @@ void check_layers(const Program& program) {
       next += run.count;
     }
   }
-  const auto layers = static_cast<std::int64_t>(program.kind_of_layer.size());
-  if (next == layers) return;
-  throw ContractError{fmt::format("the chunks run {} layers, the model has {}", next, layers)};
+  check_layers(program, next);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <array>
+
 #include "models/program/check.hpp"
 #include "models/program/walk.hpp"
 #include "sim/errors.hpp"
@@ -9,6 +11,7 @@ namespace orrery::models {
 namespace {
 
 constexpr std::uint32_t no_owner = 0xffffffff;
+constexpr std::array of_micro_batch{slot_saved, slot_in, slot_out, slot_kept, slot_delayed};
 
 /// One buffer of a type: the micro-batch that holds it, or the gather that filled it, and the
 /// instruction that bound or freed it last.
@@ -24,6 +27,7 @@ class ListCheck {
       : program_{program},
         ranks_{program.classes[c]},
         class_{c},
+        splits_{splits_backward(program)},
         consumed_(ranks_.instructions.size(), no_token),
         held_(ranks_.types.size()) {}
 
@@ -47,14 +51,21 @@ class ListCheck {
 
   void compute(Token i, const Instruction& each) {
     const Chunk& chunk = program_.chunks[each.chunk];
-    const bool up = each.op == Opcode::forward;
+    const bool up = !descends(each);
     awaits(i, each);
     if (each.input != no_token) consume(i, each);
     if (program_.sharding.parameters) has_weights(i, each);
     const bool leaves = up ? !chunk.predicts : !chunk.embeds;
-    const bool takes_gradient = !up && !chunk.predicts;
+    const bool arrives = !up && !chunk.predicts && !program_.delays_arrival(chunk);
+    const unsigned kept = splits_ ? bit(slot_kept) : 0U;
     buffers(i, each,
-            bit(slot_saved) | (takes_gradient ? bit(slot_in) : 0U) | (leaves ? bit(slot_out) : 0U));
+            bit(slot_saved) | (arrives ? bit(slot_in) : 0U) | (leaves ? bit(slot_out) : 0U) |
+                (up ? kept : 0U) | (!up && splits_ ? bit(slot_delayed) : 0U));
+  }
+  void weight_gradient(Token i, const Instruction& each) {
+    awaits(i, each);
+    if (each.input != no_token) refuse(i, "takes a transfer, which backward has taken");
+    buffers(i, each, bit(slot_kept) | bit(slot_delayed));
   }
   void phase(Token i, const Instruction& each) {
     awaits(i, each);
@@ -69,7 +80,7 @@ class ListCheck {
     buffers(i, each, bit(slot_out));
   }
   void receive(Token i, const Instruction& each) {
-    buffers(i, each, bit(ascends(program_, each) ? slot_saved : slot_in));
+    buffers(i, each, bit(arrival_of(program_, each)));
   }
   void joint(Token i, const Instruction& each) {
     if (each.input == no_token) return;
@@ -119,18 +130,17 @@ class ListCheck {
 
   /// `needed` are the slots that an instruction of its kind binds or uses.
   void buffers(Token i, const Instruction& each, unsigned needed) {
-    for (const Slot slot : {slot_saved, slot_in, slot_out}) {
+    for (const Slot slot : of_micro_batch) {
       if ((needed & bit(slot)) == 0) continue;
       const std::uint16_t type = type_of(each, slot);
-      if (each.bindings[slot] >= ranks_.instructions.size()) {
-        refuse(i, "binds no " + ranks_.types[type].name);
-      }
-      (each.binds & bit(slot)) != 0 ? bind(i, type, each.bindings[slot], each.micro_batch)
-                                    : use(i, type, each.bindings[slot], each.micro_batch);
+      const std::uint32_t index = each.bindings[index_of(slot)];
+      if (index >= ranks_.instructions.size()) refuse(i, "binds no " + ranks_.types[type].name);
+      (each.binds & bit(slot)) != 0 ? bind(i, type, index, each.micro_batch)
+                                    : use(i, type, index, each.micro_batch);
     }
-    for (const Slot slot : {slot_saved, slot_in, slot_out}) {
+    for (const Slot slot : of_micro_batch) {
       if ((each.frees & bit(slot)) == 0) continue;
-      free(i, type_of(each, slot), each.bindings[slot], each.micro_batch);
+      free(i, type_of(each, slot), each.bindings[index_of(slot)], each.micro_batch);
     }
     if ((each.frees & bit(slot_weights)) != 0) free_weights(i, each);
   }
@@ -209,6 +219,7 @@ class ListCheck {
   const Program& program_;
   const RankClass& ranks_;
   std::uint32_t class_;
+  bool splits_;                          // backward leaves weight gradients for later
   std::vector<Token> consumed_;          // of receives: by which instruction
   std::vector<std::vector<Held>> held_;  // by type and index
 };

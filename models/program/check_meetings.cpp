@@ -75,7 +75,7 @@ class MeetingCheck {
   bool receive(std::uint32_t c, Token i, const Instruction& each) {
     ChannelUse& use = channels_[each.target];
     const Channel& channel = program_.channels[each.target];
-    ends(c, i, each, channel.forward ? slot_saved : slot_in);
+    ends(c, i, each, arrival_of(program_, each));
     use.waiting = use.received == use.sends.size();
     if (use.waiting) return false;
     const Token from = use.sends[use.received];
@@ -91,7 +91,7 @@ class MeetingCheck {
   }
 
   /// The channel is of this class, and the buffer at this end holds what it carries; activations
-  /// arrive inside the saved buffer, which holds more.
+  /// arrive inside the saved buffer, gradients inside the delayed one: both hold more.
   void ends(std::uint32_t c, Token i, const Instruction& each, Slot slot) const {
     const Channel& channel = program_.channels[each.target];
     const bool sends = slot == slot_out;
@@ -102,7 +102,7 @@ class MeetingCheck {
     }
     const RankClass& ranks = program_.classes[c];
     const BufferType& buffer = ranks.types[buffer_type(program_, ranks, each, slot)];
-    if (slot == slot_saved || buffer.bytes == channel.bytes) return;
+    if (slot == slot_saved || slot == slot_delayed || buffer.bytes == channel.bytes) return;
     refuse(c, i,
            fmt::format("{} holds {} bytes, its channel {} stage {} carries {}", buffer.name,
                        buffer.bytes.count(), sends ? "to" : "from",

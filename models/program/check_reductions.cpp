@@ -135,15 +135,15 @@ class ReductionCheck {
     }
   }
 
-  /// No later backward adds to what a bucket holds. From the end of the list, with the first run
-  /// from here on that adds to each layer.
+  /// No later backward or weight gradient adds to what a bucket holds. From the end of the list,
+  /// with the first run from here on that adds to each layer.
   void final() const {
     std::vector<Token> adds(program_.kind_of_layer.size(), no_token);
     auto next = reductions_.rbegin();
     for (auto i = static_cast<Token>(ranks_.instructions.size()); i-- > 0;) {
       if (next == reductions_.rend()) return;
       const Instruction& each = ranks_.instructions[i];
-      if (each.op == Opcode::backward) note(i, each, adds);
+      if (descends(each)) note(i, each, adds);
       if (i != *next) continue;
       ++next;
       for (const Unit& unit : program_.units_of(joint(i))) {

@@ -74,8 +74,9 @@ enum class CommunicatorRole : std::uint8_t {
   expert,         // inside blocks: ranks that share a layer's experts
   expert_tensor,  // inside blocks: ranks that cut each expert
   expert_data,    // replicas of experts: their gradients and sharded state
+  mirror,         // two stages that hold the same chunks, where micro-batches enter at both ends
 };
-inline constexpr int communicator_role_count = 13;
+inline constexpr int communicator_role_count = 14;
 /// Whose ranks are replicas, and share the state of what they replicate.
 constexpr bool of_replicas(CommunicatorRole role) {
   return role == CommunicatorRole::data || role == CommunicatorRole::replica ||

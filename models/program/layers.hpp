@@ -59,7 +59,9 @@ struct Unit {
 struct Chunk {
   std::int64_t stage = 0;
   std::uint32_t place = 0;                  // among its stage's chunks, in model order
+  std::uint32_t copy = 0;                   // of the model, where the pipeline holds several
   std::uint32_t forward = 0, backward = 0;  // phases
+  std::optional<std::uint32_t> weight_gradient = std::nullopt;  // where backward is split
   std::int64_t first_layer = 0, layers = 0;
   bool embeds = false, predicts = false;  // holds the embedding, the head
 };

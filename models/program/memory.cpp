@@ -18,9 +18,11 @@ constexpr std::size_t at(BufferKind kind) {
   return static_cast<std::size_t>(kind);
 }
 
-/// The gradient that a backward block hands to the one before it.
+/// The gradient that a backward block hands to the one before it, where it is not kept for weight
+/// gradients.
 Bytes passed_gradient(const Program& program, std::uint32_t id) {
-  if (program.use_of(id).direction != Direction::backward) return {};
+  const BlockUse use = program.use_of(id);
+  if (use.direction != Direction::backward || program.delays_arrival(*use.kind)) return {};
   return program.blocks[id].bytes(Role::output);
 }
 
@@ -64,6 +66,8 @@ class MemoryWalk {
           if ((slots & bit(slot_saved)) != 0) sums[slots] += ranks.types[each.saved].bytes;
           if ((slots & bit(slot_in)) != 0) sums[slots] += ranks.types[each.gradient_in].bytes;
           if ((slots & bit(slot_out)) != 0) sums[slots] += ranks.types[out].bytes;
+          if ((slots & bit(slot_kept)) != 0) sums[slots] += ranks.types[each.kept].bytes;
+          if ((slots & bit(slot_delayed)) != 0) sums[slots] += ranks.types[each.delayed].bytes;
         }
       }
     }

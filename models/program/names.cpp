@@ -25,9 +25,9 @@ std::string_view name(BufferKind kind) {
 }
 
 std::string_view name(Opcode op) {
-  constexpr std::string_view of[] = {"forward",         "backward", "send",   "receive",
-                                     "reduce_gradient", "tie",      "norm",   "optimizer",
-                                     "gather",          "compress", "unshard"};
+  constexpr std::string_view of[] = {
+      "forward", "backward", "weight_gradient", "send",   "receive",  "reduce_gradient",
+      "tie",     "norm",     "optimizer",       "gather", "compress", "unshard"};
   return of[static_cast<int>(op)];
 }
 

@@ -20,6 +20,7 @@ enum class Role : std::uint8_t {
   gradient,   // accumulators of the bound layer
   optimizer,  // master weights and moments of the bound layers
   saved,      // written by forward, read by backward of the same layer and micro-batch
+  delayed,    // written by a backward that is split, read by its weight gradient
   temporary,  // lives inside the block
   tokens,     // of the micro-batch
   labels,

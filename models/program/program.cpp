@@ -22,6 +22,23 @@ BlockUse Program::use_of(std::uint32_t block) const {
   return {};
 }
 
+bool Program::delays_arrival(const LayerKind& kind) const {
+  if (!kind.weight_gradient) return false;
+  const std::vector<Operand>& operands = blocks[*kind.weight_gradient].operands;
+  return std::any_of(operands.begin(), operands.end(), [&](const Operand& each) {
+    if (each.role != Role::delayed) return false;
+    const auto made = blocks[kind.backward].find(each.name);
+    return made && blocks[kind.backward].operands[*made].role == Role::input;
+  });
+}
+
+bool Program::delays_arrival(const Chunk& chunk) const {
+  const std::vector<Invocation>& runs = phases[chunk.backward].invocations;
+  if (runs.empty()) return false;
+  const LayerKind* const first = use_of(runs.front().block).kind;
+  return first != nullptr && delays_arrival(*first);
+}
+
 const LayerKind& Program::kind(ModelPart part) const {
   const auto found = std::find_if(kinds.begin(), kinds.end(),
                                   [&](const LayerKind& each) { return each.part == part; });

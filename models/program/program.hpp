@@ -31,6 +31,8 @@ struct Program {
   std::vector<std::uint32_t> kind_of_layer;  // of the model's layers, in order
   std::vector<Chunk> chunks;                 // in model order
   std::vector<Unit> units;                   // in model order; a shared table's first
+  std::uint32_t copies = 1;                  // of the model in a pipeline; each runs its share of
+                                             // the micro-batches, in order
   StepShape step;
   Formats formats;
   StateSharding sharding;
@@ -47,6 +49,14 @@ struct Program {
     return communicators[communicator].role;
   }
   BlockUse use_of(std::uint32_t block) const;
+  /// Is a micro-batch of the share of the chunk's copy of the model?
+  bool runs(const Chunk& chunk, std::int64_t micro_batch) const {
+    return micro_batch * copies / step.micro_batches == chunk.copy;
+  }
+  /// Where backward is split: do the weight gradients of a kind, or of the layer at which a chunk's
+  /// backward begins, read the gradient that arrives there?
+  bool delays_arrival(const LayerKind& kind) const;
+  bool delays_arrival(const Chunk& chunk) const;
   /// What a bucket or a gather holds.
   std::span<const Unit> units_of(const JointCollective& joint) const {
     return std::span{units}.subspan(joint.first_unit, joint.units);

@@ -68,6 +68,7 @@ struct BufferType {
 /// Buffer types of a chunk, as indices into RankClass::types.
 struct ChunkBuffers {
   std::uint16_t saved = 0, out = 0, gradient_in = 0, gradient_out = 0;
+  std::uint16_t kept = 0, delayed = 0;  // where backward is split
 };
 
 /// A buffer held for the whole step.

@@ -13,8 +13,8 @@ namespace orrery::models {
 namespace {
 
 std::string_view mnemonic(Opcode op) {
-  constexpr std::string_view of[] = {"FWD",  "BWD", "SEND",   "RECV",     "REDUCE_GRAD", "TIE",
-                                     "NORM", "OPT", "GATHER", "COMPRESS", "UNSHARD"};
+  constexpr std::string_view of[] = {"FWD", "BWD",  "WGRAD", "SEND",   "RECV",     "REDUCE_GRAD",
+                                     "TIE", "NORM", "OPT",   "GATHER", "COMPRESS", "UNSHARD"};
   return of[static_cast<int>(op)];
 }
 
@@ -34,6 +34,7 @@ class ListWriter {
         ranks_{ranks},
         rank_{rank},
         text_{text},
+        splits_{splits_backward(program)},
         tags_(program.channels.size(), 0) {}
 
   void run() {
@@ -53,7 +54,8 @@ class ListWriter {
     put(text_, " phase={}", program_.phases[each.target].name);
     bound(" <- ", each, slot_in);
     bound(" -> ", each, slot_out);
-    bound(" saved=", each, slot_saved);
+    if (each.op != Opcode::weight_gradient) bound(" saved=", each, slot_saved);
+    if (splits_) split(each);
     text_.append(std::string_view{" q=compute"});
     after(each.input);
     if (each.awaits != no_token) put(text_, " awaits=i{}", each.awaits);
@@ -63,9 +65,7 @@ class ListWriter {
     if (each.awaits != no_token) put(text_, " awaits=i{}", each.awaits);
   }
   void send(Token, const Instruction& each) { transfer(each, slot_out); }
-  void receive(Token, const Instruction& each) {
-    transfer(each, ascends(program_, each) ? slot_saved : slot_in);
-  }
+  void receive(Token, const Instruction& each) { transfer(each, arrival_of(program_, each)); }
   void joint(Token, const Instruction& each) {
     const JointCollective& joint = program_.collectives[each.target];
     if (each.op == Opcode::reduce_gradient) put(text_, " c{}", each.chunk);
@@ -128,19 +128,26 @@ class ListWriter {
   }
 
   void bound(std::string_view before, const Instruction& each, Slot slot) {
-    if (each.bindings[slot] == no_binding) return;
-    put(text_, "{}{}[{}]", before, type_of(each, slot), each.bindings[slot]);
+    const std::uint32_t index = each.bindings[index_of(slot)];
+    if (index == no_binding) return;
+    put(text_, "{}{}[{}]", before, type_of(each, slot), index);
+  }
+
+  /// What weight gradients read.
+  void split(const Instruction& each) {
+    if (each.op != Opcode::backward) bound(" kept=", each, slot_kept);
+    if (descends(each)) bound(" delayed=", each, slot_delayed);
   }
 
   void frees(const Instruction& each) {
     text_.append(std::string_view{" frees="});
     std::string_view separator;
-    for (const Slot slot : {slot_saved, slot_in, slot_out, slot_weights}) {
+    for (const Slot slot : {slot_saved, slot_in, slot_out, slot_weights, slot_kept, slot_delayed}) {
       if ((each.frees & bit(slot)) == 0) continue;
       const bool weights = slot == slot_weights;
       const Instruction& bound = weights ? ranks_.instructions[each.awaits] : each;
       put(text_, "{}{}[{}]", separator, type_of(each, slot),
-          bound.bindings[weights ? slot_filled : slot]);
+          bound.bindings[weights ? slot_filled : index_of(slot)]);
       separator = ",";
     }
   }
@@ -153,6 +160,7 @@ class ListWriter {
   const RankClass& ranks_;
   std::optional<std::int64_t> rank_;
   TextBuffer& text_;
+  bool splits_;
   std::vector<std::size_t> tags_;  // transfers so far, by channel
   Token index_ = 0;
 };

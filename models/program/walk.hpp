@@ -2,15 +2,16 @@
 // The one place that distinguishes instructions. Code that follows a rank's list does it with a
 // visitor, which has
 //
-//   phase     of forward, backward, optimizer, compress: `target` is a phase
+//   phase     of forward, backward, weight_gradient, optimizer, compress: `target` is a phase
 //   send      receive: `target` is a channel
 //   joint     of reduce_gradient, tie, norm, gather, unshard: its rank's part in a joint
 //   collective,
 //             which `target` is
 //
-// each called with (index in the list, instruction). It may have `compute` for forward and
-// backward, and one of its own, named after the opcode, for any of them.
+// each called with (index in the list, instruction). It may have `compute` for forward, backward
+// and weight_gradient, and one of its own, named after the opcode, for any of them.
 
+#include <algorithm>
 #include <cstdint>
 
 #include "models/program/program.hpp"
@@ -38,6 +39,12 @@ decltype(auto) visit(std::uint32_t i, Each& each, Visitor&& visitor) {
     case Opcode::backward:
       if constexpr (requires { visitor.backward(i, each); }) {
         return visitor.backward(i, each);
+      } else {
+        return compute();
+      }
+    case Opcode::weight_gradient:
+      if constexpr (requires { visitor.weight_gradient(i, each); }) {
+        return visitor.weight_gradient(i, each);
       } else {
         return compute();
       }
@@ -123,16 +130,32 @@ inline bool is_joint(const Instruction& each) {
   return visit(0, each, Cases{no, no, no, yes});
 }
 
+/// Does it run layers from the model's last to its first?
+inline bool descends(const Instruction& each) {
+  return each.op == Opcode::backward || each.op == Opcode::weight_gradient;
+}
+
 /// Does a phase or a transfer belong to the way from the model's first layer to its last?
 inline bool ascends(const Program& program, const Instruction& each) {
-  const auto of_phase = [](std::uint32_t, const Instruction& phase) {
-    return phase.op != Opcode::backward;
-  };
+  const auto of_phase = [](std::uint32_t, const Instruction& phase) { return !descends(phase); };
   const auto of_channel = [&](std::uint32_t, const Instruction& transfer) {
     return program.channels[transfer.target].forward;
   };
   const auto neither = [](auto...) { return false; };
   return visit(0, each, Cases{of_phase, of_channel, of_channel, neither});
+}
+
+/// Does any kind of layer leave its weight gradients to a block of its own?
+inline bool splits_backward(const Program& program) {
+  return std::any_of(program.kinds.begin(), program.kinds.end(),
+                     [](const LayerKind& each) { return each.weight_gradient.has_value(); });
+}
+
+/// Where a transfer arrives: activations in what is saved of them, gradients where the weight
+/// gradients of the chunk's last layer find them, or in a buffer that ends with backward.
+inline Slot arrival_of(const Program& program, const Instruction& receive) {
+  if (program.channels[receive.target].forward) return slot_saved;
+  return program.delays_arrival(program.chunks[receive.chunk]) ? slot_delayed : slot_in;
 }
 
 /// The type of the buffer that an instruction binds, uses or frees in a slot, as an index into
@@ -146,6 +169,8 @@ inline std::uint16_t buffer_type(const Program& program, const RankClass& ranks,
   const ChunkBuffers& buffers = ranks.chunk_buffers[program.chunks[each.chunk].place];
   if (slot == slot_saved) return buffers.saved;
   if (slot == slot_in) return buffers.gradient_in;
+  if (slot == slot_kept) return buffers.kept;
+  if (slot == slot_delayed) return buffers.delayed;
   return ascends(program, each) ? buffers.out : buffers.gradient_out;
 }
 

@@ -1,5 +1,7 @@
 // The table of schedules, in the open. No macros, no static initialisers.
 
+#include <algorithm>
+
 #include "models/schedules/schedule.hpp"
 
 namespace orrery::models {
@@ -22,6 +24,32 @@ Registry<Schedule> all_schedules() {
              .lacks = interleaved_lacks,
              .paper = "Narayanan et al. 2021, \"Efficient large-scale language model training on "
                       "GPU clusters\", arXiv 2104.04473"});
+  const std::string_view zero_bubble =
+      "Qi et al. 2023, \"Zero bubble pipeline parallelism\", arXiv 2401.10241";
+  known.add("zb-h1", {.slots = zero_bubble_h1, .kinds = split_kinds, .paper = zero_bubble});
+  known.add("zb-h2", {.slots = zero_bubble_h2, .kinds = split_kinds, .paper = zero_bubble});
+  known.add("zb-1p", {.together = zero_bubble_1p, .kinds = split_kinds, .paper = zero_bubble});
+  known.add("zb-2p", {.together = zero_bubble_2p, .kinds = split_kinds, .paper = zero_bubble});
+  known.add("zb-v", {.slots = zero_bubble_v,
+                     .chunks = ChunksPerStage::several,
+                     .placement = Placement::vee,
+                     .lacks = vee_lacks,
+                     .kinds = split_kinds,
+                     .paper = "Qi et al. 2024, \"Pipeline parallelism with controllable memory\", "
+                              "arXiv 2405.15362"});
+  known.add("dualpipe", {.slots = dual_pipe,
+                         .placement = Placement::both_ways,
+                         .lacks = dual_pipe_lacks,
+                         .kinds = split_kinds,
+                         .paper = "DeepSeek-AI 2024, \"DeepSeek-V3 technical report\", arXiv "
+                                  "2412.19437"});
+  known.add("dualpipev", {.slots = dual_pipe_v,
+                          .chunks = ChunksPerStage::several,
+                          .placement = Placement::vee,
+                          .lacks = dual_pipe_v_lacks,
+                          .kinds = split_kinds,
+                          .paper = "DeepSeek-AI 2024, \"DeepSeek-V3 technical report\", arXiv "
+                                   "2412.19437; cut in half: github.com/deepseek-ai/DualPipe"});
   return known;
 }
 
@@ -30,6 +58,30 @@ Registry<Schedule> all_schedules() {
 const Registry<Schedule>& builtin_schedules() {
   static const Registry<Schedule> known = all_schedules();
   return known;
+}
+
+bool Schedule::splits_backward() const {
+  return std::find(kinds.begin(), kinds.end(), SlotKind::weight_gradient) != kinds.end();
+}
+
+std::vector<Slots> slots_of(const Schedule& schedule, const PipelineShape& shape) {
+  if (schedule.together != nullptr) return schedule.together(shape);
+  std::vector<Slots> all(static_cast<std::size_t>(shape.stages));
+  for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
+    schedule.slots(shape, stage, all[static_cast<std::size_t>(stage)]);
+  }
+  return all;
+}
+
+std::vector<std::int64_t> stages_of_chunks(const Schedule& schedule, const PipelineShape& shape) {
+  std::vector<std::int64_t> stages;
+  const std::int64_t chunks = shape.stages * shape.virtual_stages * schedule.copies();
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+    const std::int64_t round = chunk % shape.stages;
+    const bool up = schedule.placement != Placement::round && chunk >= shape.stages;
+    stages.push_back(up ? shape.stages - 1 - round : round);
+  }
+  return stages;
 }
 
 std::string_view usual_schedule(std::int64_t virtual_stages) {

@@ -9,7 +9,7 @@
 namespace orrery::models {
 
 RunnablePlans read_runnable(const Node& node) {
-  node.only({"zero", "tensor", "pipeline", "context", "source"});
+  node.only({"zero", "tensor", "pipeline", "context", "schedules", "source"});
   RunnablePlans plans;
   plans.zero.clear();
   for (const Node& stage : node["zero"].elements()) {
@@ -25,6 +25,15 @@ RunnablePlans read_runnable(const Node& node) {
   if (const auto forms = node.find("context")) {
     for (const Node& form : forms->elements())
       plans.context.push_back(form.word(context_form_words));
+  }
+  if (const auto schedules = node.find("schedules")) {
+    for (const Node& each : schedules->elements()) {
+      const auto name = each.as<std::string>();
+      if (!builtin_schedules().has(name)) {
+        each.fail_expected("one of " + listed(builtin_schedules().names()));
+      }
+      plans.schedules.push_back(name);
+    }
   }
   plans.source = node["source"].as<std::string>();
   return plans;

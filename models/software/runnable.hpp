@@ -15,13 +15,14 @@ namespace orrery::models {
 struct RunnablePlans {
   std::vector<Zero> zero{Zero::none, Zero::one};  // by rising stage
   bool tensor = true, pipeline = true;
-  std::vector<ContextForm> context;  // the usual one first; empty: no context parallelism
-  std::string source;                // empty: the profile does not say; the above is taken
+  std::vector<ContextForm> context;    // the usual one first; empty: no context parallelism
+  std::vector<std::string> schedules;  // that a search tries next to the usual ones
+  std::string source;                  // empty: the profile does not say; the above is taken
 };
 
-/// `{"zero": [0, 1], "tensor": true, "pipeline": true, "context": ["ring"], "source": TEXT}`; of
-/// tensor and pipeline true where left out, of context none. Errors  stages that do not rise, a
-/// stage above 3, no source
+/// `{"zero": [0, 1], "tensor": true, "pipeline": true, "context": ["ring"], "schedules": ["zb-v"],
+/// "source": TEXT}`; of tensor and pipeline true where left out, of context and schedules none.
+/// Errors  stages that do not rise, a stage above 3, an unknown schedule, no source
 RunnablePlans read_runnable(const Node& node);
 
 /// "0, 1": the stages.

@@ -21,7 +21,13 @@ Shown show_models(const std::optional<std::string>& name, std::optional<std::int
 /// year  of one profile: as it was then
 Shown show_software(const std::optional<std::string>& name, std::optional<int> year);
 Shown show_sites(const std::optional<std::string>& name);
-Shown show_schedules(const std::optional<std::string>& name);
+/// How a schedule is printed, and of which size one of the table is.
+struct ScheduleView {
+  std::int64_t stages = 4, micro_batches = 8;
+  bool csv = false;
+};
+/// By name, or a file of slots.
+Shown show_schedules(const std::optional<std::string>& name, const ScheduleView& view);
 Shown show_collectives();
 
 }  // namespace orrery::scenarios

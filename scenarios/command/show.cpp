@@ -22,6 +22,7 @@ struct ShowFlags {
   QuestionFlags question;  // its scenario is the NAME or FILE
   std::optional<std::int64_t> rank, seq_len;
   TopologyPictures pictures;
+  ScheduleView schedule;
   bool json = false;
 };
 
@@ -64,7 +65,7 @@ Shown shown(const ShowFlags& flags) {
   if (flags.what == "models") return show_models(name, flags.seq_len);
   if (flags.what == "software") return show_software(name, flags.question.parts.year);
   if (flags.what == "sites") return show_sites(name);
-  if (flags.what == "schedules") return show_schedules(name);
+  if (flags.what == "schedules") return show_schedules(name, flags.schedule);
   if (flags.what == "collectives") return show_collectives();
   if (flags.what == "topology") {
     return show_topology(name ? name : flags.question.parts.cluster, flags.pictures);
@@ -94,6 +95,13 @@ void add_show(CLI::App& application, int& exit_code) {
   command.add_option("--svg", flags->pictures.svg, "Of a topology: the picture to write");
   command.add_option("--html", flags->pictures.html,
                      "Of a topology: the same to look at in a browser");
+  command.add_option("--stages", flags->schedule.stages, "Of a schedule: stages of the pipeline")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 10));
+  command
+      .add_option("--micro-batches", flags->schedule.micro_batches, "Of a schedule: micro-batches")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 12));
+  command.add_flag("--csv", flags->schedule.csv,
+                   "Of a schedule: PyTorch's CSV, a line for each rank");
   command.add_flag("--json", flags->json, "JSON instead of text");
   command.callback([flags, &exit_code] {
     const Shown result = shown(*flags);

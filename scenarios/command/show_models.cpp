@@ -2,7 +2,7 @@
 
 #include "hardware/catalogue.hpp"
 #include "models/model/model.hpp"
-#include "models/schedules/schedule.hpp"
+#include "models/schedules/csv.hpp"
 #include "models/software/software.hpp"
 #include "scenarios/collective/algorithms_table.hpp"
 #include "scenarios/command/catalogue_tables.hpp"
@@ -106,23 +106,20 @@ std::string model_text(const models::Model& model, std::int64_t seq_len) {
 }
 
 /// What one stage does, slot by slot.
-std::string slots_of(const models::Schedule& schedule, const models::PipelineShape& shape,
-                     std::int64_t stage) {
-  std::vector<models::ScheduleSlot> slots;
-  schedule.slots(shape, stage, slots);
+std::string text_of(const models::Slots& slots, const models::PipelineShape& shape) {
   std::string text;
   for (const models::ScheduleSlot& slot : slots) {
     const std::int64_t virtual_stage = slot.chunk / shape.stages;
     text += fmt::format(" {}{}", word_of(models::slot_letters, slot.kind), slot.micro_batch);
-    if (shape.virtual_stages > 1) text += static_cast<char>('a' + virtual_stage);
+    if (shape.chunks() > shape.stages) text += static_cast<char>('a' + virtual_stage);
   }
   return text;
 }
 
 /// "F forward, B backward".
-std::string legend_of(const models::Schedule& schedule) {
+std::string legend_of(const std::vector<models::SlotKind>& kinds) {
   std::string text;
-  for (const models::SlotKind kind : schedule.kinds) {
+  for (const models::SlotKind kind : kinds) {
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", word_of(models::slot_letters, kind),
                         word_of(models::slot_words, kind));
   }
@@ -207,31 +204,69 @@ Shown show_software(const std::optional<std::string>& name, std::optional<int> y
   return {table.text(terminal().colour), list};
 }
 
-Shown show_schedules(const std::optional<std::string>& name) {
-  const Registry<models::Schedule>& known = models::builtin_schedules();
+namespace {
+
+/// A schedule of the table for one size, or a file's slots.
+struct ScheduleOnShow {
+  std::string title, paper;
+  models::PipelineShape shape;
+  std::vector<models::SlotKind> kinds;
+  std::vector<models::Slots> slots;
+};
+
+ScheduleOnShow schedule_on_show(const std::string& name, const ScheduleView& view) {
+  if (name.find('.') != std::string::npos) {
+    models::ScheduleTable table = models::load_schedule(name);
+    const auto ranks = static_cast<std::int64_t>(table.slots.size());
+    std::vector<models::SlotKind> kinds = models::split_kinds;
+    if (!table.splits_backward()) kinds.pop_back();
+    const models::PipelineShape shape{ranks, (table.chunks + ranks - 1) / ranks,
+                                      table.micro_batches};
+    return {name, "a file", shape, std::move(kinds), std::move(table.slots)};
+  }
+  const models::Schedule& schedule = models::builtin_schedules().at(name);
+  const bool several = schedule.chunks == models::ChunksPerStage::several;
+  models::PipelineShape shape{view.stages, several ? 2 : 1, view.micro_batches};
+  shape.copies = schedule.copies();
+  if (view.csv && shape.copies > 1) {
+    throw InputError{"--csv", name + " holds two copies of the model, for which there is no CSV"};
+  }
+  if (schedule.lacks && !schedule.lacks(shape).empty()) {
+    throw InputError{fmt::format("{} needs {}", name, fmt::join(schedule.lacks(shape), " and "))};
+  }
+  return {name, std::string{schedule.paper}, shape, schedule.kinds,
+          models::slots_of(schedule, shape)};
+}
+
+}  // namespace
+
+Shown show_schedules(const std::optional<std::string>& name, const ScheduleView& view) {
   if (!name) {
     Json list = Json::array();
     std::string text;
-    for (const auto& [each, schedule] : known) {
+    for (const auto& [each, schedule] : models::builtin_schedules()) {
       list.push_back(each);
       text += fmt::format("  {}\n", each);
     }
     return {text, list};
   }
-  const models::Schedule& schedule = known.at(*name);
-  const bool several = schedule.chunks == models::ChunksPerStage::several;
-  const models::PipelineShape shape{4, several ? 2 : 1, 8};
-  std::string text = toned(*name, Tone::bold, terminal().colour);
-  text +=
-      fmt::format(": {} stages, {} micro-batches; {}{}\n  {}\n", shape.stages, shape.micro_batches,
-                  legend_of(schedule), several ? "; a, b virtual stages" : "", schedule.paper);
+  const ScheduleOnShow found = schedule_on_show(*name, view);
+  const models::PipelineShape& shape = found.shape;
+  std::string text = toned(found.title, Tone::bold, terminal().colour);
+  text += fmt::format(": {} stages, {} micro-batches; {}{}\n  {}\n", shape.stages,
+                      shape.micro_batches, legend_of(found.kinds),
+                      shape.copies > 1           ? "; a, b copies of the model"
+                      : shape.virtual_stages > 1 ? "; a, b virtual stages"
+                                                 : "",
+                      found.paper);
   Json stages = Json::array();
-  for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
-    const std::string slots = slots_of(schedule, shape, stage);
-    text += fmt::format("  stage {}:{}\n", stage, slots);
+  for (const models::Slots& each : found.slots) {
+    const std::string slots = text_of(each, shape);
+    text += fmt::format("  stage {}:{}\n", stages.size(), slots);
     stages.push_back(slots.substr(1));
   }
-  return {text, {{"name", *name}, {"paper", schedule.paper}, {"stages", stages}}};
+  if (view.csv) text = models::to_csv(found.slots);
+  return {text, {{"name", *name}, {"paper", found.paper}, {"stages", stages}}};
 }
 
 Shown show_collectives() {

@@ -123,6 +123,24 @@ std::vector<Plan> virtual_stages(const Plan& plan, const SearchBounds& bounds) {
   return plans;
 }
 
+bool has_schedules(const RunnablePlans& stack) {
+  return !stack.schedules.empty();
+}
+
+/// The usual one, and those of the stack that run so many chunks.
+std::vector<Plan> schedules(const Plan& plan, const SearchBounds& bounds) {
+  std::vector<Plan> plans{plan};
+  for (const std::string& name : bounds.query.software.runs.schedules) {
+    const models::Schedule& row = models::builtin_schedules().at(name);
+    const bool one = row.chunks == models::ChunksPerStage::one;
+    if (plan.pipeline == 1 || one != (plan.virtual_stages == 1)) continue;
+    Plan other = plan;
+    other.schedule = name;
+    if (!row.lacks || row.lacks(other.shape()).empty()) plans.push_back(other);
+  }
+  return plans;
+}
+
 std::vector<Plan> micro_batches(const Plan& plan, const SearchBounds& bounds) {
   std::vector<std::int64_t> sizes = divisors(
       plan.global_batch / plan.data, bounds.full() ? most_micro_batch : most_micro_batch_reduced);
@@ -178,12 +196,13 @@ std::vector<Plan> recomputations(const Plan& plan, const SearchBounds&) {
                    {Recompute::none, Recompute::selective, Recompute::full});
 }
 
-constexpr std::array<SearchDimension, 10> dimensions{{
+constexpr std::array<SearchDimension, 11> dimensions{{
     {"tensor", "tensor within a node", tensors, has_tensor},
     {"context", "context of 8,192 tokens and more", contexts, has_context},
     {"pipeline", "pipeline", pipelines, has_pipeline},
     {"virtual_stages", "virtual stages", virtual_stages, has_pipeline},
     {"micro_batch", "micro-batch", micro_batches},
+    {"schedule", "schedule", schedules, has_schedules},
     {"sequence", "sequence parallelism", sequence_parallelism, has_tensor},
     {"zero", "ZeRO", shardings},
     {"expert", "experts over ranks", experts},

@@ -93,6 +93,49 @@ std::vector<Cut> cuts() {
       p.schedule = schedule;
     });
   }
+  for (const char* schedule : {"zb-h1", "zb-h2", "zb-1p", "zb-2p"}) {
+    add(std::string{schedule} + " on 2 stages", four, [&](Plan& p) {
+      p.pipeline = 2;
+      p.schedule = schedule;
+    });
+  }
+  for (const Model& model : {small_gpt(4), small_llama(4)}) {
+    for (const char* schedule : {"zb-v", "dualpipev"}) {
+      add(std::string{schedule} + " of " + model.name, model, [&](Plan& p) {
+        p.pipeline = p.virtual_stages = 2;
+        p.schedule = schedule;
+      });
+    }
+    add("dualpipe of " + model.name, model, [](Plan& p) {
+      p.pipeline = 2;
+      p.schedule = "dualpipe";
+    });
+    add("zb-h1, tensor, data, sequence, recomputation of " + model.name, model, [](Plan& p) {
+      p.pipeline = p.tensor = p.data = 2;
+      p.sequence_parallel = true;
+      p.recompute = Recompute::full;
+      p.zero = Zero::one;
+      p.bucket = Bytes{1};
+      p.schedule = "zb-h1";
+    });
+  }
+  add("dualpipe, data, ZeRO-1", small_llama(4), [](Plan& p) {
+    p.pipeline = p.data = 2;
+    p.global_batch = 8;
+    p.zero = Zero::one;
+    p.bucket = Bytes{1};
+    p.schedule = "dualpipe";
+  });
+  add("a schedule from a file", four, [](Plan& p) {
+    p.pipeline = 2;
+    p.virtual_stages = 2;
+    p.schedule = "given.csv";
+    // Chunks 0 and 3 on rank 1; some backwards whole.
+    p.slots = models::parse_schedule(
+        "1F0,1F1,2F0,2F1,2I0,1F2,2B1,1I0,2W0,1W0,1F3,2F2,2F3,2B2,1B1,2I3,1B2,1B3,2W3\n"
+        "0F0,0F1,0F2,3F0,3B0,0F3,3F1,3I1,0I0,0W0,3W1,3F2,3B2,0B1,3F3,3I3,0B2,0B3,3W3\n",
+        "given.csv");
+  });
   add("interleaved", four, [](Plan& p) {
     p.pipeline = p.virtual_stages = 2;
     p.schedule = "interleaved-1f1b";

@@ -41,8 +41,11 @@ class Plans {
     plan.sequence_parallel = plan.tensor > 1 && one_of({0, 1}) == 1;
     plan.micro_batch = one_of({1, 2});
     plan.virtual_stages = plan.pipeline > 1 ? one_of({1, 2}) : 1;
-    constexpr const char* schedules[] = {"naive", "gpipe", "1f1b"};
-    plan.schedule = plan.virtual_stages > 1 ? "interleaved-1f1b" : schedules[one_of({0, 1, 2})];
+    const std::vector<std::string> names = models::builtin_schedules().names();
+    do {
+      plan.schedule = names[random_() % names.size()];
+    } while ((models::builtin_schedules().at(plan.schedule).chunks ==
+              models::ChunksPerStage::several) != (plan.virtual_stages > 1));
     plan.recompute = static_cast<models::Recompute>(one_of({0, 1, 2}));
     plan.zero = static_cast<models::Zero>(one_of({0, 1, 2, 3}));
     // Executed without a pipeline alone.

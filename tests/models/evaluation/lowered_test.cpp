@@ -43,6 +43,12 @@ TEST_CASE("Lowered plans mean the same to maps, operations, events and every ran
           "zero=3,offload=parameters,global_batch=16,seq_len=512",
           "pipeline=2,virtual_stages=2,zero=2,global_batch=16,seq_len=512,bucket=25 MB",
           "tensor=2,pipeline=4,zero=1,schedule=gpipe,global_batch=16,seq_len=512",
+          "tensor=2,pipeline=4,schedule=zb-h1,global_batch=16,seq_len=512",
+          "tensor=2,pipeline=2,sequence=true,schedule=zb-h2,zero=1,global_batch=32,seq_len=512",
+          "tensor=1,pipeline=4,recompute=full,schedule=zb-1p,global_batch=32,seq_len=512",
+          "tensor=2,pipeline=4,virtual_stages=2,schedule=zb-v,global_batch=16,seq_len=512",
+          "tensor=2,pipeline=2,virtual_stages=2,schedule=dualpipev,global_batch=32,seq_len=512",
+          "tensor=2,pipeline=4,zero=1,schedule=dualpipe,global_batch=16,seq_len=512",
           "tensor=4,pipeline=4,sequence=true,recompute=full,global_batch=16,seq_len=512",
           "tensor=2,pipeline=4,virtual_stages=3,recompute=selective,global_batch=32,seq_len=512"}) {
       // Unfused attention does not share a sequence.

@@ -155,16 +155,44 @@ TEST_CASE("Compression needs whole gradients and somebody to send them to") {
 
 TEST_CASE("An unknown schedule is answered with the known ones") {
   Plan plan = good_plan();
-  plan.schedule = "zb-h1";
+  plan.schedule = "zb-h3";
   CHECK(told(plan, small_gpt()) ==
-        Lines{"/schedule: unknown schedule 'zb-h1'; known: naive gpipe 1f1b interleaved-1f1b"});
+        Lines{"/schedule: unknown schedule 'zb-h3'; known: naive gpipe 1f1b interleaved-1f1b zb-h1 "
+              "zb-h2 zb-1p zb-2p zb-v dualpipe dualpipev"});
+}
+
+TEST_CASE(
+    "A schedule on a V needs two chunks to a stage, DualPipe pairs of stages and many of both") {
+  Plan plan = good_plan();
+  plan.schedule = "zb-v";
+  CHECK(told(plan, small_gpt()) == Lines{"/schedule: zb-v needs virtual_stages 2"});
+  plan.virtual_stages = 2;
+  CHECK(told(plan, small_gpt()).empty());
+  plan.schedule = "dualpipev";
+  plan.global_batch = 16;  // 4 micro-batches
+  CHECK(told(plan, small_gpt()) ==
+        Lines{"/schedule: dualpipev needs 8 micro-batches, twice the stages, there are 4"});
+  plan.virtual_stages = 1;
+  plan.schedule = "dualpipe";
+  CHECK(
+      told(plan, small_gpt()) ==
+      Lines{"/schedule: dualpipe needs an even number of micro-batches, 8 at least, there are 4"});
+}
+
+TEST_CASE("Layers cut by time and a slot for embedding and head exclude each other") {
+  Plan plan = good_plan();
+  plan.layers_by_time = true;
+  CHECK(told(plan, small_gpt()).empty());
+  plan.embedding_counts = true;
+  CHECK(told(plan, small_gpt()) ==
+        Lines{"/embedding_counts: embedding_counts and stage_layers exclude each other"});
 }
 
 TEST_CASE("Virtual stages and the interleaved schedule need each other") {
   Plan plan = good_plan();
   plan.virtual_stages = 2;
-  CHECK(told(plan, small_gpt()) ==
-        Lines{"/virtual_stages: 2 virtual stages need the schedule interleaved-1f1b, not 1f1b"});
+  CHECK(told(plan, small_gpt()) == Lines{"/virtual_stages: 2 virtual stages need the schedule "
+                                         "interleaved-1f1b or zb-v or dualpipev, not 1f1b"});
   plan.schedule = "interleaved-1f1b";
   CHECK(told(plan, small_gpt()).empty());
   plan.virtual_stages = 1;

@@ -180,8 +180,9 @@ TEST_CASE("What today's models do not reach is skipped with the reason") {
   CHECK(reason([](MeasuredRun& run) { run.plan["context"] = "2"; }).empty());
   CHECK(reason([](MeasuredRun& run) { run.plan["zero"] = "hsdp"; }) ==
         "ZeRO hsdp is not simulated yet; known: 0 1 2 3");
-  CHECK(reason([](MeasuredRun& run) { run.plan["schedule"] = "zb-1p"; }) ==
-        "schedule zb-1p is not simulated yet; known: naive gpipe 1f1b interleaved-1f1b");
+  CHECK(reason([](MeasuredRun& run) { run.plan["schedule"] = "zb-9p"; }) ==
+        "schedule zb-9p is not simulated yet; known: naive gpipe 1f1b interleaved-1f1b zb-h1 zb-h2 "
+        "zb-1p zb-2p zb-v dualpipe dualpipev");
   CHECK(reason([](MeasuredRun& run) { run.plan["precision"] = "mxfp8"; }) ==
         "precision mxfp8 is not simulated yet; known: fp32 tf32 fp16 bf16 fp8 fp64");
   CHECK(reason([](MeasuredRun& run) { run.hidden.reset(); }) == "hidden is not stated");

@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "models/program/memory.hpp"
+#include "models/program/walk.hpp"
+#include "tests/models/questions.hpp"
+
+namespace orrery::models {
+namespace {
+
+Plan pipeline_of(std::int64_t stages, const std::string& schedule) {
+  Plan plan;
+  plan.pipeline = stages;
+  plan.global_batch = 2 * stages;
+  plan.schedule = schedule;
+  plan.precision = Precision::fp32;
+  return plan;
+}
+
+std::vector<std::string> names_of(const Block& block) {
+  std::vector<std::string> names;
+  for (const Operation& op : block.operations) names.push_back(op.name);
+  return names;
+}
+
+bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Flops flops_of_step(const Program& program) {
+  Flops sum{};
+  for (std::uint32_t c = 0; c < program.classes.size(); ++c) sum += ledger_of(program, c).flops;
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "Split, a layer's backward keeps what leads to its input; the rest are weight gradients") {
+  const Program program = tiny_program(pipeline_of(2, "zb-h1"), 2);
+  const LayerKind& layer = program.kind(ModelPart::layer);
+  REQUIRE(layer.weight_gradient);
+  const std::vector<std::string> back = names_of(program.blocks[layer.backward]);
+  const std::vector<std::string> weights = names_of(program.blocks[*layer.weight_gradient]);
+  for (const char* linear : {"qkv", "projection", "up", "down"}) {
+    CAPTURE(linear);
+    CHECK(has(back, std::string{linear} + ".dgrad"));
+    CHECK_FALSE(has(back, std::string{linear} + ".wgrad"));
+    CHECK(has(weights, std::string{linear} + ".wgrad"));
+  }
+  CHECK(has(back, "norm1.backward"));  // one kernel makes both gradients of a norm
+  CHECK(program.blocks[*layer.weight_gradient].find("x.grad") == std::nullopt);
+}
+
+TEST_CASE("Whatever is split computes and keeps as much as before, but for how long") {
+  const Program whole = tiny_program(pipeline_of(2, "1f1b"), 2);
+  const Program split = tiny_program(pipeline_of(2, "zb-h1"), 2);
+  CHECK(flops_of_step(split) == flops_of_step(whole));
+  const RankClass &before = whole.classes[0], &after = split.classes[0];
+  const auto bytes = [](const RankClass& ranks, std::uint16_t type) {
+    return ranks.types[type].bytes;
+  };
+  const ChunkBuffers& own = after.chunk_buffers[0];
+  CHECK(bytes(after, own.saved) + bytes(after, own.kept) ==
+        bytes(before, before.chunk_buffers[0].saved));
+  // By hand, 8 tokens of h = 8 in fp32, per layer. What the four products read: norm1.out,
+  // attention.out and norm2.out of h each, the activation of 4h: 7h. What backward makes for them:
+  // gradients of qkv (3h), projection (h), up (4h) and down (h, the arriving one): 9h. And what
+  // arrives at the embedding.
+  const std::int64_t h = 8 * 8 * 4;
+  CHECK(bytes(after, own.kept).count() == 7 * h);
+  CHECK(bytes(after, own.delayed).count() == 9 * h + h);
+}
+
+TEST_CASE("H1 holds as many micro-batches as 1F1B, H2 nearly twice as many") {
+  const auto peak = [](const std::string& schedule) {
+    const Program program = tiny_program(pipeline_of(4, schedule), 4);
+    const auto activations = static_cast<std::size_t>(BufferKind::activation);
+    return static_cast<double>(memory_peak(program, 0).by_kind[activations].count());
+  };
+  CHECK(peak("zb-h1") <= 1.15 * peak("1f1b"));  // and one layer's delayed gradients
+  CHECK(peak("zb-h2") == Approx(7.0 / 4 * peak("zb-h1")).epsilon(0.1));
+}
+
+TEST_CASE("Gradients are reduced after the last weight gradients of their chunk") {
+  Plan plan = pipeline_of(2, "zb-h1");
+  plan.data = 2;
+  plan.global_batch *= 2;
+  Software software = plain_software();
+  software.overlap.bucket = Bytes{1};
+  const Program program = tiny_program(plan, 4, software);
+  check(program);
+  for (const RankClass& ranks : program.classes) {
+    for (std::size_t i = 1; i < ranks.instructions.size(); ++i) {
+      if (ranks.instructions[i].op != Opcode::reduce_gradient) continue;
+      CHECK(ranks.instructions[i - 1].op == Opcode::weight_gradient);
+    }
+  }
+}
+
+TEST_CASE("On a V both ends of the model are on the first stage, and the turn is no transfer") {
+  Plan plan = pipeline_of(2, "zb-v");
+  plan.virtual_stages = 2;
+  const Program program = tiny_program(plan, 4);
+  check(program);
+  CHECK(program.chunks[0].stage == 0);
+  CHECK(program.chunks[1].stage == 1);
+  CHECK(program.chunks[2].stage == 1);
+  CHECK(program.chunks[3].stage == 0);
+  CHECK(program.tied == TiedTable::shared);
+  const auto turn = std::count_if(program.channels.begin(), program.channels.end(),
+                                  [](const Channel& each) { return each.from == each.to; });
+  CHECK(turn == 2);  // activations and gradients
+  const Question asked = question(
+      "gpt2", "dgx-a100-80gb", "pipeline=4,data=2,virtual_stages=2,schedule=zb-v,global_batch=16");
+  const Prediction found = predict(asked);
+  for (std::size_t c = 0; c < found.program->channels.size(); ++c) {
+    const Channel& channel = found.program->channels[c];
+    CHECK((found.priced.channels[c] == Time{}) == (channel.from == channel.to));
+  }
+}
+
+TEST_CASE("A step is shorter by weight gradients that fill what 1F1B stands idle") {
+  const auto step = [](const std::string& schedule) {
+    return predict(question("gpt2", "dgx-a100-80gb",
+                            "pipeline=8,micro_batch=8,global_batch=128,seq_len=1024,"
+                            "stage_layers=1:2:2:2:2:1:1:1,schedule=" +
+                                schedule))
+        .step;
+  };
+  const Time usual = step("1f1b");
+  CHECK(step("zb-h1") < usual);
+  CHECK(step("zb-1p") <= step("zb-h1"));
+}
+
+}  // namespace orrery::models
