@@ -32,12 +32,14 @@ constexpr ReportOptions plain{.tokens = {}, .published = {}, .width = 100, .colo
 
 Answered plan(const std::string& model, const std::string& cluster, std::int64_t global_batch,
               std::int64_t seq_len, const Text& software, const std::string& precision,
-              const std::string& objective, std::optional<double> headroom, std::size_t top,
-              unsigned threads, const py::object& progress) {
+              const std::string& fixed, const std::string& objective,
+              std::optional<double> headroom, std::size_t top, unsigned threads,
+              const py::object& progress) {
   const PlanRequest request{.model = model,
                             .cluster = cluster,
                             .software = software,
                             .precision = precision,
+                            .fixed = fixed,
                             .objective = objective,
                             .headroom = headroom,
                             .global_batch = global_batch,
@@ -138,8 +140,8 @@ Answered compared(const std::string& predicted, const std::string& measured) {
 void bind_questions(py::module_& module) {
   using py::arg;
   module.def("plan", &plan, py::kw_only(), arg("model"), arg("cluster"), arg("global_batch"),
-             arg("seq_len"), arg("software"), arg("precision"), arg("objective"), arg("headroom"),
-             arg("top"), arg("threads"), arg("progress"));
+             arg("seq_len"), arg("software"), arg("precision"), arg("fixed"), arg("objective"),
+             arg("headroom"), arg("top"), arg("threads"), arg("progress"));
   module.def("buy", &buy, py::kw_only(), arg("model"), arg("tokens"), arg("software"),
              arg("precision"), arg("headroom"), arg("deadline"), arg("budget"), arg("global_batch"),
              arg("seq_len"), arg("nodes"), arg("top"), arg("threads"), arg("progress"));

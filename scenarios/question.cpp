@@ -2,6 +2,7 @@
 
 #include "hardware/catalogue.hpp"
 #include "models/plan/fields.hpp"
+#include "models/software/recipes.hpp"
 #include "scenarios/network_request.hpp"
 #include "scenarios/scenario.hpp"
 #include "scenarios/sections.hpp"
@@ -93,6 +94,23 @@ void take_cores(const Json& plan, models::Question& question) {
   node.gpus = static_cast<int>(ranks);
 }
 
+/// What the recipes of the stack fix and the plan leaves open, in place of a default.
+void take_recipe(const Node& stated, const models::Question& question, models::Plan& plan,
+                 std::vector<std::string>& assumptions) {
+  const models::RecipeQuestion asked{.stack = question.software.name,
+                                     .year = question.software.year,
+                                     .model = question.model,
+                                     .gpu = question.cluster.gpu(),
+                                     .task = plan.task,
+                                     .precision = plan.precision};
+  const auto is_stated = [&](std::string_view key) { return stated.has(key); };
+  for (const models::RecipeChoice& each : models::take_recipe(asked, is_stated, plan)) {
+    const std::string head = fmt::format("/plan/{}:", each.key);
+    std::erase_if(assumptions, [&](const std::string& old) { return old.rfind(head, 0) == 0; });
+    assumptions.push_back(assumption_of(each, asked.stack));
+  }
+}
+
 }  // namespace
 
 models::Question Scenario::question() const {
@@ -117,7 +135,9 @@ models::Question Scenario::question() const {
   std::vector<std::string> of_plan;
   question.plan = reader.section(Section::plan, [&](const Node& plan) {
     of_plan.clear();
-    return models::read_plan(plan, question.model, question.cluster.gpus(), of_plan);
+    models::Plan read = models::read_plan(plan, question.model, question.cluster.gpus(), of_plan);
+    take_recipe(plan, question, read, of_plan);
+    return read;
   });
   question.assumptions.insert(question.assumptions.end(), of_plan.begin(), of_plan.end());
   apply_stage_rule(json_.at("plan"), question);

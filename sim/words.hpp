@@ -4,6 +4,8 @@
 // Each value stands next to its word, so that the order of the enumeration means nothing.
 
 #include <array>
+#include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -62,5 +64,20 @@ std::string listed(const Words<Enum, n>& words) {
   }
   return text;
 }
+
+/// Any of the values of an enumeration of at most 32.
+template <class Enum>
+struct WordSet {
+  std::uint32_t bits = 0;
+
+  constexpr WordSet() = default;
+  constexpr WordSet(std::initializer_list<Enum> values) {
+    for (const Enum each : values) add(each);
+  }
+  constexpr void add(Enum value) { bits |= 1U << static_cast<unsigned>(value); }
+  constexpr bool has(Enum value) const { return (bits >> static_cast<unsigned>(value) & 1U) != 0; }
+  constexpr bool empty() const { return bits == 0; }
+  friend constexpr bool operator==(WordSet, WordSet) = default;
+};
 
 }  // namespace orrery

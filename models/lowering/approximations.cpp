@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "models/lowering/lower.hpp"
+#include "models/operations/quantisation.hpp"
 
 namespace orrery::models {
 
@@ -20,6 +21,7 @@ std::string of_model(const Model& model, std::int64_t tensor) {
   if (model.positions == Positions::rotary && model.head_dim % 2 != 0) {
     return fmt::format("rotary positions with an odd head_dim {}", model.head_dim);
   }
+  if (model.answers > 0) return "a head of answers";
   if (model.token_types > 0) return "token types";
   if (model.pooler) return "a pooler";
   if (projects_embeddings(model)) return "embeddings narrower or wider than the layers";
@@ -37,6 +39,17 @@ std::string of_plan(const BlockInputs& inputs) {
   if (shards_gradients(plan) && plan.pipeline > 1) return "ZeRO-2 and 3 with a pipeline";
   const bool picks = inputs.software.kernels.predicted_share < 1 && !inputs.model.causal;
   if (picks) return "a share of predictions";
+  if (plan.task != Task::pretrain && plan.task != Task::sft) {
+    return fmt::format("task '{}'", word_of(task_words, plan.task));
+  }
+  if (!plan.sequence_lengths.empty()) return "packed sequences";
+  if (plan.moments != Moments::full) return "moments in fewer bits than the master weights";
+  if (plan.fused_cross_entropy) return "fused cross-entropy";
+  if (plan.low_precision_gather) return "weights gathered in 8 bits";
+  const Quantisation* how = quantisation_of(plan.precision);
+  if (how != nullptr && plan.precision != Precision::fp8) {
+    return fmt::format("precision '{}'", name(plan.precision));
+  }
   if (plan.compression == Compression::top_k && plan.precision == Precision::fp16) {
     return "gradients cut to the largest in fp16 (the rest is kept under another loss scale)";
   }

@@ -193,7 +193,8 @@ void add_types(const Program& program, RankClass& ranks, const Software& softwar
   }
 }
 
-void add_persistent(const Program& program, RankClass& ranks, const Software& software) {
+void add_persistent(const Program& program, RankClass& ranks, const BlockInputs& inputs) {
+  const Software& software = inputs.software;
   const auto [compute, storage, gradient, state] = program.formats;
   const StateSharding& sharding = program.sharding;
   const std::int64_t kept = sharding.parameters_on_host ? 0 : ranks.owned;
@@ -201,13 +202,19 @@ void add_persistent(const Program& program, RankClass& ranks, const Software& so
   const std::int64_t sums = sharding.gradients ? ranks.owned : ranks.parameters;
   // What the host keeps of state is not the device's; its sums of gradients stay.
   // Master weights are the parameters themselves where those are as wide.
-  const std::int64_t states = (storage == state ? 2 : 3) * bits(state) / 8;
-  const std::int64_t per_owned = sharding.optimizer_on_host ? 0 : states;
+  const bool here = !sharding.optimizer_on_host;
+  const std::int64_t master = storage == state || !here ? 0 : ranks.owned * bits(state) / 8;
   const std::vector<PersistentBuffer> held{
       {"parameters", BufferKind::parameter, Bytes{weights * bits(storage) / 8}},
       {"gradients", BufferKind::gradient, Bytes{sums * bits(gradient) / 8}},
-      {"optimizer", BufferKind::optimizer, Bytes{ranks.owned * per_owned}}};
+      {"optimizer", BufferKind::optimizer,
+       Bytes{master} + moments_bytes(inputs.plan, here ? ranks.owned : 0)}};
   ranks.persistent.insert(ranks.persistent.begin(), held.begin(), held.end());
+  if (ranks.frozen > Bytes{}) {
+    const std::int64_t ways = sharding.parameters ? program.shards() : 1;
+    ranks.persistent.push_back({"frozen_parameters", BufferKind::parameter,
+                                Bytes{(ranks.frozen.count() + ways - 1) / ways}});
+  }
   // Gradients that are added to wider sums stay next to them until they are overwritten, unless
   // they are scattered. Those that are as wide as their sums are added one by one, as backward
   // makes them.
@@ -220,10 +227,10 @@ void add_persistent(const Program& program, RankClass& ranks, const Software& so
 
 }  // namespace
 
-Program bind_buffers(Program program, const Software& software) {
+Program bind_buffers(Program program, const BlockInputs& inputs) {
   for (RankClass& ranks : program.classes) {
-    add_types(program, ranks, software);
-    add_persistent(program, ranks, software);
+    add_types(program, ranks, inputs.software);
+    add_persistent(program, ranks, inputs);
     Binder binder{program, ranks};
     for (Token i = 0; i < ranks.instructions.size(); ++i) visit(i, ranks.instructions[i], binder);
   }

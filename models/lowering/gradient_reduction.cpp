@@ -62,21 +62,28 @@ class GradientReducer {
     undone_.clear();
   }
 
+  Instruction part_of(Instruction slot, Segment segment) {
+    slot.target = static_cast<std::uint32_t>(program_.phases.size());
+    program_.phases.push_back(std::move(segment.phase));
+    return slot;
+  }
+
   void replace(std::uint32_t rank_class, const Instruction& slot, bool overlap,
                std::vector<Instruction>& tail) {
     std::vector<Segment> segments = segments_of(program_, program_.phases[slot.target], bucket_);
     std::vector<Instruction> forwards;
     for (Segment& segment : segments) {
+      if (segment.parameters == 0) {  // all of it is frozen
+        if (overlap) forwards.push_back(part_of(slot, std::move(segment)));
+        continue;
+      }
       const auto [there, back] = reduction_.reduce(rank_class, segment, slot.chunk);
       undone_.insert(undone_.end(), back.begin(), back.end());
       if (!overlap) {
         late_.insert(late_.end(), there.begin(), there.end());
         continue;
       }
-      Instruction part = slot;
-      part.target = static_cast<std::uint32_t>(program_.phases.size());
-      program_.phases.push_back(std::move(segment.phase));
-      forwards.push_back(part);
+      forwards.push_back(part_of(slot, std::move(segment)));
       forwards.insert(forwards.end(), there.begin(), there.end());
     }
     if (!overlap) forwards.push_back(slot);

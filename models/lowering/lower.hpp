@@ -9,6 +9,8 @@ namespace orrery::models {
 
 /// Parameters (elements) that a rank holds for all that a phase runs.
 std::int64_t owned_parameters(const Program& program, const Phase& phase);
+/// What the frozen ones among them take.
+Bytes frozen_parameters(const Program& program, const Phase& phase);
 
 /// What of model, plan and stack the blocks price without stating it exactly; empty: nothing.
 std::string approximated(const BlockInputs& inputs);
@@ -21,8 +23,12 @@ Program lower(const BlockInputs& inputs);
 
 /// 0. Mesh, communicators, blocks as one rank would run them, phases, compute slots.
 Program schedule_slots(const BlockInputs& inputs);
+/// Which kinds of layers recompute; some layers may become kinds of their own.
+void mark_recomputed(Program& program, const BlockInputs& inputs);
 /// 1. Forward operations that backward repeats, and what is then not saved.
-Program insert_recompute(Program program, Recompute recompute);
+Program insert_recompute(Program program, const Plan& plan);
+/// 1b. The frozen reference of DPO, which goes forward next to the model.
+Program insert_reference(Program program, Task task);
 /// 2. Collectives inside blocks, between layouts (reshard.hpp). `overlap`: the weight gradient does
 /// not wait for the input gradient's sum.
 Program insert_collectives(Program program, bool overlap, Gathered gathered = Gathered::again);
@@ -46,7 +52,7 @@ Program insert_shards(Program program, const BlockInputs& inputs);
 /// 5. Tied embeddings, gradient norm, optimizer, and ZeRO-1's parameter gather.
 Program insert_optimizer(Program program, const BlockInputs& inputs);
 /// 6. Buffers: which, how large, bound where, freed where.
-Program bind_buffers(Program program, const Software& software);
+Program bind_buffers(Program program, const BlockInputs& inputs);
 /// 7. Tokens: what each instruction awaits, by its place in the finished list. Until then `awaits`
 /// is the index of a joint collective, which no insertion moves.
 Program name_tokens(Program program);

@@ -16,7 +16,7 @@ class StepEnd {
   StepEnd(Program& program, const BlockInputs& inputs) : program_{program}, inputs_{inputs} {}
 
   void run() {
-    if (program_.tied == TiedTable::copied) tie_embeddings();
+    if (program_.tied == TiedTable::copied && !trains_adapters(inputs_.plan)) tie_embeddings();
     if (program_.copies > 1) sum_copies();
     for (std::uint32_t c = 0; c < program_.classes.size(); ++c) sum_replicated(c);
     const std::uint32_t norm = add_norm();
@@ -168,6 +168,9 @@ class StepEnd {
   void finish_class(std::uint32_t c, std::uint32_t norm) {
     RankClass& ranks = program_.classes[c];
     ranks.parameters = parameters_of(ranks);
+    for (const std::uint32_t chunk : ranks.chunks) {
+      ranks.frozen += frozen_parameters(program_, program_.phases[program_.chunks[chunk].forward]);
+    }
     const std::int64_t experts = expert_parameters(ranks), dense = ranks.parameters - experts;
     if (ranks.owned == 0) ranks.owned = piece(dense, shards()) + piece(experts, expert_shards());
     const std::int64_t owned = ranks.owned;
@@ -198,7 +201,8 @@ class StepEnd {
   void gather(std::uint32_t c, const std::string& what, CommunicatorRole over,
               std::int64_t elements) {
     RankClass& ranks = program_.classes[c];
-    const DType storage = program_.formats.storage;
+    const DType storage =
+        inputs_.plan.low_precision_gather ? program_.formats.compute : program_.formats.storage;
     const bool broadcasts = inputs_.software.zero_gather == ZeroGather::broadcast;
     ranks.instructions.push_back(step(
         Opcode::gather, add({.name = what + ".s" + std::to_string(ranks.stage),

@@ -11,4 +11,13 @@ std::int64_t owned_parameters(const Program& program, const Phase& phase) {
   return sum;
 }
 
+Bytes frozen_parameters(const Program& program, const Phase& phase) {
+  Bytes sum{};
+  for (const Invocation& run : phase.invocations) {
+    const BlockUse use = program.use_of(run.block);
+    if (use.kind != nullptr) sum += use.kind->frozen * run.count;
+  }
+  return sum;
+}
+
 }  // namespace orrery::models

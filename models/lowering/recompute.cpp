@@ -1,13 +1,51 @@
+#include <algorithm>
+#include <vector>
+
 #include "models/lowering/lower.hpp"
 
 namespace orrery::models {
 
 namespace {
 
-/// Does backward run this forward operation again?
-bool repeated(const Operation& op, Recompute recompute) {
-  return recompute == Recompute::full || (recompute == Recompute::selective && op.attention_core);
-}
+/// Which of a block's forward operations backward repeats.
+class Repetition {
+ public:
+  Repetition(const Block& forward, const Plan& plan)
+      : plan_{plan}, dropped_(forward.operands.size(), false) {
+    for (const Operation& op : forward.operations) repeated_.push_back(repeats(op));
+  }
+
+  bool repeats(std::size_t i) const { return repeated_[i]; }
+  /// Made again though an operation that is not repeated reads it.
+  bool drops(OperandId id) const { return dropped_[id]; }
+
+ private:
+  bool listed(RecomputeModule each) const { return plan_.recompute_modules.has(each); }
+
+  bool repeats(const Operation& op) {
+    if (plan_.recompute == Recompute::full) return true;
+    if (listed(RecomputeModule::core_attn) && op.attention_core) return true;
+    if (listed(RecomputeModule::mlp) && op.mlp) return true;
+    if (!remade(op)) return false;
+    for (const OperandId id : op.writes) dropped_[id] = true;
+    return true;
+  }
+
+  /// Norms of whole rows and activations, whose output is cheap to make again; and in few bits.
+  bool remade(const Operation& op) const {
+    if (op.kind == OpKind::norm) {
+      return listed(RecomputeModule::layernorm) && op.heads.dim == 0;
+    }
+    if (op.kind == OpKind::activation) return listed(RecomputeModule::activation);
+    return op.kind == OpKind::quantise &&
+           std::all_of(op.reads.begin(), op.reads.end(),
+                       [&](OperandId id) { return bool{dropped_[id]}; });
+  }
+
+  const Plan& plan_;
+  std::vector<bool> repeated_;
+  std::vector<bool> dropped_;  // by operand
+};
 
 /// Adds `operand` of another block under its own name.
 OperandId adopt(Block& block, const Operand& operand) {
@@ -17,11 +55,11 @@ OperandId adopt(Block& block, const Operand& operand) {
 }
 
 /// Does a forward operation that is not repeated read it? Then it is kept for that one's backward.
-bool feeds_others(const Block& forward, std::string_view operand, Recompute recompute) {
-  for (const Operation& op : forward.operations) {
-    if (repeated(op, recompute)) continue;
-    for (const OperandId id : op.reads) {
-      if (forward.operands[id].name == operand) return true;
+bool feeds_others(const Block& forward, std::string_view operand, const Repetition& which) {
+  for (std::size_t i = 0; i < forward.operations.size(); ++i) {
+    if (which.repeats(i)) continue;
+    for (const OperandId id : forward.operations[i].reads) {
+      if (forward.operands[id].name == operand && !which.drops(id)) return true;
     }
   }
   return false;
@@ -30,12 +68,12 @@ bool feeds_others(const Block& forward, std::string_view operand, Recompute reco
 /// Forward's input is given to backward as a saved operand; everything else that forward made and
 /// backward makes again lives only inside backward.
 void settle_roles(const Block& forward, Block& backward, const std::vector<Operation>& again,
-                  Recompute recompute) {
+                  const Repetition& which) {
   for (const Operation& op : again) {
     for (const OperandId id : op.writes) {
       Operand& written = backward.operands[id];
       const bool made = written.role == Role::saved || written.role == Role::output;
-      if (made && !feeds_others(forward, written.name, recompute)) written.role = Role::temporary;
+      if (made && !feeds_others(forward, written.name, which)) written.role = Role::temporary;
     }
     for (const OperandId id : op.reads) {
       Operand& read = backward.operands[id];
@@ -44,11 +82,12 @@ void settle_roles(const Block& forward, Block& backward, const std::vector<Opera
   }
 }
 
-void recompute_block(Block& forward, Block& backward, Recompute recompute) {
+void recompute_block(Block& forward, Block& backward, const Plan& plan) {
+  const Repetition which{forward, plan};
   std::vector<Operation> again;
-  for (const Operation& op : forward.operations) {
-    if (!repeated(op, recompute)) continue;
-    Operation copy = op;
+  for (std::size_t i = 0; i < forward.operations.size(); ++i) {
+    if (!which.repeats(i)) continue;
+    Operation copy = forward.operations[i];
     copy.pass = Pass::recompute;
     copy.name += ".again";
     const auto move = [&](std::vector<OperandId>& ids) {
@@ -61,7 +100,7 @@ void recompute_block(Block& forward, Block& backward, Recompute recompute) {
     }
     again.push_back(std::move(copy));
   }
-  settle_roles(forward, backward, again, recompute);
+  settle_roles(forward, backward, again, which);
   backward.operations.insert(backward.operations.begin(), again.begin(), again.end());
   drop_unsaved(forward, backward);
   link(backward);
@@ -69,11 +108,10 @@ void recompute_block(Block& forward, Block& backward, Recompute recompute) {
 
 }  // namespace
 
-Program insert_recompute(Program program, Recompute recompute) {
-  if (recompute == Recompute::none) return program;
+Program insert_recompute(Program program, const Plan& plan) {
   for (const LayerKind& kind : program.kinds) {
-    if (kind.part != ModelPart::layer) continue;
-    recompute_block(program.blocks[kind.forward], program.blocks[kind.backward], recompute);
+    if (!kind.recomputes) continue;
+    recompute_block(program.blocks[kind.forward], program.blocks[kind.backward], plan);
   }
   return program;
 }

@@ -25,13 +25,17 @@ bool experts_apart(const Mesh& mesh) {
   return mesh.degree({MeshAxis::expert, MeshAxis::expert_tensor}) != mesh.degree(MeshAxis::tensor);
 }
 
-std::uint32_t add_kind(Program& program, std::string name, ModelPart part, BlockPair pair) {
+/// `passes_gradient`: something trained lies below.
+std::uint32_t add_kind(Program& program, const Plan& plan, std::string name, ModelPart part,
+                       BlockPair pair, bool passes_gradient = true) {
+  if (trains_adapters(plan)) freeze(pair, passes_gradient);
   const auto block = static_cast<std::uint32_t>(program.blocks.size());
   program.kinds.push_back({.name = std::move(name),
                            .part = part,
                            .forward = block,
                            .backward = block + 1,
-                           .parameters = parameters_of(pair.forward)});
+                           .parameters = parameters_of(pair.forward),
+                           .frozen = frozen_bytes_of(pair.forward)});
   if (experts_apart(program.mesh)) {
     program.kinds.back().expert_parameters = parameters_of(pair.forward, MeshView::experts);
   }
@@ -57,21 +61,40 @@ std::uint32_t add_layer_kinds(Program& program, const BlockInputs& inputs) {
           inputs.schedules};
       const std::string name = std::string{mixed && !experts ? "dense layer" : "layer"} +
                                (sees_all ? " without window" : "");
-      kind->second = add_kind(program, name, ModelPart::layer, layer_blocks(own));
+      kind->second = add_kind(program, inputs.plan, name, ModelPart::layer, layer_blocks(own));
     }
     program.kind_of_layer.push_back(kind->second);
   }
   return program.kind_of_layer.front();
 }
 
+/// Below the first layer's adapters nothing is trained: its backward ends at the lowest of them.
+void add_lowest_layer(Program& program, const BlockInputs& inputs) {
+  const Model lowest = layer_model(inputs.model, 0);
+  BlockPair pair = layer_blocks({lowest, inputs.plan, inputs.software, inputs.generation,
+                                 inputs.node_gpus, inputs.schedules});
+  pair.forward.name = "lowest_layer.forward";
+  pair.backward.name = "lowest_layer.backward";
+  program.kind_of_layer.front() =
+      add_kind(program, inputs.plan, "lowest layer", ModelPart::layer, std::move(pair), false);
+}
+
 void add_kinds(Program& program, const BlockInputs& inputs) {
+  const Plan& plan = inputs.plan;
   const std::uint32_t layer = add_layer_kinds(program, inputs);
-  add_kind(program, "embedding", ModelPart::embedding, embedding_blocks(inputs));
-  const std::uint32_t head = add_kind(program, "head", ModelPart::head, head_blocks(inputs));
+  add_kind(program, plan, "embedding", ModelPart::embedding, embedding_blocks(inputs), false);
+  const std::uint32_t head = add_kind(program, plan, "head", ModelPart::head, head_blocks(inputs));
+  if (trains_adapters(plan)) add_lowest_layer(program, inputs);
+  mark_recomputed(program, inputs);
   program.boundary = boundary_of(program.blocks[program.kinds[layer].forward]);
   if (program.tied != TiedTable::shared) return;
   for (const Operand& each : program.blocks[program.kinds[head].forward].operands) {
-    if (each.tied()) program.kinds[head].parameters -= each.elements();
+    if (!each.tied()) continue;
+    if (each.frozen) {
+      program.kinds[head].frozen = program.kinds[head].frozen - each.bytes();
+    } else {
+      program.kinds[head].parameters -= each.elements();
+    }
   }
 }
 
@@ -102,6 +125,7 @@ void add_units(Program& program) {
     Unit unit{.name = std::move(name), .kinds = std::move(kinds), .layer = layer};
     for (const std::uint32_t each : unit.kinds) {
       unit.elements += program.kinds[each].parameters - program.kinds[each].expert_parameters;
+      unit.frozen += program.kinds[each].frozen;
     }
     unit.replicated = program.sharding.over;
     if (program.mesh.degree(MeshAxis::replica) > 1) unit.replicated = unit.replicated | data_axes;
@@ -348,7 +372,8 @@ Program schedule_slots(const BlockInputs& inputs) {
 
 Program lower(const BlockInputs& inputs) {
   Program program = schedule_slots(inputs);
-  program = insert_recompute(std::move(program), inputs.plan.recompute);
+  program = insert_recompute(std::move(program), inputs.plan);
+  program = insert_reference(std::move(program), inputs.plan.task);
   program = insert_collectives(std::move(program), inputs.software.overlap.tensor_backward,
                                inputs.software.gathered);
   program = insert_host_waits(std::move(program), inputs.software);
@@ -357,7 +382,7 @@ Program lower(const BlockInputs& inputs) {
   program = insert_gradient_reduction(std::move(program), inputs);
   program = insert_shards(std::move(program), inputs);
   program = insert_optimizer(std::move(program), inputs);
-  program = bind_buffers(std::move(program), inputs.software);
+  program = bind_buffers(std::move(program), inputs);
   return name_tokens(std::move(program));
 }
 

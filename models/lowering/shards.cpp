@@ -96,6 +96,9 @@ class Sharder {
     return (elements + program_.shards() - 1) / program_.shards();
   }
   Bytes in(DType type, std::int64_t elements) const { return Bytes{elements * bits(type) / 8}; }
+  Bytes weights_of(const Unit& unit) const {
+    return in(program_.formats.storage, unit.elements) + unit.frozen;
+  }
   const Unit& unit_of(const ShardPart& part) const {
     return program_.units[part.segment.first_unit];
   }
@@ -146,8 +149,7 @@ class Sharder {
         if (!types_.try_emplace(unit.kinds, type).second) continue;
         const std::string& name =
             unit.layer < 0 ? unit.name : program_.kinds[unit.kinds.front()].name;
-        ranks_.types.push_back({"weights." + name, BufferKind::parameter,
-                                in(program_.formats.storage, unit.elements)});
+        ranks_.types.push_back({"weights." + name, BufferKind::parameter, weights_of(unit)});
       }
     }
   }
@@ -207,7 +209,7 @@ class Sharder {
                           .kind = Collective::all_gather,
                           .communicator = program_.communicator(CommunicatorRole::data),
                           .dtype = storage,
-                          .bytes = in(storage, unit.elements),
+                          .bytes = weights_of(unit),
                           .classes = {class_},
                           .first_unit = part.segment.first_unit,
                           .units = 1,

@@ -53,6 +53,9 @@ struct Model {
   bool head_transform = false;  // BERT: dense + norm before the vocabulary
   bool head_bias = false;
   bool pooler = false;  // BERT: dense over the first token and the next-sentence classifier
+  /// Columns of a head that answers instead of predicting tokens: 2 for where an answer begins and
+  /// ends (SQuAD). It stands where the vocabulary's would. 0: the vocabulary
+  std::int64_t answers = 0;
   std::int64_t sliding_window = 0;        // 0: full attention
   std::int64_t full_attention_every = 0;  // under a window, every n-th layer sees all; 0: none
   bool attention_sinks = false;           // a learned logit per head in the softmax's sum (gpt-oss)

@@ -101,6 +101,7 @@ std::int64_t embedding_parameters(const Model& model) {
 std::int64_t head_parameters(const Model& model) {
   const std::int64_t h = model.hidden;
   std::int64_t count = 0;
+  if (model.answers > 0) return h * model.answers + model.answers;
   if (!model.tied_embeddings) count += model.vocab * embedding_width(model);
   if (model.head_bias) count += model.vocab;
   if (model.head_transform) count += h * h + h + norm_width(model);
@@ -177,6 +178,7 @@ std::string dense_formula(const Model& model) {
   if (model.embedding_norm) all += " + " + norm;
   all += " + L(" + layer + ")";
   if (model.final_norm) all += " + " + norm;
+  if (model.answers > 0) return all + " + ha+a";
   if (!model.tied_embeddings) all += " + " + words;
   if (model.head_transform) all += " + hh+h+" + norm;
   if (model.head_bias) all += " + V";
@@ -185,8 +187,9 @@ std::string dense_formula(const Model& model) {
 }
 
 std::int64_t dense_gemm_parameters(const Model& model) {
-  return over_layers(model, model.experts_per_token, layer_gemms) +
-         model.vocab * embedding_width(model) + projections(model) +
+  const std::int64_t head =
+      model.answers > 0 ? model.answers * model.hidden : model.vocab * embedding_width(model);
+  return over_layers(model, model.experts_per_token, layer_gemms) + head + projections(model) +
          (model.head_transform ? model.hidden * model.hidden : 0);
 }
 

@@ -1,6 +1,8 @@
 // The attention core of a layer: rotary positions and per-head norms, then either one fused kernel
 // or scores, softmax and context one by one.
 
+#include <cmath>
+
 #include "models/operations/layer.hpp"
 
 namespace orrery::models {
@@ -29,6 +31,17 @@ AttentionShape LayerBuilder::attention_shape() const {
           .causal = model.causal,
           .window = model.sliding_window,
           .value_dim = model.value_dim};
+}
+
+/// Packed documents see themselves alone: as many attentions of their length as fit.
+Flops LayerBuilder::attended(AttentionShape& shape) const {
+  const std::int64_t length = attended_length(inputs_.plan);
+  if (length >= shape.seq) return BlockBuilder::attention_flops(shape);
+  const double documents = static_cast<double>(shape.seq) / static_cast<double>(length);
+  shape.seq = length;
+  const Flops each = BlockBuilder::attention_flops(shape);
+  shape.batch = std::llround(static_cast<double>(shape.batch) * documents);
+  return nearest_count<Flops>(static_cast<double>(each.count()) * documents);
 }
 
 HeadColumns LayerBuilder::head_columns() const {
@@ -113,7 +126,7 @@ void LayerBuilder::core_forward(OperandId qkv_out, OperandId out) {
   op.time_class = TimeClass::attention;
   op.attention = attention_shape();
   op.attention_core = true;
-  op.flops = BlockBuilder::attention_flops(op.attention);
+  op.flops = attended(op.attention);
 }
 
 void LayerBuilder::unfused_forward(OperandId qkv_out, OperandId out) {
@@ -179,7 +192,7 @@ void LayerBuilder::core_backward(OperandId qkv_out, OperandId out, OperandId gra
   op.time_class = TimeClass::attention;
   op.attention = attention_shape();
   // Five products of the forward's two: the scores are computed again.
-  op.flops = Flops{BlockBuilder::attention_flops(op.attention).count() / 2} * 5;
+  op.flops = Flops{attended(op.attention).count() / 2} * 5;
 }
 
 void LayerBuilder::attention_backward(OperandId gradient_out, OperandId gradient_in) {

@@ -19,7 +19,16 @@ std::int64_t parameters_of(const Block& block) {
 std::int64_t parameters_of(const Block& block, MeshView view) {
   std::int64_t sum = 0;
   for (const Operand& each : block.operands) {
-    if (each.role == Role::parameter && each.view == view) sum += each.elements();
+    const bool counts = each.role == Role::parameter && !each.frozen && each.view == view;
+    if (counts) sum += each.elements();
+  }
+  return sum;
+}
+
+Bytes frozen_bytes_of(const Block& block) {
+  Bytes sum{};
+  for (const Operand& each : block.operands) {
+    if (each.role == Role::parameter && each.frozen) sum += each.bytes();
   }
   return sum;
 }

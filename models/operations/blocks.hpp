@@ -48,6 +48,10 @@ struct BlockPair {
   Block forward, backward;
 };
 
+/// Adapters alone are trained: marks the other parameters, and takes from backward what leads to no
+/// adapter's gradient. `passes_gradient`: something trained lies below.
+void freeze(BlockPair& pair, bool passes_gradient);
+
 BlockPair layer_blocks(const BlockInputs& inputs);
 BlockPair embedding_blocks(const BlockInputs& inputs);
 /// Final norm, vocabulary projection and loss. A tied head on the embedding's stage has no weight
@@ -56,8 +60,8 @@ BlockPair head_blocks(const BlockInputs& inputs);
 
 /// Sum of squares of `elements` gradients, before the norm is agreed.
 Block gradient_norm_block(const BlockInputs& inputs, std::int64_t elements);
-/// AdamW on `elements` owned parameters: master and moments in fp32 (fp64), working copy in storage
-/// format.
+/// AdamW on `elements` owned parameters: master and moments in fp32 (fp64), moments perhaps in
+/// fewer bits, working copy in storage format.
 Block adam_block(const BlockInputs& inputs, std::int64_t elements);
 
 /// A bucket of `elements` gradients on its way to other ranks, and back.
@@ -66,9 +70,13 @@ BlockPair narrowing_blocks(const BlockInputs& inputs, std::int64_t elements);
 /// up in the cleared bucket. In one pass: selecting itself costs nothing on top of the traffic.
 BlockPair top_k_blocks(const BlockInputs& inputs, std::int64_t elements);
 
-/// Parameters (elements) of this rank's share of a block.
+/// What Adam's two moments of so many parameters take, with the scales of their blocks.
+Bytes moments_bytes(const Plan& plan, std::int64_t elements);
+
+/// Trained parameters (elements) of this rank's share of a block; what its frozen ones take.
 std::int64_t parameters_of(const Block& block);
 /// Of them, those that this view's replicas hold.
 std::int64_t parameters_of(const Block& block, MeshView view);
+Bytes frozen_bytes_of(const Block& block);
 
 }  // namespace orrery::models

@@ -33,6 +33,7 @@ OperandId BlockBuilder::parameter(const ModelTensor& tensor, DType dtype) {
               .tensor = tensor.tied_to.empty() ? tensor.name : tensor.tied_to,
               .view = tensor.view,
               .initial = tensor.initial,
+              .adapter = tensor.adapter,
               .transposed = tensor.transposed});
 }
 
@@ -46,6 +47,7 @@ OperandId BlockBuilder::gradient(const ModelTensor& tensor, DType dtype, AxisSet
               .sharding = sharding,
               .tensor = tensor.tied_to.empty() ? tensor.name : tensor.tied_to,
               .view = tensor.view,
+              .adapter = tensor.adapter,
               .transposed = tensor.transposed});
 }
 

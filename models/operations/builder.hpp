@@ -3,6 +3,7 @@
 // what the operands of an operation hold, read or written once, unless it is given.
 
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,7 @@ struct ModelTensor {
   std::string tied_to{};  // the tensor that it is another name of
   bool transposed = false;
   MeshView view = MeshView::dense;  // of the mesh, whose replicas hold it
+  bool adapter = false;
 };
 
 class BlockBuilder {
@@ -63,6 +65,11 @@ class BlockBuilder {
   static Flops attention_flops(const AttentionShape& shape);
 
   const Operand& at(OperandId id) const { return block_.operands[id]; }
+  /// Operations so far; those from there on.
+  std::size_t size() const { return block_.operations.size(); }
+  std::span<Operation> since(std::size_t first) {
+    return std::span{block_.operations}.subspan(first);
+  }
   /// What a rank holds of an operand in that layout.
   Shape shape(OperandId id, const Sharding& sharding) const {
     return local_shape(at(id).uncut, sharding, mesh_);

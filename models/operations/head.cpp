@@ -31,23 +31,29 @@ class HeadBuilder : private TransformerBuilder {
     if (model.head_transform) in = transform(in);
     if (projects_embeddings(model)) in = narrowed(in);
     const OperandId out = logits("logits", Role::temporary, storage_);
+    const std::size_t first = block_.size();
     linear_.forward(vocabulary(), in, out);
     Operation& loss =
         block_.add(OpKind::cross_entropy, "loss", {out, labels()}, {exponentials(), statistics()});
     // A loss over shards of the vocabulary needs every shard's numbers.
     block_.make(loss, statistics(), of_tokens({MeshAxis::tensor, Dimension::matrices}));
-    loss.vocabulary = model.vocab;
-    loss.bytes = loss_bytes(out, inputs_.software.kernels.loss_forward_bytes);
+    loss.vocabulary = model.answers > 0 ? model.answers : model.vocab;
+    loss.bytes = loss_bytes(inputs_.software.kernels.loss_forward_bytes);
+    if (fuses()) {
+      gradient_of_loss(in);
+      by_pieces(first, in);
+    }
     return block_.finish();
   }
 
   Block backward() {
     const Model& model = inputs_.model;
+    if (fuses()) return backward_of_norm();
     const OperandId d_logits = logits("logits.grad", Role::temporary, storage_);
     Operation& loss = block_.add(OpKind::cross_entropy_backward, "loss.backward",
                                  {exponentials(), labels(), statistics()}, {d_logits});
-    loss.vocabulary = model.vocab;
-    loss.bytes = loss_bytes(d_logits, inputs_.software.kernels.loss_backward_bytes);
+    loss.vocabulary = model.answers > 0 ? model.answers : model.vocab;
+    loss.bytes = loss_bytes(inputs_.software.kernels.loss_backward_bytes);
     const OperandId x = rows("x", Role::saved);
     const OperandId dx = rows("x.grad", Role::output);
     const OperandId in = model.final_norm ? rows("final_norm.out", Role::saved) : x;
@@ -71,6 +77,7 @@ class HeadBuilder : private TransformerBuilder {
   /// Cut as the embedding's table is, which a tied one is.
   Linear vocabulary() const {
     const Model& model = inputs_.model;
+    if (model.answers > 0) return whole("head", model.answers);
     return {.name = "head",
             .in = embedding_width(model),
             .out = model.vocab,
@@ -94,12 +101,16 @@ class HeadBuilder : private TransformerBuilder {
   Linear relation() const { return whole("relation", 2); }
 
   OperandId logits(std::string_view name, Role role, DType dtype) {
-    return block_.operand(name, role, dtype, {1, predicted(), inputs_.model.vocab},
+    const std::int64_t answers = inputs_.model.answers;
+    if (answers > 0)
+      return block_.operand(name, role, dtype, {1, predicted(), answers}, of_tokens({}));
+    return block_.operand(name, role, dtype, {1, piece(), inputs_.model.vocab},
                           of_tokens(by_columns(vocabulary_unit)));
   }
   /// exp(logit - largest logit of this rank's columns): not yet divided by their sum.
   OperandId exponentials() {
-    return logits("softmax", Role::saved, state_dtype(inputs_.plan.precision));
+    const Role role = fuses() ? Role::temporary : Role::saved;
+    return logits("softmax", role, state_dtype(inputs_.plan.precision));
   }
   /// Of each row and each shard of the columns: the largest logit, the sum of exponentials, and the
   /// label's logit, minus infinity where the label is another rank's.
@@ -125,17 +136,76 @@ class HeadBuilder : private TransformerBuilder {
   std::int64_t predicted() const {
     const double share = inputs_.software.kernels.predicted_share;
     const std::int64_t all = tokens();
-    if (inputs_.model.causal || inputs_.plan.sequence_parallel) return all;
+    const bool every = inputs_.model.causal || inputs_.model.answers > 0;
+    if (every || inputs_.plan.sequence_parallel) return all;
     return std::clamp<std::int64_t>(std::llround(static_cast<double>(all) * share), 1, all);
   }
   bool picks() const { return predicted() < tokens(); }
 
   /// Bytes that the loss moves for every logit, as the stack's kernels do: its statistics are few
   /// next to them. In fp64 each number is twice as wide.
-  Bytes loss_bytes(OperandId logits, double per_logit) const {
+  Bytes loss_bytes(double per_logit) {
     const double width = storage_ == DType::fp64 ? 2 : 1;
-    const auto count = static_cast<double>(block_.at(logits).elements());
+    const OperandId one = logits("logits", Role::temporary, storage_);
+    const auto count = static_cast<double>(block_.at(one).elements() / piece() * predicted());
     return nearest_count<Bytes>(count * per_logit * width);
+  }
+
+  bool fuses() const { return inputs_.plan.fused_cross_entropy; }
+
+  /// Rows of logits that are there at a time: all, or so many that they take no more than the rows
+  /// that the head reads.
+  /// Source  Liger Kernel, fused_linear_cross_entropy (arXiv 2410.10989): T over ceil(V / h), as a
+  ///         power of two
+  std::int64_t piece() const {
+    if (!fuses()) return predicted();
+    const Model& model = inputs_.model;
+    const std::int64_t ratio = (model.vocab + model.hidden - 1) / model.hidden;
+    std::int64_t rows = 1;
+    while (rows * ratio < predicted()) rows *= 2;
+    return std::min(rows, predicted());
+  }
+
+  /// In forward already: the head's gradients, piece by piece, of which backward finds the input's.
+  void gradient_of_loss(OperandId in) {
+    const OperandId d_logits = logits("logits.grad", Role::temporary, storage_);
+    Operation& loss = block_.add(OpKind::cross_entropy_backward, "loss.backward",
+                                 {exponentials(), labels(), statistics()}, {d_logits});
+    loss.vocabulary = inputs_.model.vocab;
+    loss.bytes = loss_bytes(inputs_.software.kernels.loss_backward_bytes);
+    linear_.backward(vocabulary(), in, d_logits, rows("head.in.grad", Role::saved));
+  }
+
+  /// Every piece reads the weight and adds to its gradient.
+  void by_pieces(std::size_t first, OperandId in) {
+    const std::int64_t pieces = (predicted() + piece() - 1) / piece();
+    const auto times = [&](OperandId id) {
+      const bool small =
+          block_.at(id).shape[1] < predicted() && block_.at(id).role == Role::temporary;
+      const bool weight =
+          block_.at(id).role == Role::parameter || block_.at(id).role == Role::gradient;
+      return small || weight ? pieces : 1;
+    };
+    for (Operation& op : block_.since(first)) {
+      if (op.kind != OpKind::gemm) continue;
+      op.bytes = Bytes{};
+      for (const OperandId id : op.reads) op.bytes += block_.at(id).bytes() * times(id);
+      for (const OperandId id : op.writes) op.bytes += block_.at(id).bytes() * times(id);
+      if (op.gemm.accumulate) op.bytes += block_.at(op.writes.front()).bytes() * pieces;
+      if (op.gemm.transpose_b) op.gemm.m = block_.shape(in, {})[1];
+      op.flops = multiplied<Flops>(2, op.gemm.m, op.gemm.n, op.gemm.k);
+    }
+  }
+
+  Block backward_of_norm() {
+    const OperandId d_in = rows("head.in.grad", Role::saved);
+    const OperandId dx = rows("x.grad", Role::output);
+    if (inputs_.model.final_norm) {
+      norm_backward("final_norm", d_in, rows("x", Role::saved), std::nullopt, dx);
+    } else {
+      block_.add(OpKind::cast, "head.in.grad", {d_in}, {dx});
+    }
+    return block_.finish();
   }
 
   /// Copies the rows to predict, which are all that it moves.

@@ -27,7 +27,8 @@ Linear LayerBuilder::qkv() const {
       .in = model.hidden,
       .out = (model.heads + model.kv_heads) * model.head_dim + model.kv_heads * value_width(model),
       .bias = model.qkv_bias,
-      .sharding = heads_layout(model)};
+      .sharding = heads_layout(model),
+      .target = LoraTarget::qkv};
 }
 Linear LayerBuilder::projection() const {
   const Model& model = inputs_.model;
@@ -35,7 +36,8 @@ Linear LayerBuilder::projection() const {
           .in = model.heads * value_width(model),
           .out = model.hidden,
           .bias = model.output_bias,
-          .sharding = by_rows(value_width(model))};
+          .sharding = by_rows(value_width(model)),
+          .target = LoraTarget::projection};
 }
 Linear LayerBuilder::up(const Mlp& mlp) const {
   const Model& model = inputs_.model;
@@ -43,7 +45,8 @@ Linear LayerBuilder::up(const Mlp& mlp) const {
           .in = model.hidden,
           .out = mlp.width * (model.gated_mlp ? 2 : 1),
           .bias = model.mlp_bias,
-          .sharding = mlp_layout(model, mlp.width)};
+          .sharding = mlp_layout(model, mlp.width),
+          .target = LoraTarget::up};
 }
 Linear LayerBuilder::down(const Mlp& mlp) const {
   const Model& model = inputs_.model;
@@ -51,7 +54,8 @@ Linear LayerBuilder::down(const Mlp& mlp) const {
           .in = mlp.width,
           .out = model.hidden,
           .bias = model.mlp_bias,
-          .sharding = by_rows()};
+          .sharding = by_rows(),
+          .target = LoraTarget::down};
 }
 
 /// out = residual + dropout(branch + bias).
@@ -82,10 +86,12 @@ OperandId LayerBuilder::add_backward(const std::string& name, OperandId dy, bool
 void LayerBuilder::mlp_forward(const Mlp& mlp, OperandId in, OperandId out) {
   const OperandId inner = up_columns(mlp, "up.out", Role::saved);
   const OperandId active = mlp_columns(mlp, "activation.out", Role::saved);
+  const std::size_t first = block_.size();
   linear_.forward(up(mlp), in, inner);
   block_.add(OpKind::activation, mlp.prefix + "activation", {inner}, {active}).activation =
       inputs_.model.activation;
   linear_.forward(down(mlp), active, out);
+  for (Operation& each : block_.since(first)) each.mlp = true;
 }
 
 void LayerBuilder::mlp_backward(const Mlp& mlp, OperandId saved_in, OperandId gradient_out,

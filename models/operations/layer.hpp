@@ -39,6 +39,7 @@ class LayerBuilder : private TransformerBuilder {
   bool fused_attention() const;
   std::int64_t local_heads(std::int64_t heads) const;
   AttentionShape attention_shape() const;
+  Flops attended(AttentionShape& shape) const;
   HeadColumns head_columns() const;
   /// Of latent attention the part of the heads that is rotated is joined to them rotated.
   bool rotates_heads() const {

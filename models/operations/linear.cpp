@@ -1,6 +1,9 @@
 #include "models/operations/linear.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string>
 
 namespace orrery::models {
 
@@ -13,7 +16,8 @@ ModelTensor weight_of(const Linear& layer, const Model& model) {
           .initial = {.deviation = model.initial_deviation},
           .tied_to = layer.tied_to,
           .transposed = layer.stored_transposed,
-          .view = layer.experts > 0 ? MeshView::experts : MeshView::dense};
+          .view = layer.experts > 0 ? MeshView::experts : MeshView::dense,
+          .adapter = layer.adapter};
 }
 
 ModelTensor bias_of(const Linear& layer) {
@@ -55,31 +59,87 @@ Sharding written_by(const Sharding& held, const Sharding& weight, Dimension dime
   return made;
 }
 
+/// The nearest that QLoRA comes to 4 bits a weight: NF4 in blocks of 64, whose scales take 8 bits.
+/// Source  Dettmers et al. 2023, "QLoRA", arXiv 2305.14314: 0.127 bits a parameter with double
+///         quantisation
+constexpr std::int64_t qlora_block = 64;
+
 }  // namespace
 
 DType LinearBuilder::arithmetic(const Linear& layer) const {
-  const DType plan = compute_dtype(inputs_.plan.precision);
-  return plan == DType::fp8 && !layer.low_precision ? DType::bf16 : plan;
+  const bool plain = quantisation_of(inputs_.plan.precision) && !layer.low_precision;
+  return plain ? storage() : compute_dtype(inputs_.plan.precision);
 }
 
-/// The 8-bit copy that a product reads in fp8; the tensor itself in other formats. What two layers
+const Quantisation* LinearBuilder::quantisation(const Linear& layer) const {
+  return layer.low_precision ? quantisation_of(inputs_.plan.precision) : nullptr;
+}
+
+LinearBuilder::Quantised LinearBuilder::copy_of(const Quantisation& how, OperandId source,
+                                                Role role, Along along) {
+  const Operand original = block_.at(source);
+  const bool second = how.both_ways() && along == Along::columns;
+  const std::string name =
+      fmt::format("{}.{}{}", original.name, hardware::name(how.dtype), second ? ".columns" : "");
+  // Of two copies backward keeps the one that the weight gradient reads.
+  const Role own = how.both_ways() && !second ? Role::temporary : role;
+  const OperandId copy = block_.operand(name, own, how.dtype, original.uncut, original.sharding);
+  if (!how.both_ways()) return {copy, {}};
+  const Shape& uncut = original.uncut;
+  const OperandId scales =
+      block_.operand(name + ".scales", own, how.scale,
+                     {uncut[0], uncut[1], (uncut[2] + how.block - 1) / how.block},
+                     of_scales(original.sharding, how.block));
+  return {copy, scales};
+}
+
+void LinearBuilder::quantise(const Quantisation& how, OperandId source, Role role) {
+  const std::string name = fmt::format("{}.{}", block_.at(source).name, hardware::name(how.dtype));
+  if (how.finds_largest) {
+    const OperandId largest =
+        block_.operand(name + ".largest", Role::temporary, DType::fp32, {1, 1, 1});
+    block_.add(OpKind::quantise, name + ".largest", {source}, {largest});
+  }
+  const Quantised rows = copy_of(how, source, role, Along::rows);
+  Operation& op = block_.add(OpKind::quantise, name, {source}, {rows.copy});
+  if (!how.both_ways()) return;
+  block_.write(op, *rows.scales);
+  const Quantised columns = copy_of(how, source, role, Along::columns);
+  block_.write(op, columns.copy);
+  block_.write(op, *columns.scales);
+}
+
+/// The copy that a product reads in few bits; the tensor itself in other formats. What two layers
 /// read is quantised once, and a shard of the sequence before it is gathered.
-OperandId LinearBuilder::quantised(const Linear& layer, OperandId source, Role role) {
-  if (arithmetic(layer) != DType::fp8) return source;
-  const Operand& original = block_.at(source);
-  const std::string name = original.name + ".fp8";
-  if (const auto known = block_.find(name)) return *known;
-  const OperandId copy = block_.operand(name, role, DType::fp8, original.uncut, original.sharding);
-  block_.add(OpKind::quantise, name, {source}, {copy});
-  return copy;
+LinearBuilder::Quantised LinearBuilder::quantised(const Linear& layer, OperandId source, Role role,
+                                                  Along along) {
+  const Quantisation* how = quantisation(layer);
+  if (how == nullptr) return {source, {}};
+  const std::string name = fmt::format("{}.{}", block_.at(source).name, hardware::name(how->dtype));
+  if (!block_.find(name)) quantise(*how, source, role);
+  return copy_of(*how, source, role, along);
 }
 
-/// What forward kept of its input: the copy that it multiplied.
-OperandId LinearBuilder::kept(const Linear& layer, OperandId input) {
-  if (arithmetic(layer) != DType::fp8) return input;
-  const Operand& original = block_.at(input);
-  return block_.operand(original.name + ".fp8", Role::saved, DType::fp8, original.uncut,
-                        original.sharding);
+/// What forward kept of its input: the copy that the weight gradient multiplies.
+LinearBuilder::Quantised LinearBuilder::kept(const Linear& layer, OperandId input) {
+  const Quantisation* how = quantisation(layer);
+  return how == nullptr ? Quantised{input, {}} : copy_of(*how, input, Role::saved, Along::columns);
+}
+
+/// As products read it. Stored in 4 bits it is made 16 bits wide before each.
+OperandId LinearBuilder::weight(const Linear& layer) {
+  ModelTensor tensor = weight_of(layer, inputs_.model);
+  if (inputs_.plan.task != Task::qlora || !layer.target) return block_.parameter(tensor, storage());
+  const OperandId wide = block_.operand(layer.name + ".weight.wide", Role::temporary, storage(),
+                                        tensor.uncut, tensor.sharding);
+  const OperandId stored = block_.parameter(tensor, DType::fp4);
+  ModelTensor scales = tensor;
+  scales.name += ".scales";
+  scales.uncut[2] = (scales.uncut[2] + qlora_block - 1) / qlora_block;
+  scales.sharding = of_scales(scales.sharding, qlora_block);
+  const OperandId scale = block_.parameter(scales, DType::uint8);
+  block_.add(OpKind::quantise, layer.name + ".dequantise", {stored, scale}, {wide});
+  return wide;
 }
 
 Operation& LinearBuilder::product(const Linear& layer, std::string_view suffix, OperandId a,
@@ -93,38 +153,46 @@ Operation& LinearBuilder::product(const Linear& layer, std::string_view suffix, 
 }
 
 void LinearBuilder::forward(const Linear& layer, OperandId input, OperandId output) {
-  const OperandId x = quantised(layer, input, Role::saved);
-  const OperandId weight = block_.parameter(weight_of(layer, inputs_.model), storage());
+  const auto [x, scales] = quantised(layer, input, Role::saved, Along::rows);
+  const OperandId w_id = weight(layer);
   const Sharding reads = read_by(block_.at(x).sharding, layer.sharding, Dimension::rows);
-  const Shape& w = block_.at(weight).shape;
+  const Shape& w = block_.at(w_id).shape;
   Operation& op =
-      product(layer, "", x, weight, output, {.m = block_.shape(x, reads)[1], .n = w[2], .k = w[1]});
+      product(layer, "", x, w_id, output, {.m = block_.shape(x, reads)[1], .n = w[2], .k = w[1]});
   block_.need(op, x, reads);
   block_.make(op, output,
               written_by(block_.at(output).sharding, layer.sharding, Dimension::columns));
+  if (scales) block_.read(op, *scales);
   if (adds_bias(layer)) block_.read(op, block_.parameter(bias_of(layer), storage()));
+  if (adapts(layer)) adapter_forward(layer, input, output);
 }
 
 void LinearBuilder::backward(const Linear& layer, OperandId input, OperandId output_gradient,
                              OperandId input_gradient) {
-  const OperandId dy = quantised(layer, output_gradient, Role::temporary);
-  const OperandId x = kept(layer, input);
-  const OperandId weight = block_.parameter(weight_of(layer, inputs_.model), storage());
+  const auto [dy, scales] = quantised(layer, output_gradient, Role::temporary, Along::rows);
+  const Quantised x = kept(layer, input);
+  const OperandId w_id = weight(layer);
   const Sharding reads = read_by(block_.at(dy).sharding, layer.sharding, Dimension::columns);
-  const Shape& w = block_.at(weight).shape;
+  const Shape& w = block_.at(w_id).shape;
   Operation& op =
-      product(layer, ".dgrad", dy, weight, input_gradient,
+      product(layer, ".dgrad", dy, w_id, input_gradient,
               {.m = block_.shape(dy, reads)[1], .n = w[1], .k = w[2], .transpose_b = true});
   // The weight gradient's input is fetched before this product, so that the gather overlaps it.
-  block_.need(op, x, read_by(block_.at(x).sharding, layer.sharding, Dimension::rows));
+  block_.need(op, x.copy, read_by(block_.at(x.copy).sharding, layer.sharding, Dimension::rows));
   block_.need(op, dy, reads);
   block_.make(op, input_gradient,
               written_by(block_.at(input_gradient).sharding, layer.sharding, Dimension::rows));
-  weight_gradient(layer, x, dy);
+  if (scales) block_.read(op, *scales);
+  const Quantised dy_columns = quantised(layer, output_gradient, Role::temporary, Along::columns);
+  weight_gradient(layer, x, dy_columns);
+  if (adapts(layer)) adapter_backward(layer, input, output_gradient, input_gradient);
 }
 
 /// Ranks that read other rows hold partial sums of it.
-void LinearBuilder::weight_gradient(const Linear& layer, OperandId x, OperandId dy) {
+void LinearBuilder::weight_gradient(const Linear& layer, const Quantised& input,
+                                    const Quantised& output_gradient) {
+  const auto [x, x_scales] = input;
+  const auto [dy, dy_scales] = output_gradient;
   const DType sums = gradient_dtype(inputs_.plan, inputs_.software);
   const Sharding reads_x = read_by(block_.at(x).sharding, layer.sharding, Dimension::rows);
   const Sharding reads_dy = read_by(block_.at(dy).sharding, layer.sharding, Dimension::columns);
@@ -144,6 +212,8 @@ void LinearBuilder::weight_gradient(const Linear& layer, OperandId x, OperandId 
                            .accumulate = !separate});
   block_.need(op, x, reads_x);
   block_.need(op, dy, reads_dy);
+  if (x_scales) block_.read(op, *x_scales);
+  if (dy_scales) block_.read(op, *dy_scales);
   if (adds_bias(layer)) block_.write(op, block_.gradient(bias_of(layer), sums, partial));
   if (separate) {
     block_.add(OpKind::accumulate, layer.name + ".accumulate", {out, gradient}, {gradient}).dtype =

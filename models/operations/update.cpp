@@ -18,6 +18,25 @@ Block gradient_norm_block(const BlockInputs& inputs, std::int64_t elements) {
 
 namespace {
 
+/// Numbers of a moment that share an fp32 scale where it is kept in 8 bits.
+/// Source  bitsandbytes, functional.quantize_blockwise: blocks of 256
+constexpr std::int64_t moment_block = 256;
+
+DType moment_dtype(const Plan& plan) {
+  switch (plan.moments) {
+    case Moments::bf16:
+      return DType::bf16;
+    case Moments::int8:
+      return DType::uint8;
+    default:
+      return state_dtype(plan.precision);
+  }
+}
+
+std::int64_t moment_scales(const Plan& plan, std::int64_t elements) {
+  return plan.moments == Moments::int8 ? (elements + moment_block - 1) / moment_block : 0;
+}
+
 /// Master weights and moments are the host's: gradients go there, and working weights come back.
 Block adam_on_host(const BlockInputs& inputs, std::int64_t elements) {
   BlockBuilder block{"adam", Pass::step};
@@ -52,21 +71,30 @@ Block adam_on_host(const BlockInputs& inputs, std::int64_t elements) {
 
 }  // namespace
 
+Bytes moments_bytes(const Plan& plan, std::int64_t elements) {
+  const Bytes numbers{elements * bits(moment_dtype(plan)) / 8};
+  const Bytes scales{moment_scales(plan, elements) * bits(DType::fp32) / 8};
+  return (numbers + scales) * 2;
+}
+
 Block adam_block(const BlockInputs& inputs, std::int64_t elements) {
   if (inputs.plan.offload != Offload::none) return adam_on_host(inputs, elements);
   BlockBuilder block{"adam", Pass::step};
   const std::array<std::int64_t, 3> shape{1, 1, elements};
   const DType storage = storage_dtype(inputs.plan.precision);
   const DType state = state_dtype(inputs.plan.precision);
+  const DType moments = moment_dtype(inputs.plan);
   const OperandId gradients =
       block.operand("gradients", Role::input, gradient_dtype(inputs.plan, inputs.software), shape);
   const OperandId master = block.operand("master", Role::optimizer, state, shape);
-  const OperandId first = block.operand("first_moment", Role::optimizer, state, shape);
-  const OperandId second = block.operand("second_moment", Role::optimizer, state, shape);
+  const OperandId first = block.operand("first_moment", Role::optimizer, moments, shape);
+  const OperandId second = block.operand("second_moment", Role::optimizer, moments, shape);
   Operation& op = block.add(OpKind::adam, "adam", {gradients, master, first, second},
                             {master, first, second, gradients});
   op.time_class = TimeClass::optimizer;
   op.dtype = state;
+  // Scales of both moments are read and written.
+  op.bytes += Bytes{4 * moment_scales(inputs.plan, elements) * bits(DType::fp32) / 8};
   if (storage != state) {
     const OperandId working = block.operand("parameters", Role::parameter, storage, shape);
     op.writes.push_back(working);  // and the gradients are zeroed in the same pass

@@ -27,6 +27,8 @@ class Checker {
     batch();
     zero();
     compression();
+    task();
+    memory_savers();
     schedule();
     layers();
     return std::move(found_);
@@ -273,10 +275,60 @@ class Checker {
   }
 
   void whole_gradients() {
+    if (trains_adapters(plan_)) {
+      add("/schedule", fmt::format("{} splits backward, which is not simulated with task {}",
+                                   plan_.schedule, word_of(task_words, plan_.task)));
+    }
     if (!shards_gradients(plan_)) return;
     add("/zero", fmt::format("zero {} is not simulated with {}, which splits backward; known with "
                              "it: 0, 1",
                              word_of(zero_words, plan_.zero), plan_.schedule));
+  }
+
+  void task() {
+    if (plan_.task == Task::dpo && plan_.pipeline > 1) {
+      add("/task",
+          "task dpo is not simulated with pipeline above 1: its frozen reference is a "
+          "second pass through the stages");
+    }
+    if (plan_.task == Task::qlora && hardware::bits(compute_dtype(plan_.precision)) != 16) {
+      add("/task", fmt::format("qlora multiplies in 16 bits what it stores in 4, not in {}",
+                               name(plan_.precision)));
+    }
+    if (!plan_.sequence_lengths.empty() && plan_.context > 1) {
+      add("/sequence_lengths", "packed documents are not simulated with context above 1");
+    }
+    for (const std::int64_t each : plan_.sequence_lengths) {
+      if (each <= plan_.seq_len) continue;
+      add("/sequence_lengths",
+          fmt::format("a document of {} tokens does not fit into seq_len {}", each, plan_.seq_len));
+    }
+  }
+
+  void memory_savers() {
+    const bool recomputes = plan_.recompute != Recompute::none;
+    if (!recomputes && (plan_.recompute_layers > 0 || plan_.recompute_every > 1)) {
+      add(plan_.recompute_layers > 0 ? "/recompute_layers" : "/recompute_every",
+          "says which layers recompute, and recompute is none");
+    }
+    const bool further =
+        model_.head_transform || model_.pooler || model_.answers > 0 || projects_embeddings(model_);
+    if (plan_.fused_cross_entropy && further) {
+      add("/fused_cross_entropy", "is simulated for heads of one matrix over the vocabulary");
+    }
+    if (plan_.fused_cross_entropy && plan_.context > 1) {
+      add("/fused_cross_entropy", "is not simulated with context above 1");
+    }
+    if (plan_.moments != Moments::full && plan_.offload != Offload::none) {
+      add("/moments", fmt::format("moments {} are not simulated with offload",
+                                  word_of(moments_words, plan_.moments)));
+    }
+    const bool in_8_bits = compute_dtype(plan_.precision) == hardware::DType::fp8;
+    if (plan_.low_precision_gather && (!in_8_bits || plan_.zero == Zero::none)) {
+      add("/low_precision_gather",
+          fmt::format("weights are gathered in 8 bits by ZeRO in fp8, not with zero {} in {}",
+                      word_of(zero_words, plan_.zero), name(plan_.precision)));
+    }
   }
 
   void schedule() {

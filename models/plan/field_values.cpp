@@ -69,7 +69,8 @@ std::string PlanField::in_title(const Plan& plan) const {
 
 Json PlanField::json_of(std::string_view text) const {
   const bool word = !text.empty() && text.find_first_not_of("0123456789:") != text.npos;
-  if (kind != Kind::counts || word) return scalar_of(text);
+  const bool several = kind == Kind::some || (kind == Kind::counts && !word);
+  if (!several) return scalar_of(text);
   Json list = Json::array();
   while (!text.empty()) {
     const std::size_t at = text.find(':');

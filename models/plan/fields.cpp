@@ -1,4 +1,5 @@
 #include "models/plan/fields.hpp"
+#include "models/plan/field_access.hpp"
 
 #include <fmt/format.h>
 
@@ -17,25 +18,11 @@ using Stack = PlanField::Stack;
 constexpr std::int64_t most_virtual_stages = 1 << 12;  // a model has no more layers
 constexpr std::int64_t most_prefetch = 1 << 12;
 constexpr std::int64_t most_batch = std::int64_t{1} << 31;
+constexpr std::int64_t most_lora_rank = 1 << 14;
 constexpr std::int64_t most_seq_len = std::int64_t{1} << 30;
-
-template <const auto& array>
-std::vector<std::string> words_in() {
-  const auto all = texts(array);
-  return {all.begin(), all.end()};
-}
 
 std::vector<std::string> schedule_names() {
   return builtin_schedules().names();
-}
-
-template <auto member, const auto& array>
-void read_word(const Node& value, Plan& plan) {
-  plan.*member = value.word(array);
-}
-template <auto member, const auto& array>
-Json write_word(const Plan& plan) {
-  return word_of(array, plan.*member);
 }
 
 std::string derive_data(Plan& plan, const PlanBasis& basis) {
@@ -248,7 +235,17 @@ std::string derive_stage_layers(Plan& plan, const PlanBasis& basis) {
   return cut ? "as even as possible taken as default" : "";
 }
 
-constexpr std::array<PlanField, 32> field_rows{{
+constexpr std::array<PlanField, 43> field_rows{{
+    {.key = "task",
+     .name = "task",
+     .kind = Kind::word,
+     .column = "task",
+     .title = Title::addition,
+     .titled = "task",
+     .by_default = Default::silent,
+     .words = words_in<task_words>,
+     .read = read_word<&Plan::task, task_words>,
+     .write = write_task},
     {.key = "tensor",
      .name = "tensor",
      .column = "tp",
@@ -460,6 +457,75 @@ constexpr std::array<PlanField, 32> field_rows{{
      .words = words_in<recompute_words>,
      .read = read_word<&Plan::recompute, recompute_words>,
      .write = write_word<&Plan::recompute, recompute_words>},
+    {.key = "recompute_modules",  // of recompute selective
+     .name = "recomputed modules",
+     .kind = Kind::some,
+     .by_default = Default::silent,
+     .words = words_in<recompute_module_words>,
+     .read = read_some<&Plan::recompute_modules, recompute_module_words>,
+     .write = write_recompute_modules},
+    {.key = "recompute_layers",  // the first ones of each chunk; 0: all
+     .name = "recomputed layers",
+     .by_default = Default::silent,
+     .count = &Plan::recompute_layers,
+     .least = 0,
+     .most = most_virtual_stages,
+     .write = write_recompute_layers},
+    {.key = "recompute_every",  // of those, the first of every so many
+     .name = "recomputed every",
+     .by_default = Default::silent,
+     .count = &Plan::recompute_every,
+     .most = most_virtual_stages,
+     .write = write_recompute_every},
+    {.key = "lora_rank",
+     .name = "adapters' rank",
+     .by_default = Default::silent,
+     .count = &Plan::lora_rank,
+     .most = most_lora_rank,
+     .write = write_lora_rank,
+     .derive = derive_lora_rank},
+    {.key = "lora_targets",  // matrices that have an adapter
+     .name = "adapters' targets",
+     .kind = Kind::some,
+     .by_default = Default::silent,
+     .words = words_in<lora_target_words>,
+     .read = read_some<&Plan::lora_targets, lora_target_words>,
+     .write = write_lora_targets,
+     .derive = derive_lora_targets},
+    {.key = "lora_dropout",  // on the adapters' input
+     .name = "adapters' dropout",
+     .kind = Kind::flag,
+     .by_default = Default::silent,
+     .on = &Plan::lora_dropout,
+     .write = write_lora_dropout},
+    {.key = "sequence_lengths",  // of the documents packed into a sequence, equally frequent
+     .name = "packed lengths",
+     .kind = Kind::counts,
+     .by_default = Default::silent,
+     .most = most_seq_len,
+     .read = read_sequence_lengths,
+     .write = write_sequence_lengths},
+    {.key = "moments",  // of Adam
+     .name = "moments",
+     .kind = Kind::word,
+     .by_default = Default::silent,
+     .words = words_in<moments_words>,
+     .read = read_word<&Plan::moments, moments_words>,
+     .write = write_moments},
+    {.key = "fused_cross_entropy",  // no logits are kept: models/operations/head.cpp
+     .name = "fused cross-entropy",
+     .kind = Kind::flag,
+     .by_default = Default::silent,
+     .on = &Plan::fused_cross_entropy,
+     .write =
+         [](const Plan& plan) { return plan.fused_cross_entropy ? Json(true) : Json(nullptr); }},
+    {.key = "low_precision_gather",  // of weights under ZeRO, in the products' 8 bits
+     .name = "gather in 8 bits",
+     .kind = Kind::flag,
+     .by_default = Default::silent,
+     .on = &Plan::low_precision_gather,
+     .write =
+         [](const Plan& plan) { return plan.low_precision_gather ? Json(true) : Json(nullptr); }},
     {.key = "overlap",  // false: nothing data-parallel concurrently with compute
      .name = "overlap",
      .kind = Kind::flag,

@@ -23,8 +23,9 @@ struct PlanBasis {
 
 struct PlanField {
   /// What a value is: an integer from `least` to `most`, true or false, one of `words`, a share
-  /// above 0 and at most 1, a factor above 0, a size in bytes, a list of integers up to `most`.
-  enum class Kind : std::uint8_t { count, flag, word, share, factor, bytes, counts };
+  /// above 0 and at most 1, a factor above 0, a size in bytes, a list of integers up to
+  /// `most`, a list of `words`.
+  enum class Kind : std::uint8_t { count, flag, word, share, factor, bytes, counts, some };
   /// Its place in a plan's title: none; a degree, "TP 8", whose product is the plan's GPUs, shown
   /// always or only above 1; added to the field before, "+ SP"; a choice, after the degrees.
   enum class Title : std::uint8_t { none, degree, degree_where_used, addition, choice };
@@ -49,7 +50,7 @@ struct PlanField {
   std::int64_t Plan::*count = nullptr;  // of Kind::count: all that a row needs
   std::int64_t least = 1, most = 0;
   bool Plan::*on = nullptr;                       // of Kind::flag: likewise
-  std::vector<std::string> (*words)() = nullptr;  // of Kind::word
+  std::vector<std::string> (*words)() = nullptr;  // of Kind::word and some
 
   /// A value that is there, and how it is written; null where it is not (no compression, no share).
   void (*read)(const Node& value, Plan& plan) = nullptr;

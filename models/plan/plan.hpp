@@ -9,6 +9,7 @@
 
 #include "hardware/dtype.hpp"
 #include "models/model/model.hpp"
+#include "models/plan/choices.hpp"
 #include "models/schedules/csv.hpp"
 #include "sim/input/document.hpp"
 #include "sim/words.hpp"
@@ -58,13 +59,30 @@ enum class Compression : std::uint8_t { none, fp16, top_k };
 inline constexpr Words<Compression, 3> compression_words{
     {{Compression::none, "none"}, {Compression::fp16, "fp16"}, {Compression::top_k, "top-k"}}};
 
-enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, fp8, fp64 };
-inline constexpr Words<Precision, 6> precision_words{{{Precision::fp32, "fp32"},
-                                                      {Precision::tf32, "tf32"},
-                                                      {Precision::fp16, "fp16"},
-                                                      {Precision::bf16, "bf16"},
-                                                      {Precision::fp8, "fp8"},
-                                                      {Precision::fp64, "fp64"}}};
+/// fp8 has one scale for a tensor, of earlier steps (delayed) or of its own numbers (current);
+/// fp8-block, mxfp8 and nvfp4 have one for each block (models/operations/quantisation.hpp).
+enum class Precision : std::uint8_t {
+  fp32,
+  tf32,
+  fp16,
+  bf16,
+  fp8,
+  fp64,
+  fp8_current,
+  fp8_block,
+  mxfp8,
+  nvfp4
+};
+inline constexpr Words<Precision, 10> precision_words{{{Precision::fp32, "fp32"},
+                                                       {Precision::tf32, "tf32"},
+                                                       {Precision::fp16, "fp16"},
+                                                       {Precision::bf16, "bf16"},
+                                                       {Precision::fp8, "fp8"},
+                                                       {Precision::fp64, "fp64"},
+                                                       {Precision::fp8_current, "fp8-current"},
+                                                       {Precision::fp8_block, "fp8-block"},
+                                                       {Precision::mxfp8, "mxfp8"},
+                                                       {Precision::nvfp4, "nvfp4"}}};
 
 /// How tokens reach the ranks of their experts: every copy in an all-to-all of the collective
 /// library; or once per node that has any of their experts, and from there to each (DeepEP and
@@ -106,6 +124,19 @@ struct Plan {
   std::int64_t seq_len = 0;
   Precision precision = Precision::bf16;
   Recompute recompute = Recompute::none;
+  WordSet<RecomputeModule> recompute_modules{RecomputeModule::core_attn};  // of selective
+  std::int64_t recompute_layers = 0;  // first layers of each chunk that recompute; 0: all
+  std::int64_t recompute_every = 1;   // of those, the first of every so many
+  Moments moments = Moments::full;
+  bool fused_cross_entropy = false;  // the head's products and the loss by pieces: no logits kept
+  Task task = Task::pretrain;
+  std::int64_t lora_rank = 16;
+  WordSet<LoraTarget> lora_targets{LoraTarget::qkv, LoraTarget::projection};
+  bool lora_dropout = false;  // on the adapters' input
+  /// Lengths of the documents that are packed into a sequence, equally frequent: attention sees no
+  /// other document's tokens. Empty: one document as long as the sequence.
+  std::vector<std::int64_t> sequence_lengths;
+  bool low_precision_gather = false;  // ZeRO gathers the weights in the products' 8 bits
   Zero zero = Zero::none;
   std::int64_t data_shard = 0;  // ranks of `data` that hold a share each, copied along the others
                                 // (HSDP); 0: all
@@ -153,6 +184,15 @@ inline bool gathers_keys(const Plan& plan) {
   return plan.context_form == ContextForm::all_gather ||
          plan.context_form == ContextForm::contiguous;
 }
+
+/// Adapters alone are trained.
+inline bool trains_adapters(const Plan& plan) {
+  return plan.task == Task::lora || plan.task == Task::qlora;
+}
+
+/// Tokens of a document as attention's work counts them: the mean over tokens of their document's
+/// length, sum l^2 / sum l; seq_len where nothing is packed.
+std::int64_t attended_length(const Plan& plan);
 
 /// The formats of a precision: what GEMMs compute in; what activations and working weights are
 /// stored in (fp8 trains with bf16 storage); and what master weights, moments, the loss and its

@@ -1,19 +1,42 @@
 #include "models/prediction/flops.hpp"
 
+#include <algorithm>
 #include <string_view>
 
 #include "models/program/counts.hpp"
 
 namespace orrery::models {
 
-double recomputed_flops_per_token(const Model& model, const Plan& plan) {
-  const auto of = [](std::int64_t value) { return static_cast<double>(value); };
+namespace {
+
+double of(std::int64_t value) {
+  return static_cast<double>(value);
+}
+
+/// Share of the layers that recompute.
+double recomputing_share(const Model& model, const Plan& plan) {
+  if (plan.recompute_layers == 0 && plan.recompute_every == 1) return 1;
+  double layers = 0;
+  for (const std::int64_t on_chunk : layers_per_chunk(plan, model)) {
+    const std::int64_t early =
+        plan.recompute_layers == 0 ? on_chunk : std::min(on_chunk, plan.recompute_layers);
+    layers += of((early + plan.recompute_every - 1) / plan.recompute_every);
+  }
+  return layers / of(model.layers);
+}
+
+double all_layers_recomputed(const Model& model, const Plan& plan) {
+  const std::int64_t length = attended_length(plan);
   const std::int64_t value_width = model.value_dim > 0 ? model.value_dim : model.head_dim;
   // Scores and context: 2 x 2 s d per head and token, half of it when causal.
-  const double attention = (model.causal ? 2.0 : 4.0) * of(plan.seq_len) * of(model.heads) *
+  const double attention = (model.causal ? 2.0 : 4.0) * of(length) * of(model.heads) *
                            of(model.head_dim + value_width) / 2 * of(model.layers);
-  if (plan.recompute == Recompute::selective) return attention;
-  if (plan.recompute == Recompute::none) return 0;
+  const double mlp =
+      2 * of(model.hidden) * of(model.ffn_hidden) * (model.gated_mlp ? 3 : 2) * of(model.layers);
+  if (plan.recompute == Recompute::selective) {
+    return (plan.recompute_modules.has(RecomputeModule::core_attn) ? attention : 0) +
+           (plan.recompute_modules.has(RecomputeModule::mlp) ? mlp : 0);
+  }
   Model layers_only = model;
   if (model.gemm_parameters > 0) {
     layers_only.gemm_parameters -= model.vocab * embedding_width(model);
@@ -21,7 +44,36 @@ double recomputed_flops_per_token(const Model& model, const Plan& plan) {
   layers_only.vocab = 0;
   layers_only.embedding_dim = 0;
   layers_only.head_transform = false;
-  return forward_flops_per_token(layers_only, plan.seq_len);
+  return forward_flops_per_token(layers_only, length);
+}
+
+/// Weights that adapters add to those that multiply a token.
+double adapter_parameters(const Model& model, const Plan& plan) {
+  const std::int64_t heads = model.heads * model.head_dim, kv = model.kv_heads * model.head_dim;
+  const auto at = [&](LoraTarget target, std::int64_t in, std::int64_t out) {
+    return plan.lora_targets.has(target) ? of(plan.lora_rank) * of(in + out) : 0;
+  };
+  return of(model.layers) *
+         (at(LoraTarget::qkv, model.hidden, heads + 2 * kv) +
+          at(LoraTarget::projection, heads, model.hidden) +
+          at(LoraTarget::up, model.hidden, model.ffn_hidden * (model.gated_mlp ? 2 : 1)) +
+          at(LoraTarget::down, model.ffn_hidden, model.hidden));
+}
+
+}  // namespace
+
+double recomputed_flops_per_token(const Model& model, const Plan& plan) {
+  if (plan.recompute == Recompute::none) return 0;
+  return recomputing_share(model, plan) * all_layers_recomputed(model, plan);
+}
+
+double training_flops_per_token(const Model& model, const Plan& plan) {
+  const double forward = forward_flops_per_token(model, attended_length(plan));
+  if (plan.task == Task::dpo) return 4 * forward;
+  if (!trains_adapters(plan)) return 3 * forward;
+  // Frozen weights multiply forward and for the input's gradient, adapters a third time.
+  const double weights = 2 * of(dense_gemm_parameters(model));
+  return 3 * forward - weights + 6 * adapter_parameters(model, plan);
 }
 
 namespace {

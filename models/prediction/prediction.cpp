@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "models/lowering/lower.hpp"
+#include "models/operations/quantisation.hpp"
 #include "models/prediction/breakdown.hpp"
 #include "models/prediction/flops.hpp"
 #include "models/prediction/limits.hpp"
@@ -52,6 +53,13 @@ std::vector<Conflict> conflicts(const Question& question) {
   }
   if (question.plan.offload != Offload::none && gpu.host_link.count() <= 0) {
     found.push_back({"/plan/offload", "offload needs a host_link of " + gpu.name});
+  }
+  const Quantisation* how = quantisation_of(question.plan.precision);
+  if (how != nullptr && how->in_hardware && !gpu.generation.block_scales && gpu.peak(how->dtype)) {
+    found.push_back(
+        {"/plan/precision",
+         fmt::format("{} is not known to multiply with a scale for each block, as {} does",
+                     gpu.name, name(question.plan.precision))});
   }
   if (question.plan.cuda_graphs && question.software.host.synchronous) {
     found.push_back({"/plan/cuda_graphs",
@@ -101,7 +109,7 @@ void add_rates(const Question& question, Prediction& result) {
   const double tokens = static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len);
   const double step = seconds(result.step);
   result.tokens_per_second = tokens / step;
-  result.model_flops = 3 * forward_flops_per_token(question.model, plan.seq_len) * tokens;
+  result.model_flops = training_flops_per_token(question.model, plan) * tokens;
   result.recomputed_flops = recomputed_flops_per_token(question.model, plan) * tokens;
   const FlopRate peak = *question.cluster.gpu().peak(compute_dtype(plan.precision));
   const double ideal_rate = peak.count() * static_cast<double>(plan.gpus());

@@ -67,7 +67,8 @@ struct Prediction {
   Uncertainty uncertainty;    // of the step
   std::uint32_t slowest = 0;  // rank class
   double tokens_per_second = 0;
-  double model_flops = 0;       // of the whole step: 3 x forward, causal attention at half
+  double model_flops = 0;       // of the whole step: 3 x forward, causal attention at half; of
+                                // frozen weights 2 x, of a frozen reference 1 x on top
   double recomputed_flops = 0;  // on top, by the same convention
   double mfu = 0, hfu = 0;      // over the dense peak of the GEMM precision
   Breakdown breakdown{};

@@ -9,6 +9,7 @@
 
 #include "hardware/dtype.hpp"
 #include "models/program/mesh.hpp"
+#include "sim/quantity.hpp"
 
 namespace orrery::models {
 
@@ -25,10 +26,12 @@ struct LayerKind {
   /// Where backward leaves it to a block of its own.
   std::optional<std::uint32_t> weight_gradient = std::nullopt;
   /// Elements that a rank holds for one run; without the table of a tied head on the embedding's
-  /// stage, which is the embedding's.
+  /// stage, which is the embedding's. Trained ones alone.
   std::int64_t parameters = 0;
   /// Of them, those of experts, where the replicas of experts are not the dense layers'.
   std::int64_t expert_parameters = 0;
+  Bytes frozen{};           // what the others take, which have neither gradient nor state
+  bool recomputes = false;  // backward repeats what the plan's recomputation says
 };
 
 /// What a block does: for the model, or for the step as a whole.
@@ -49,7 +52,8 @@ struct Unit {
   std::string name;                  // "layer 3", "embedding", "experts of layer 3"
   std::vector<std::uint32_t> kinds;  // whose parameters it holds
   std::int64_t layer = -1;           // of the model; -1: embedding or head
-  std::int64_t elements = 0;         // on one rank, where nothing is sharded
+  std::int64_t elements = 0;         // trained ones on one rank, where nothing is sharded
+  Bytes frozen{};                    // what the others take there
   AxisSet replicated = {};           // axes over whose ranks its gradients are summed
   AxisSet sharded = {};              // of them, those whose ranks hold a share of its state each
   MeshView view = MeshView::dense;   // the part of its kinds' parameters that it holds

@@ -51,6 +51,8 @@ struct Operand {
   /// Of a parameter and its gradient: the view of the mesh whose replicas hold it.
   MeshView view = MeshView::dense;
   Initial initial{};        // of a parameter
+  bool adapter = false;     // a parameter of an adapter, or its gradient
+  bool frozen = false;      // a parameter that training leaves as it is
   bool transposed = false;  // an executor stores it as [columns, rows], like a tied table
 
   /// Another name of a table: a head's of the embedding's.

@@ -33,7 +33,7 @@ enum class OpKind : std::uint8_t {
   embedding_backward,
   cross_entropy,  // softmax and loss over vocabulary shards
   cross_entropy_backward,
-  quantise,    // cast to fp8 with its scale
+  quantise,    // cast to few bits with its scales, or from them; or what a scale is found from
   accumulate,  // gradient += fresh gradient
   squared_norm,
   adam,
@@ -130,7 +130,8 @@ struct Operation {
   std::vector<OperandUse> needs, makes;
   HeadColumns heads;            // of rotary positions, and of a norm of each head alone
   bool by_position = false;     // of an add: reads[1] is a table with a row for each position
-  bool attention_core = false;  // recomputed by selective recomputation
+  bool attention_core = false;  // what recomputation of the core repeats
+  bool mlp = false;             // ... and of the MLP
   bool host_waits = false;      // the host goes on only after its end
   double epsilon = 0;           // of norms
   /// Of rotary positions: radians per position of each pair (i, i + pairs) of a head's columns; the

@@ -87,7 +87,8 @@ struct RankClass {
   std::vector<BufferType> types;
   std::vector<std::uint32_t> chunks;        // in model order
   std::vector<ChunkBuffers> chunk_buffers;  // of each
-  std::int64_t parameters = 0;              // elements of its stage, sharded or not
+  std::int64_t parameters = 0;              // trained elements of its stage, sharded or not
+  Bytes frozen{};                           // what its other parameters take, sharded or not
   std::int64_t owned = 0;                   // of them, those that one rank updates: all, or a shard
 };
 

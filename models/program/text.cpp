@@ -227,7 +227,9 @@ std::string text_of(const Program& program) {
   for (const Block& block : program.blocks) put_block(text, block, program);
   for (const Phase& phase : program.phases) put_phase(text, phase, program);
   for (const RankClass& ranks : program.classes) {
-    put(text, "class stage={} parameters={}\n", ranks.stage, ranks.parameters);
+    put(text, "class stage={} parameters={}", ranks.stage, ranks.parameters);
+    if (ranks.frozen > Bytes{}) put(text, " frozen={}B", ranks.frozen.count());
+    put(text, "\n");
     ListWriter{program, ranks, std::nullopt, text}.run();
   }
   return fmt::to_string(text);

@@ -36,6 +36,7 @@ def plan(
     seq_len: int,
     software: str | None,
     precision: str,
+    fixed: str,
     objective: str,
     headroom: float | None,
     top: int,

@@ -58,6 +58,7 @@ def plan(
     seq_len: int,
     software: Part | None = None,
     precision: str = "bf16",
+    fixed: str = "",
     objective: str = "time",
     headroom: float | None = None,
     top: int = 10,
@@ -67,6 +68,7 @@ def plan(
     """The best plans for a cluster, and why the others lose: `orrery plan`.
 
     global_batch  sequences of one step, of `seq_len` tokens each
+    fixed         what every plan has: "task=lora,lora_targets=qkv:projection,moments=int8"
     objective     "time", "cost" or "energy" of a step
     headroom      share of a GPU's memory that a plan leaves free, or else it fits tightly
     top           how many plans to list
@@ -82,6 +84,7 @@ def plan(
         seq_len=seq_len,
         software=text_of(software),
         precision=precision,
+        fixed=fixed,
         objective=objective,
         headroom=headroom,
         top=top,

@@ -44,6 +44,8 @@ void add_plan(CLI::App& application, int& exit_code) {
   command.add_option("--seq-len", request.seq_len, "Tokens of one sequence")
       ->required()
       ->check(CLI::Range(std::int64_t{1}, most));
+  command.add_option("--fixed", request.fixed,
+                     "What every plan has: 'task=lora,lora_targets=qkv:projection,moments=int8'");
   command.add_option("--objective", request.objective,
                      fmt::format("{} ({} where not given)", objective_words(), request.objective));
   command.callback([flags, &exit_code] { exit_code = plan(*flags); });

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "models/plan/fields.hpp"
+#include "scenarios/search/dimensions.hpp"
 #include "scenarios/search/query.hpp"
 
 namespace orrery::scenarios {
@@ -21,6 +25,30 @@ const Objective& objective_of(const PlanRequest& request, const PlanQuery& query
   return objective;
 }
 
+/// Fields that a search decides, or that have flags of their own.
+bool is_searched(std::string_view key) {
+  constexpr std::string_view others[] = {"data",      "schedule",     "global_batch",    "seq_len",
+                                         "precision", "stage_layers", "embedding_counts"};
+  const auto dimensions = search_dimensions();
+  return std::find(std::begin(others), std::end(others), key) != std::end(others) ||
+         std::any_of(dimensions.begin(), dimensions.end(),
+                     [&](const SearchDimension& each) { return each.key == key; });
+}
+
+models::Plan read_fixed_flag(const std::string& text) {
+  const Document document = Document::from(models::plan_from_text(text), "--fixed");
+  models::Plan plan;
+  std::vector<std::string_view> known;
+  for (const models::PlanField& each : models::plan_fields()) {
+    if (!is_searched(each.key)) known.push_back(each.key);
+  }
+  document.root().only(known);
+  for (const models::PlanField& each : models::plan_fields()) {
+    if (const auto value = document.root().find(each.key)) each.read_value(*value, plan);
+  }
+  return plan;
+}
+
 PlanQuery query_of(const PlanRequest& request) {
   PlanQuery query;
   query.model = read_model_flag(request.model);
@@ -29,6 +57,7 @@ PlanQuery query_of(const PlanRequest& request) {
   query.global_batch = request.global_batch;
   query.seq_len = request.seq_len;
   query.precision = read_precision_flag(request.precision);
+  query.fixed = read_fixed_flag(request.fixed);
   if (request.headroom) query.headroom = *request.headroom;
   return query;
 }

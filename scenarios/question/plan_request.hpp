@@ -15,6 +15,7 @@ struct PlanRequest {
   std::string model, cluster;  // names or paths; of a cluster also "dgx-h100 x 64"
   std::optional<std::string> software{};
   std::string precision = "bf16";
+  std::string fixed{};  // as --plan: what every plan has and the search does not vary
   std::string objective = "time";
   std::optional<double> headroom{};  // share of a GPU's memory to leave free
   std::int64_t global_batch = 0, seq_len = 0;

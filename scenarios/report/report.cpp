@@ -51,6 +51,27 @@ std::string dollars(double value) {
   return "$" + grouped(value);
 }
 
+std::string listed_in_words(const Json& value) {
+  if (!value.is_array()) return value.is_string() ? value.get<std::string>() : value.dump();
+  std::string text;
+  for (const Json& each : value) text += (text.empty() ? "" : ", ") + listed_in_words(each);
+  return text;
+}
+
+/// " · adapters' rank 16 · moments int8": fields that hardly any plan states.
+std::string further_choices(const models::Plan& plan) {
+  constexpr std::string_view rare[] = {
+      "recompute_modules", "recompute_layers", "recompute_every", "lora_rank",
+      "lora_targets",      "sequence_lengths", "moments",         "fused_cross_entropy"};
+  std::string text;
+  for (const std::string_view key : rare) {
+    const models::PlanField& field = models::plan_field(key);
+    const Json value = field.json(plan);
+    if (!value.is_null()) text += fmt::format(" · {} {}", field.name, listed_in_words(value));
+  }
+  return text;
+}
+
 std::string title(const ReportInputs& in) {
   const models::Question& asked = in.question;
   const models::Plan& plan = asked.plan;
@@ -59,9 +80,10 @@ std::string title(const ReportInputs& in) {
   text += fmt::format("\n{} parameters · {} x {} · {}\n",
                       count_of(static_cast<double>(asked.model.parameters)), plan.gpus(),
                       asked.cluster.gpu().name, asked.software.name);
-  text += fmt::format("{} · {} micro-batches of {} x {} tokens · {} · recompute {}\n",
+  text += fmt::format("{} · {} micro-batches of {} x {} tokens · {} · recompute {}{}\n",
                       models::degrees_of(plan), plan.micro_batches(), plan.micro_batch,
-                      plan.seq_len, models::name(plan.precision), models::name(plan.recompute));
+                      plan.seq_len, models::name(plan.precision), models::name(plan.recompute),
+                      further_choices(plan));
   return text;
 }
 

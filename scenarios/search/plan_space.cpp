@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/operations/blocks.hpp"
 #include "scenarios/search/dimensions.hpp"
 
 namespace orrery::scenarios {
@@ -20,13 +21,7 @@ class Enumerator {
         nodes_{nodes},
         space_{space} {}
 
-  void run() {
-    Plan plan;
-    plan.global_batch = bounds_.query.global_batch;
-    plan.seq_len = bounds_.query.seq_len;
-    plan.precision = bounds_.query.precision;
-    vary(plan, search_dimensions());
-  }
+  void run() { vary(first_plan(bounds_.query), search_dimensions()); }
 
  private:
   void vary(const Plan& plan, std::span<const SearchDimension> left) {
@@ -62,15 +57,21 @@ PlanSpace enumerate_plans(const PlanQuery& query, Extent extent) {
 }
 
 std::optional<models::Conflict> refusal(const PlanQuery& query) {
-  Plan plan;
+  Plan plan = first_plan(query);
   plan.data = query.cluster.gpus();
   plan.global_batch = plan.data;
-  plan.seq_len = query.seq_len;
-  plan.precision = query.precision;
   std::vector<models::Conflict> found =
       models::conflicts({query.model, plan, query.cluster, query.software, {}});
   if (found.empty()) return std::nullopt;
   return std::move(found.front());
+}
+
+Plan first_plan(const PlanQuery& query) {
+  Plan plan = query.fixed;
+  plan.global_batch = query.global_batch;
+  plan.seq_len = query.seq_len;
+  plan.precision = query.precision;
+  return plan;
 }
 
 namespace {
@@ -117,18 +118,26 @@ Bytes least_memory(const PlanQuery& query, const Plan& plan) {
 
   const hardware::DType storage = models::storage_dtype(plan.precision);
   const auto held_from = [&](Zero stage) { return plan.zero >= stage ? plan.replicas() : 1; };
-  const std::int64_t states = storage == hardware::DType::fp32 ? 8 : 12;
+  const Bytes libraries = query.software.memory.context + query.software.memory.workspace;
+  if (models::trains_adapters(plan)) {
+    const int bits = plan.task == models::Task::qlora ? 4 : hardware::bits(storage);
+    return Bytes{parameters / held_from(Zero::three) * bits / 8} + libraries;
+  }
+  const std::int64_t master = storage == hardware::DType::fp32 ? 0 : 4;
+  const std::int64_t owned = parameters / held_from(Zero::one);
   const hardware::DType gradient = query.software.gradient_beside(storage);
   const Bytes dense{parameters / held_from(Zero::three) * hardware::bits(storage) / 8 +
                     parameters / held_from(Zero::two) * hardware::bits(gradient) / 8 +
-                    parameters / held_from(Zero::one) * states};
+                    owned * master};
   const std::int64_t experts = plan.zero >= Zero::two ? 0 : least_of_experts(model, plan);
   const std::int64_t replicas = std::max<std::int64_t>(
       1, plan.tensor * plan.context * plan.data / (plan.expert * models::expert_tensor_of(plan)));
+  const std::int64_t owned_experts = experts / (plan.zero == Zero::one ? replicas : 1);
   const Bytes of_experts{experts * (hardware::bits(storage) + hardware::bits(gradient)) / 8 +
-                         experts / (plan.zero == Zero::one ? replicas : 1) * states};
-  return std::max(dense, of_experts) + query.software.memory.context +
-         query.software.memory.workspace;
+                         owned_experts * master};
+  return std::max(dense + models::moments_bytes(plan, owned),
+                  of_experts + models::moments_bytes(plan, owned_experts)) +
+         libraries;
 }
 
 }  // namespace orrery::scenarios

@@ -31,6 +31,7 @@ struct PlanQuery {
   std::int64_t global_batch = 0;
   std::int64_t seq_len = 0;
   models::Precision precision = models::Precision::bf16;
+  models::Plan fixed{};  // task, adapters, moments: what every plan has and no search varies
   Breadth breadth = Breadth::full;
   double headroom = models::usual_headroom();
 };
@@ -55,13 +56,18 @@ PlanSpace enumerate_plans(const PlanQuery& query, Extent extent = Extent::all_no
 /// nodes without a network, a sequence longer than the positions. Pointers as `conflicts` has them.
 std::optional<models::Conflict> refusal(const PlanQuery& query);
 
+/// A plan with what a query holds fixed.
+models::Plan first_plan(const PlanQuery& query);
+
 /// Bytes that the fullest rank holds at least, from sizes alone: its layers' matrices and its share
-/// of the vocabulary with gradients and optimizer states, and the libraries.
+/// of the vocabulary with gradients and optimizer states, and the libraries. Of frozen matrices,
+/// the weights alone.
 ///   layers n (bytes(weight) / s3 + bytes(gradient) / s2 + o / s1) + context
 ///   n = h (q + 2k + q + g f) / t
 /// q, k, g, f, h  as in count_parameters;  t  tensor
 /// s1, s2, s3     data-parallel ranks from that ZeRO stage on, 1 below it
-/// o              12 bytes: fp32 master weight and two moments; 8 where weights are fp32
+/// o              12 bytes: fp32 master weight and two moments; 8 where weights are fp32; moments
+///                perhaps of two bytes or one
 /// Never above what `estimate` finds: norms, biases, positions, activations come on top.
 Bytes least_memory(const PlanQuery& query, const models::Plan& plan);
 

@@ -21,7 +21,7 @@ models::Model read_model_flag(const std::string& text);
 hardware::Cluster read_cluster_flag(const std::string& text);
 models::Software read_software_flag(const std::string& text);
 
-/// Errors  `--precision: expected one of fp32 tf32 fp16 bf16 fp8 fp64, found 'x'`
+/// Errors  `--precision: expected one of fp32 tf32 ... nvfp4, found 'x'`
 models::Precision read_precision_flag(const std::string& text);
 
 /// Share of a GPU's memory to leave free: "6%"; the measured error where not given.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "models/plan/fields.hpp"
+#include "models/software/recipes.hpp"
 #include "scenarios/validation/run_question.hpp"
 
 namespace orrery::scenarios {
@@ -90,6 +91,26 @@ struct Unstated {
   }
 };
 
+/// Takes what the recipes of the run's stack fix and the run leaves open; the keys.
+std::vector<std::string> from_recipes(const MeasuredRun& run, const Model& model,
+                                      const hardware::Gpu* gpu, Plan& plan,
+                                      std::vector<std::string>& assumptions) {
+  std::vector<std::string> keys;
+  if (gpu == nullptr) return keys;
+  const models::RecipeQuestion asked{.stack = run.software,
+                                     .year = static_cast<int>(run.year.value_or(0)),
+                                     .model = model,
+                                     .gpu = *gpu,
+                                     .task = plan.task,
+                                     .precision = plan.precision};
+  const auto stated = [&](std::string_view key) { return run.plan.contains(key); };
+  for (const models::RecipeChoice& each : models::take_recipe(asked, stated, plan)) {
+    keys.push_back(each.key);
+    assumptions.push_back(assumption_of(each, run.software));
+  }
+  return keys;
+}
+
 /// What goes with the degrees, whatever a run states next to them.
 void settle(Plan& plan) {
   if (plan.pipeline == 1) plan.virtual_stages = 1;
@@ -103,11 +124,16 @@ void settle(Plan& plan) {
 }  // namespace
 
 Plan plan_of(const MeasuredRun& run, const Model& model, const RunDefaults& defaults,
-             std::vector<std::string>& assumptions) {
+             std::vector<std::string>& assumptions, const hardware::Gpu* gpu) {
   Plan plan = stated_plan(run);
+  const std::vector<std::string> taken = from_recipes(run, model, gpu, plan, assumptions);
+  const auto is_taken = [&](std::string_view key) {
+    return std::find(taken.begin(), taken.end(), key) != taken.end();
+  };
   const Unstated all{run, model, defaults};
   for (const PlanField& field : models::plan_fields()) {
-    if (field.column.empty() || run.plan.contains(field.key)) continue;
+    const bool stated = run.plan.contains(field.key) || is_taken(field.key);
+    if (field.column.empty() || stated) continue;
     const std::string reason = all.fill(field, plan);
     if (reason.empty()) continue;
     assumptions.push_back(

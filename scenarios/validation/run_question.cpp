@@ -72,15 +72,16 @@ std::string oversize(const MeasuredRun& run) {
 }
 
 std::string model_out_of_scope(const MeasuredRun& run) {
+  if (run.family == "transformer-xl") {
+    return "family transformer-xl is not simulated: attention over a memory of earlier segments, "
+           "adaptive softmax";
+  }
   if (has_experts(run)) {
     const std::string missing = missing_of_experts(run);
     if (!missing.empty()) return missing;
   } else if (!is_one_of(run.family, {"gpt", "llama", "bert"})) {
     return fmt::format("family {} is not simulated yet; known: gpt llama bert moe mla-moe",
                        run.family);
-  }
-  if (!is_one_of(run.task, {"pretrain", ""})) {
-    return fmt::format("task {} is not simulated yet; known: pretrain", run.task);
   }
   return {};
 }
@@ -152,6 +153,14 @@ void take_context_form(const MeasuredRun& run, const models::Software& software,
                                     taken_from_stack));
 }
 
+/// Fine-tuned on questions: two columns over all tokens in place of the pre-training heads.
+/// Source  Devlin et al. 2018, "BERT", arXiv 1810.04805, section 4.2
+void make_answering(Model& model) {
+  model.head_transform = model.head_bias = model.pooler = false;
+  model.tied_embeddings = false;
+  model.answers = 2;
+}
+
 }  // namespace
 
 std::string out_of_scope(const MeasuredRun& run) {
@@ -185,6 +194,7 @@ Model model_of(const MeasuredRun& run, const RunDefaults& defaults,
   model.max_positions = *run.count("seq_len");
   if (model.family == Family::llama) make_llama(model);
   if (model.family == Family::bert) make_bert(model);
+  if (model.family == Family::bert && run.task == "sft") make_answering(model);
   model.parameters = model.active_parameters = models::count_parameters(model);
   return model;
 }
@@ -196,7 +206,7 @@ models::Question Questions::question_of(const MeasuredRun& run) {
   models::Software software = models::software_for_run(
       run.software, static_cast<int>(run.year.value_or(0)), cluster.nodes, profiles_, assumptions);
   Model model = model_of(run, software.defaults, assumptions);
-  Plan plan = plan_of(run, model, software.defaults, assumptions);
+  Plan plan = plan_of(run, model, software.defaults, assumptions, &cluster.gpu());
   take_context_form(run, software, plan, assumptions);
   if (has_experts(run)) follow_recipe(run, plan, assumptions);
   return {.model = std::move(model),

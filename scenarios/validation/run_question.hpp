@@ -42,8 +42,10 @@ std::string out_of_scope(const MeasuredRun& run);
 models::Model model_of(const MeasuredRun& run, const models::RunDefaults& defaults,
                        std::vector<std::string>& assumptions);
 
-/// The plan of a row; every default is reported.
+/// The plan of a row; every default is reported. What neither the row nor the recipes of its stack
+/// state is the stack's default.
 models::Plan plan_of(const MeasuredRun& run, const models::Model& model,
-                     const models::RunDefaults& defaults, std::vector<std::string>& assumptions);
+                     const models::RunDefaults& defaults, std::vector<std::string>& assumptions,
+                     const hardware::Gpu* gpu = nullptr);
 
 }  // namespace orrery::scenarios

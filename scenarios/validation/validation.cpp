@@ -40,7 +40,15 @@ std::string not_scored_because(const MeasuredRun& run) {
   return run.step_time ? "" : "no step_time_s is stated";
 }
 
+/// What a run trains, or in which format, before the group that its line names.
 std::string group_apart(const MeasuredRun& run) {
+  const bool adapters = run.task == "lora" || run.task == "qlora";
+  if (adapters) return "LoRA";
+  if (run.task == "sft") {
+    return run.family == "bert" ? "fine-tuning of encoders" : "fine-tuning of language models";
+  }
+  const std::string precision = run.stated("precision");
+  if (precision == "mxfp8" || precision == "nvfp4") return precision;
   if (!run.reported_apart.empty()) return run.reported_apart;
   if (has_experts(run)) return std::string{expert_runs};
   const std::string zero = run.stated("zero");

@@ -31,6 +31,15 @@ TEST_CASE("Lowered plans mean the same to maps, operations, events and every ran
           "tensor=1,compression=top-k,global_batch=32,seq_len=512,bucket=25 MB",
           "tensor=2,pipeline=2,compression=fp16,global_batch=32,seq_len=512",
           "tensor=2,pipeline=2,global_batch=32,seq_len=512",
+          "task=lora,tensor=2,pipeline=2,global_batch=32,seq_len=512,bucket=1 MB",
+          "task=lora,tensor=2,pipeline=1,zero=3,lora_targets=up:down,lora_dropout=true,"
+          "recompute=full,global_batch=16,seq_len=512",
+          "task=qlora,tensor=2,sequence=true,pipeline=4,global_batch=16,seq_len=512",
+          "task=dpo,tensor=2,pipeline=1,zero=1,global_batch=16,seq_len=512",
+          "tensor=2,pipeline=2,recompute=full,recompute_layers=4,recompute_every=3,moments=int8,"
+          "global_batch=32,seq_len=512",
+          "tensor=2,sequence=true,pipeline=2,recompute=selective,"
+          "recompute_modules=layernorm:activation:mlp,global_batch=32,seq_len=512",
           "tensor=2,pipeline=2,cuda_graphs=true,global_batch=32,seq_len=64",
           "context=4,pipeline=1,global_batch=16,seq_len=512",
           "context=4,context_form=all-gather,pipeline=2,zero=1,global_batch=16,seq_len=512",

@@ -28,7 +28,7 @@ Lowered gpt3(std::int64_t tensor, bool sequence_parallel, Recompute recompute) {
 }
 
 Program recomputed(const Lowered& made) {
-  return insert_recompute(schedule_slots(made.inputs()), made.plan.recompute);
+  return insert_recompute(schedule_slots(made.inputs()), made.plan);
 }
 
 std::int64_t saved_of_layer(const Lowered& made) {

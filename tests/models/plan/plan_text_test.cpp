@@ -26,6 +26,15 @@ std::vector<Json> values_of(const PlanField& field) {
     case Kind::word:
       for (const std::string& each : field.words()) values.push_back(field.json_of(each));
       return values;
+    case Kind::some: {
+      Json all = Json::array();
+      for (const std::string& each : field.words()) {
+        all.push_back(each);
+        values.push_back(Json::array({each}));
+      }
+      values.push_back(all);
+      return values;
+    }
     case Kind::share:
       return {0.01, 0.3, 1.0, 1e-7};
     case Kind::factor:

@@ -146,7 +146,9 @@ TEST_CASE("What orrery plan cannot use is reported in one line") {
   CHECK(refused_line(std::string{small} + "--seq-len 4096") ==
         "--seq-len: seq_len 4096 is longer than the model's 1024 learned positions");
   CHECK(refused_line(std::string{small} + "--seq-len 1024 --precision int8") ==
-        "--precision: expected one of fp32 tf32 fp16 bf16 fp8 fp64, found 'int8'");
+        "--precision: expected one of fp32 tf32 fp16 bf16 fp8 fp64 fp8-current fp8-block mxfp8 "
+        "nvfp4, "
+        "found 'int8'");
   CHECK(refused_line(std::string{small} + "--seq-len 1024 --precision fp8") ==
         "--precision: a100-sxm-80gb does not compute in fp8");
   CHECK(refused_line(std::string{small} + "--seq-len 1024 --objective speed") ==

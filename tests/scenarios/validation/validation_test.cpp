@@ -162,6 +162,64 @@ TEST_CASE("Runs that shard gradients or parameters are scored apart from the oth
   }
 }
 
+/// Llama 2 70B with adapters on 8 H200, as MLPerf Training ran it.
+MeasuredRun adapters_run() {
+  return runs_of(
+             "run,source,software,software_year,task,family,model,layers,hidden,heads,kv_heads,"
+             "ffn_hidden,vocab,seq_len,gpu,gpus,gpus_per_node,network,tp,pp,virtual_stages,"
+             "zero_stage,sequence_parallel,recompute,precision,micro_batch,global_batch,"
+             "step_time_s,peak_memory_gb,set_aside\n"
+             "a,mlperf,nemo-mlperf,2024,lora,llama,Renamed,80,8192,64,8,28672,32000,8192,"
+             "h200-sxm-141gb,8,8,,2,1,,,yes,,fp8,1,8,3.1425,,\n")
+      .front();
+}
+
+TEST_CASE("A fine-tuned run takes from its stack's recipe what its line leaves open") {
+  Questions questions;
+  const auto asked = questions.of(adapters_run());
+  const auto& question = std::get<models::Question>(asked);
+  CHECK(question.plan.task == models::Task::lora);
+  CHECK(question.plan.lora_rank == 16);
+  CHECK(question.plan.lora_targets.has(models::LoraTarget::projection));
+  CHECK_FALSE(question.plan.lora_targets.has(models::LoraTarget::up));
+  CHECK(question.plan.lora_dropout);
+  CHECK(std::any_of(question.assumptions.begin(), question.assumptions.end(), [](const auto& each) {
+    return each.rfind("/plan/lora_rank: 16 taken from the recipes of nemo-mlperf (", 0) == 0;
+  }));
+}
+
+TEST_CASE("Fine-tuning and formats of scaled blocks are scored apart") {
+  const auto group = [](auto change) {
+    MeasuredRun run = adapters_run();
+    change(run);
+    return validate({run}, {}).front().apart;
+  };
+  CHECK(group([](MeasuredRun&) {}) == "LoRA");
+  CHECK(group([](MeasuredRun& run) { run.reported_apart = "later ones"; }) == "LoRA");
+  CHECK(group([](MeasuredRun& run) { run.task = run.plan["task"] = "sft"; }) ==
+        "fine-tuning of language models");
+  CHECK(group([](MeasuredRun& run) {
+          run.task = run.plan["task"] = "pretrain";
+          run.plan["precision"] = "nvfp4";
+        }) == "nvfp4");
+}
+
+TEST_CASE("An encoder fine-tuned on questions has two columns in place of the vocabulary") {
+  MeasuredRun run = adapters_run();
+  run.task = "sft";
+  run.family = "bert";
+  std::vector<std::string> assumptions;
+  const models::Model model = model_of(run, {}, assumptions);
+  CHECK(model.answers == 2);
+  run.task = "pretrain";
+  // The pre-training heads: a dense layer with its norm, a bias for each token, the pooler; the
+  // vocabulary's matrix is the embedding's.
+  const std::int64_t h = 8192;
+  const models::Model before = model_of(run, {}, assumptions);
+  CHECK(before.parameters - model.parameters ==
+        (h * h + h + 2 * h) + 32000 + (h * h + h + 2 * h + 2) - (2 * h + 2));
+}
+
 TEST_CASE("What today's models do not reach is skipped with the reason") {
   const auto reason = [](auto change) {
     MeasuredRun run = first_run();
@@ -174,17 +232,21 @@ TEST_CASE("What today's models do not reach is skipped with the reason") {
           run.experts = 6;
         }) == "latent attention of sizes that no known configuration has");
   CHECK(reason([](MeasuredRun& run) { run.family = "transformer-xl"; }) ==
-        "family transformer-xl is not simulated yet; known: gpt llama bert moe mla-moe");
-  CHECK(reason([](MeasuredRun& run) { run.task = "lora"; }) ==
-        "task lora is not simulated yet; known: pretrain");
+        "family transformer-xl is not simulated: attention over a memory of earlier segments, "
+        "adaptive softmax");
+  CHECK(reason([](MeasuredRun& run) { run.family = "mamba"; }) ==
+        "family mamba is not simulated yet; known: gpt llama bert moe mla-moe");
+  CHECK(reason([](MeasuredRun& run) { run.plan["task"] = "distil"; }) ==
+        "task distil is not simulated yet; known: pretrain sft lora qlora dpo");
   CHECK(reason([](MeasuredRun& run) { run.plan["context"] = "2"; }).empty());
   CHECK(reason([](MeasuredRun& run) { run.plan["zero"] = "hsdp"; }) ==
         "ZeRO hsdp is not simulated yet; known: 0 1 2 3");
   CHECK(reason([](MeasuredRun& run) { run.plan["schedule"] = "zb-9p"; }) ==
         "schedule zb-9p is not simulated yet; known: naive gpipe 1f1b interleaved-1f1b zb-h1 zb-h2 "
         "zb-1p zb-2p zb-v dualpipe dualpipev");
-  CHECK(reason([](MeasuredRun& run) { run.plan["precision"] = "mxfp8"; }) ==
-        "precision mxfp8 is not simulated yet; known: fp32 tf32 fp16 bf16 fp8 fp64");
+  CHECK(reason([](MeasuredRun& run) { run.plan["precision"] = "mxfp6"; }) ==
+        "precision mxfp6 is not simulated yet; known: fp32 tf32 fp16 bf16 fp8 fp64 fp8-current "
+        "fp8-block mxfp8 nvfp4");
   CHECK(reason([](MeasuredRun& run) { run.hidden.reset(); }) == "hidden is not stated");
 }
 

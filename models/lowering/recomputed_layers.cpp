@@ -1,0 +1,51 @@
+// Which layers recompute: all, or of each chunk's first so many the first of every so many. Those
+// are kinds of their own, since their backward does more.
+// Source  recompute_method block and recompute_num_layers of Megatron-Core
+
+#include <map>
+
+#include "models/lowering/lower.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+/// A copy of a kind, blocks and all, that recomputes.
+std::uint32_t recomputing(Program& program, std::uint32_t of) {
+  LayerKind kind = program.kinds[of];
+  kind.name = "recomputed " + kind.name;
+  kind.recomputes = true;
+  for (std::uint32_t* const each : {&kind.forward, &kind.backward}) {
+    Block copy = program.blocks[*each];
+    copy.name = "recomputed_" + copy.name;
+    *each = static_cast<std::uint32_t>(program.blocks.size());
+    program.blocks.push_back(std::move(copy));
+  }
+  program.kinds.push_back(std::move(kind));
+  return static_cast<std::uint32_t>(program.kinds.size() - 1);
+}
+
+}  // namespace
+
+void mark_recomputed(Program& program, const BlockInputs& inputs) {
+  const Plan& plan = inputs.plan;
+  if (plan.recompute == Recompute::none) return;
+  if (plan.recompute_layers == 0 && plan.recompute_every == 1) {
+    for (LayerKind& kind : program.kinds) kind.recomputes = kind.part == ModelPart::layer;
+    return;
+  }
+  std::map<std::uint32_t, std::uint32_t> copies;
+  std::size_t layer = 0;
+  for (const std::int64_t on_chunk : layers_per_chunk(plan, inputs.model)) {
+    for (std::int64_t i = 0; i < on_chunk; ++i, ++layer) {
+      const bool early = plan.recompute_layers == 0 || i < plan.recompute_layers;
+      if (!early || i % plan.recompute_every != 0) continue;
+      std::uint32_t& kind = program.kind_of_layer[layer];
+      const auto [known, fresh] = copies.try_emplace(kind, 0);
+      if (fresh) known->second = recomputing(program, kind);
+      kind = known->second;
+    }
+  }
+}
+
+}  // namespace orrery::models

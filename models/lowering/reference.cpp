@@ -1,0 +1,61 @@
+// Preferences against a frozen reference (DPO): a second model of the same sizes sees every
+// sequence in forward passes alone. It goes through each layer right after the model itself, so
+// that whatever cuts one cuts both, and keeps nothing for backward. Left out: the loss over pairs,
+// a few numbers for each sequence; a batch counts sequences, two for each pair.
+// Source  Rafailov et al. 2023, "Direct Preference Optimization", arXiv 2305.18290
+
+#include <string>
+
+#include "models/lowering/lower.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+OperandId mirrored(Block& block, OperandId id) {
+  Operand copy = block.operands[id];
+  if (copy.role == Role::tokens || copy.role == Role::labels) return id;
+  const std::string name = "reference." + copy.name;
+  if (const auto known = block.find(name)) return *known;
+  copy.name = name;
+  if (copy.role == Role::saved) copy.role = Role::temporary;
+  if (copy.role == Role::parameter) {
+    copy.frozen = true;
+    copy.tensor = "reference." + copy.tensor;
+  }
+  block.operands.push_back(std::move(copy));
+  return static_cast<OperandId>(block.operands.size() - 1);
+}
+
+/// Appends the same operations over the reference's own operands.
+void mirror(Block& block) {
+  const std::vector<Operation> own = block.operations;
+  for (Operation op : own) {
+    op.name = "reference." + op.name;
+    for (auto* ids : {&op.reads, &op.writes}) {
+      for (OperandId& id : *ids) id = mirrored(block, id);
+    }
+    for (auto* uses : {&op.needs, &op.makes}) {
+      for (OperandUse& each : *uses) each.operand = mirrored(block, each.operand);
+    }
+    block.operations.push_back(std::move(op));
+  }
+  link(block);
+}
+
+}  // namespace
+
+Program insert_reference(Program program, Task task) {
+  if (task != Task::dpo) return program;
+  for (LayerKind& kind : program.kinds) {
+    mirror(program.blocks[kind.forward]);
+    kind.frozen = frozen_bytes_of(program.blocks[kind.forward]);
+  }
+  for (Unit& unit : program.units) {
+    unit.frozen = Bytes{};
+    for (const std::uint32_t kind : unit.kinds) unit.frozen += program.kinds[kind].frozen;
+  }
+  return program;
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,105 @@
+// What is left of a block where adapters alone are trained. Nothing is said operation by operation:
+// backward keeps what leads to a trained gradient, or to the gradient that the layer below needs.
+// So frozen matrices have no weight gradient, no accumulation and no copy of their input kept, and
+// below the first adapter there is no backward at all.
+
+#include <algorithm>
+#include <vector>
+
+#include "models/operations/blocks.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+/// Works backwards through one block.
+class Pruner {
+ public:
+  Pruner(Block& block, bool passes_gradient)
+      : block_{block}, wanted_(block.operands.size(), false) {
+    for (std::size_t id = 0; id < wanted_.size(); ++id) {
+      const Operand& each = block.operands[id];
+      wanted_[id] = (each.role == Role::gradient && each.adapter) ||
+                    (each.role == Role::output && passes_gradient);
+    }
+  }
+
+  void run() {
+    std::vector<Operation> kept;
+    for (auto op = block_.operations.rbegin(); op != block_.operations.rend(); ++op) {
+      if (prune(*op)) kept.push_back(std::move(*op));
+    }
+    std::reverse(kept.begin(), kept.end());
+    block_.operations = std::move(kept);
+    drop_operands();
+    link(block_);
+  }
+
+ private:
+  /// Takes from an operation what is not wanted of it. Is anything left?
+  bool prune(Operation& op) {
+    const auto unwanted = [&](OperandId id) { return !wanted_[id]; };
+    for (const OperandId id : op.writes) {
+      if (unwanted(id)) op.bytes = op.bytes - block_.operands[id].bytes();
+    }
+    std::erase_if(op.writes, unwanted);
+    if (op.writes.empty()) return false;
+    for (const OperandId id : op.reads) wanted_[id] = true;
+    const auto unused = [&](const OperandUse& use) { return unwanted(use.operand); };
+    std::erase_if(op.needs, unused);  // fetched for an operation that is gone
+    std::erase_if(op.makes, unused);
+    return true;
+  }
+
+  /// What no operation touches any more, renumbering the others.
+  void drop_operands() {
+    std::vector<OperandId> moved(wanted_.size(), 0);
+    std::vector<Operand> kept;
+    for (std::size_t id = 0; id < wanted_.size(); ++id) {
+      if (!wanted_[id]) continue;
+      moved[id] = static_cast<OperandId>(kept.size());
+      kept.push_back(std::move(block_.operands[id]));
+    }
+    block_.operands = std::move(kept);
+    for (Operation& op : block_.operations) {
+      for (auto* ids : {&op.reads, &op.writes}) {
+        for (OperandId& id : *ids) id = moved[id];
+      }
+      for (auto* uses : {&op.needs, &op.makes}) {
+        for (OperandUse& each : *uses) each.operand = moved[each.operand];
+      }
+    }
+  }
+
+  Block& block_;
+  std::vector<bool> wanted_;  // read by what is left, or why backward runs
+};
+
+void mark_frozen(Block& block) {
+  for (Operand& each : block.operands) {
+    each.frozen = each.role == Role::parameter && !each.adapter;
+  }
+}
+
+/// A fused loss has them in forward.
+void drop_weight_gradients(Block& forward) {
+  std::erase_if(forward.operations, [&](const Operation& op) {
+    return !op.writes.empty() && std::all_of(op.writes.begin(), op.writes.end(), [&](OperandId id) {
+      const Operand& each = forward.operands[id];
+      return each.role == Role::gradient && !each.adapter;
+    });
+  });
+  link(forward);
+}
+
+}  // namespace
+
+void freeze(BlockPair& pair, bool passes_gradient) {
+  mark_frozen(pair.forward);
+  mark_frozen(pair.backward);
+  drop_weight_gradients(pair.forward);
+  Pruner{pair.backward, passes_gradient}.run();
+  drop_unsaved(pair.forward, pair.backward);
+}
+
+}  // namespace orrery::models

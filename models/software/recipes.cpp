@@ -1,0 +1,117 @@
+#include "models/software/recipes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "models/embedded.hpp"
+#include "models/plan/fields.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+constexpr std::string_view tables = "models/recipes/";
+constexpr std::int64_t any_size = std::int64_t{1} << 40;
+
+struct Rule {
+  std::string stack, gpu, generation, source;
+  std::optional<Task> task;
+  std::optional<Precision> precision;
+  std::int64_t from_year = 0, to_year = 9999;
+  std::int64_t layers = 0, experts = -1;  // 0 and -1: any
+  std::int64_t hidden_from = 0, hidden_to = any_size;
+  Json plan;
+
+  bool holds(const RecipeQuestion& asked) const {
+    const bool dated = asked.year == 0 || (asked.year >= from_year && asked.year <= to_year);
+    const Model& model = asked.model;
+    const bool sized = (layers == 0 || layers == model.layers) &&
+                       (experts < 0 || experts == model.experts) && model.hidden >= hidden_from &&
+                       model.hidden <= hidden_to;
+    return stack == asked.stack && dated && sized && (!task || task == asked.task) &&
+           (!precision || precision == asked.precision) && (gpu.empty() || gpu == asked.gpu.name) &&
+           (generation.empty() || generation == asked.gpu.generation.name);
+  }
+};
+
+/// Keys are the plan's, and their values are read once, so that a mistake is found at the start.
+void check_choices(const Node& choices) {
+  for (const auto& [key, value] : choices.members()) {
+    Plan plan;
+    plan_field(key).read_value(value, plan);
+  }
+}
+
+Rule read_rule(const Node& node) {
+  node.only({"stack", "task", "from_year", "to_year", "gpu", "generation", "precision", "layers",
+             "experts", "hidden_from", "hidden_to", "plan", "source"});
+  Rule rule;
+  rule.stack = node["stack"].as<std::string>();
+  rule.gpu = node.value_or("gpu", std::string{});
+  rule.generation = node.value_or("generation", std::string{});
+  rule.source = node["source"].as<std::string>();
+  rule.plan = node["plan"].json();
+  check_choices(node["plan"]);
+  if (const auto task = node.find("task")) rule.task = task->word(task_words);
+  if (const auto each = node.find("precision")) rule.precision = each->word(precision_words);
+  rule.from_year = node.value_or("from_year", rule.from_year);
+  rule.to_year = node.value_or("to_year", rule.to_year);
+  rule.layers = node.value_or("layers", rule.layers);
+  rule.experts = node.value_or("experts", rule.experts);
+  rule.hidden_from = node.value_or("hidden_from", rule.hidden_from);
+  rule.hidden_to = node.value_or("hidden_to", rule.hidden_to);
+  return rule;
+}
+
+const std::vector<Rule>& rules() {
+  static const std::vector<Rule> all = [] {
+    std::vector<Rule> read;
+    for (const EmbeddedFile& file : embedded_files()) {
+      if (file.path.substr(0, tables.size()) != tables) continue;
+      const Document document = Document::parse(file.text, std::string{file.path});
+      document.root().only({"says", "recipes"});
+      for (const Node& each : document.root()["recipes"].elements()) {
+        read.push_back(read_rule(each));
+      }
+    }
+    return read;
+  }();
+  return all;
+}
+
+}  // namespace
+
+std::vector<RecipeChoice> recipe_of(const RecipeQuestion& question) {
+  std::vector<RecipeChoice> choices;
+  for (const Rule& rule : rules()) {
+    if (!rule.holds(question)) continue;
+    for (const auto& [key, value] : rule.plan.items()) {
+      const bool decided = std::any_of(choices.begin(), choices.end(),
+                                       [&](const auto& each) { return each.key == key; });
+      if (!decided) choices.push_back({key, value, rule.source});
+    }
+  }
+  return choices;
+}
+
+std::vector<RecipeChoice> take_recipe(const RecipeQuestion& question,
+                                      const std::function<bool(std::string_view)>& stated,
+                                      Plan& plan) {
+  std::vector<RecipeChoice> choices = recipe_of(question);
+  std::erase_if(choices, [&](const RecipeChoice& each) { return stated(each.key); });
+  for (const RecipeChoice& each : choices) {
+    plan_field(each.key).read_value(Node{each.value, each.source, ""}, plan);
+  }
+  return choices;
+}
+
+std::string assumption_of(const RecipeChoice& taken, std::string_view stack) {
+  const Json& value = taken.value;
+  return fmt::format("/plan/{}: {} taken from the recipes of {} ({})", taken.key,
+                     value.is_string() ? value.get<std::string>() : value.dump(), stack,
+                     taken.source);
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,48 @@
+#pragma once
+// What public recipes fix and a publication or a user leaves open: discrete choices of a plan, by
+// stack, its year, task, GPU and the model's sizes as its config states them. The tables are
+// models/recipes/*.json; a rule is `{"stack", "task"?, "from_year"?, "to_year"?, "gpu"?,
+// "generation"?, "precision"?, "layers"?, "hidden_from"?, "hidden_to"?, "plan": {KEY: VALUE},
+// "source"}`. Of the rules that hold, the first that states a key decides it. No model is named: a
+// renamed one gets the same answer. No number here scales a time.
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hardware/gpu.hpp"
+#include "models/model/model.hpp"
+#include "models/plan/plan.hpp"
+#include "sim/input/document.hpp"
+
+namespace orrery::models {
+
+/// Whose recipe is asked for.
+struct RecipeQuestion {
+  std::string_view stack;
+  int year = 0;  // 0: not known; rules of any year hold
+  const Model& model;
+  const hardware::Gpu& gpu;
+  Task task = Task::pretrain;
+  Precision precision = Precision::bf16;
+};
+
+/// A choice, and where it stands.
+struct RecipeChoice {
+  std::string key;  // of the plan
+  Json value;
+  std::string source;
+};
+
+/// Every key that a rule decides, each once.
+std::vector<RecipeChoice> recipe_of(const RecipeQuestion& question);
+
+/// Takes them for the fields that are not stated. Returns what was taken.
+std::vector<RecipeChoice> take_recipe(const RecipeQuestion& question,
+                                      const std::function<bool(std::string_view)>& stated,
+                                      Plan& plan);
+/// "/plan/lora_rank: 16 taken from the recipes of nemo (SOURCE)".
+std::string assumption_of(const RecipeChoice& taken, std::string_view stack);
+
+}  // namespace orrery::models

@@ -1,0 +1,147 @@
+// Adapters next to frozen matrices: what is left of backward, of memory and of communication.
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "models/program/memory.hpp"
+#include "tests/models/questions.hpp"
+
+namespace orrery::models {
+namespace {
+
+/// Llama 3 8B: h 4096, 32 heads of 128, 8 of them for keys and values, MLP 14336, 32 layers.
+/// Adapters of rank 16 on queries, keys and values (4096 -> 6144) and on the projection (4096 ->
+/// 4096) have 16 (10240 + 8192) = 294,912 parameters a layer.
+constexpr std::int64_t trained = 32 * 294'912;
+constexpr std::int64_t all_parameters = 8'030'261'248;
+
+Question llama(const std::string& plan) {
+  return question("llama3-8b", "dgx-h100 x 1", "micro_batch=1,seq_len=1024," + plan, "generic");
+}
+
+Bytes persistent_bytes(const Program& program, const std::string& name) {
+  Bytes sum{};
+  for (const PersistentBuffer& each : program.classes.front().persistent) {
+    if (each.name == name) sum += each.bytes;
+  }
+  return sum;
+}
+
+const Block& block_named(const Program& program, const std::string& name) {
+  const auto found = std::find_if(program.blocks.begin(), program.blocks.end(),
+                                  [&](const Block& each) { return each.name == name; });
+  REQUIRE(found != program.blocks.end());
+  return *found;
+}
+
+bool has_operation(const Block& block, const std::string& operation) {
+  return std::any_of(block.operations.begin(), block.operations.end(),
+                     [&](const Operation& each) { return each.name == operation; });
+}
+
+/// Of products alone.
+std::int64_t product_flops(const Block& block) {
+  Flops sum{};
+  for (const Operation& each : block.operations) {
+    if (each.kind == OpKind::gemm) sum += each.flops;
+  }
+  return sum.count();
+}
+
+TEST_CASE("Frozen matrices hold no gradient and no state, adapters hold both") {
+  const Program program = lower(llama("task=lora,data=8,global_batch=8"));
+  CHECK(program.classes.front().parameters == trained);
+  CHECK(persistent_bytes(program, "parameters").count() == 2 * trained);
+  CHECK(persistent_bytes(program, "gradients").count() == 4 * trained);
+  CHECK(persistent_bytes(program, "optimizer").count() == 12 * trained);
+  CHECK(persistent_bytes(program, "frozen_parameters").count() == 2 * all_parameters);
+  std::int64_t reduced = 0;
+  for (const JointCollective& each : program.collectives) reduced += each.elements;
+  CHECK(reduced == trained);
+}
+
+TEST_CASE("Backward of a frozen matrix is its input gradient alone, an adapter's is both") {
+  // 2 x 1024 tokens x parameters forward; the adapters' gradients are two products of that size.
+  const Program program = lower(llama("task=lora,data=8,global_batch=8"));
+  const std::int64_t matrices = 4096 * 6144 + 4096 * 4096 + 3 * 4096 * 14336;
+  const Block& forward = block_named(program, "layer.forward");
+  const Block& backward = block_named(program, "layer.backward");
+  CHECK(product_flops(forward) == 2 * 1024 * (matrices + 294'912));
+  CHECK(product_flops(backward) == 2 * 1024 * (matrices + 2 * 294'912));
+  CHECK_FALSE(has_operation(backward, "qkv.wgrad"));
+  CHECK(has_operation(backward, "qkv.lora_a.wgrad"));
+  // The norm before the MLP is read by no weight gradient, the one before attention by A's.
+  CHECK_FALSE(backward.find("norm2.out"));
+  CHECK(backward.find("norm1.out"));
+}
+
+TEST_CASE("Nothing below the first adapter has a gradient") {
+  const Program both = lower(llama("task=lora,data=8,global_batch=8"));
+  const Block& lowest = block_named(both, "lowest_layer.backward");
+  CHECK(has_operation(lowest, "qkv.lora_a.wgrad"));
+  CHECK_FALSE(has_operation(lowest, "qkv.dgrad"));
+  CHECK_FALSE(has_operation(lowest, "norm1.backward"));
+  CHECK(block_named(both, "embedding.backward").operations.empty());
+
+  const Program projection =
+      lower(llama("task=lora,lora_targets=projection,data=8,global_batch=8"));
+  CHECK_FALSE(
+      has_operation(block_named(projection, "lowest_layer.backward"), "attention.backward"));
+  CHECK(has_operation(block_named(projection, "layer.backward"), "attention.backward"));
+}
+
+TEST_CASE("QLoRA stores a layer's matrices in 4 bits and makes them wide before each product") {
+  // 218,103,808 of a layer in half a byte each, and a byte of scale for 64 of them; embedding,
+  // head and norms stay in two bytes.
+  const Program program = lower(llama("task=qlora,data=8,global_batch=8"));
+  const std::int64_t matrices = 32 * std::int64_t{218'103'808};
+  CHECK(persistent_bytes(program, "frozen_parameters").count() ==
+        matrices / 2 + matrices / 64 + 2 * (all_parameters - matrices));
+  const Block& forward = block_named(program, "layer.forward");
+  const auto wide =
+      std::find_if(forward.operations.begin(), forward.operations.end(),
+                   [](const Operation& each) { return each.name == "projection.dequantise"; });
+  REQUIRE(wide != forward.operations.end());
+  // 4096 x 4096 numbers read in 4 bits with their scales, written in 16.
+  CHECK(wide->bytes.count() == std::int64_t{4096} * 4096 / 64 * (32 + 1 + 128));
+  CHECK(has_operation(block_named(program, "layer.backward"), "projection.dequantise"));
+}
+
+TEST_CASE("Adapters are cut over tensor ranks as their matrices are, the narrow side is whole") {
+  // A of queries, keys and values is whole, B is cut; of the projection the other way round.
+  const Program program = lower(llama("task=lora,tensor=4,sequence=true,data=2,global_batch=2"));
+  CHECK(program.classes.front().parameters == 32 * 16 * (4096 + 6144 / 4 + 4096 / 4 + 4096));
+  check(program);
+}
+
+TEST_CASE("A frozen reference goes forward and holds its weights, nothing more") {
+  const Program plain = lower(llama("data=8,global_batch=8"));
+  const Program dpo = lower(llama("task=dpo,data=8,global_batch=8"));
+  const auto flops = [&](const Program& program, const std::string& name) {
+    return block_named(program, name).flops().count();
+  };
+  CHECK(flops(dpo, "layer.forward") == 2 * flops(plain, "layer.forward"));
+  CHECK(flops(dpo, "layer.backward") == flops(plain, "layer.backward"));
+  CHECK(persistent_bytes(dpo, "frozen_parameters").count() == 2 * all_parameters);
+  CHECK(persistent_bytes(dpo, "optimizer") == persistent_bytes(plain, "optimizer"));
+  check(dpo);
+}
+
+TEST_CASE("Packed documents attend to themselves") {
+  const auto attention = [](const std::string& plan) {
+    for (const Operation& each : block_named(lower(llama(plan)), "layer.forward").operations) {
+      if (each.kind == OpKind::attention) return each.flops.count();
+    }
+    return std::int64_t{0};
+  };
+  Question fused = llama("data=8,global_batch=8");
+  CHECK(attended_length(fused.plan) == 1024);
+  fused.plan.sequence_lengths = {256, 768};  // (256^2 + 768^2) / 1024
+  CHECK(attended_length(fused.plan) == 640);
+  const std::int64_t whole = attention("data=8,global_batch=8");
+  CHECK(whole > 0);
+  CHECK(attention("data=8,global_batch=8,sequence_lengths=256") == whole / 4);
+}
+
+}  // namespace
+}  // namespace orrery::models

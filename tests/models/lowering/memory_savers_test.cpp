@@ -1,0 +1,137 @@
+// Memory by hand: what recomputation by list keeps, which layers do it, and Adam's moments.
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "models/prediction/flops.hpp"
+#include "tests/models/questions.hpp"
+
+namespace orrery::models {
+namespace {
+
+constexpr std::int64_t savers_tokens = 1024, savers_hidden = 4096, savers_mlp = 14336;
+
+Program savers_program(const std::string& plan) {
+  return lower(question("llama3-8b", "dgx-h100 x 1",
+                        "data=8,global_batch=8,micro_batch=1,seq_len=1024," + plan, "generic"));
+}
+
+/// What backward of a layer of this kind finds.
+std::int64_t kept_by(const Program& program, const std::string& kind) {
+  for (const LayerKind& each : program.kinds) {
+    if (each.name == kind) return program.blocks[each.backward].bytes(Role::saved).count();
+  }
+  return 0;
+}
+
+std::int64_t layer_saved(const std::string& plan) {
+  return kept_by(savers_program(plan), "layer");
+}
+
+std::int64_t optimizer_bytes(const std::string& plan) {
+  for (const PersistentBuffer& each : savers_program(plan).classes.front().persistent) {
+    if (each.kind == BufferKind::optimizer) return each.bytes.count();
+  }
+  return 0;
+}
+
+TEST_CASE("Each listed module drops what it makes again") {
+  const std::int64_t none = layer_saved("recompute=none");
+  // Two norms' outputs of [1024, 4096] in two bytes, though products read them.
+  CHECK(none - layer_saved("recompute=selective,recompute_modules=layernorm") ==
+        2 * savers_tokens * savers_hidden * 2);
+  CHECK(none - layer_saved("recompute=selective,recompute_modules=activation") ==
+        savers_tokens * savers_mlp * 2);
+  // Gate and up, and their product; the norm's output before them is kept.
+  CHECK(none - layer_saved("recompute=selective,recompute_modules=mlp") ==
+        3 * savers_tokens * savers_mlp * 2);
+  CHECK(none - layer_saved("recompute=selective,recompute_modules=layernorm:activation") ==
+        2 * savers_tokens * savers_hidden * 2 + savers_tokens * savers_mlp * 2);
+}
+
+TEST_CASE("In few bits the copies of recomputed outputs are dropped, too") {
+  const std::int64_t none = layer_saved("precision=fp8,recompute=none");
+  CHECK(none - layer_saved("precision=fp8,recompute=selective,recompute_modules=layernorm") ==
+        2 * savers_tokens * savers_hidden);
+}
+
+TEST_CASE("A recomputed MLP multiplies once more") {
+  const Question asked = question("llama3-8b", "dgx-h100 x 1",
+                                  "data=8,recompute=selective,recompute_modules=mlp", "generic");
+  CHECK(recomputed_flops_per_token(asked.model, asked.plan) ==
+        2.0 * 32 * 3 * static_cast<double>(savers_hidden * savers_mlp));
+}
+
+TEST_CASE("The first layers of each chunk recompute, or every second of them") {
+  const auto recomputing = [](const Program& program) {
+    std::vector<std::size_t> layers;
+    for (std::size_t i = 0; i < program.kind_of_layer.size(); ++i) {
+      if (program.kinds[program.kind_of_layer[i]].recomputes) layers.push_back(i);
+    }
+    return layers;
+  };
+  const Program first = lower(question("llama3-8b", "dgx-h100 x 1",
+                                       "tensor=4,pipeline=2,recompute=full,recompute_layers=3,"
+                                       "recompute_every=2,global_batch=2,seq_len=1024",
+                                       "generic"));
+  CHECK(recomputing(first) == std::vector<std::size_t>{0, 2, 16, 18});
+  check(first);
+  const Program every = savers_program("recompute=full,recompute_every=16");
+  CHECK(recomputing(every) == std::vector<std::size_t>{0, 16});
+  // A layer that recomputes keeps its input alone.
+  CHECK(kept_by(every, "recomputed layer") == savers_tokens * savers_hidden * 2);
+  CHECK(kept_by(every, "layer") == layer_saved("recompute=none"));
+}
+
+TEST_CASE("Moments in fewer bits take that much less, and 8 bits have scales") {
+  const std::int64_t owned = 8'030'261'248;
+  CHECK(optimizer_bytes("zero=0") == 12 * owned);
+  CHECK(optimizer_bytes("zero=0,moments=bf16") == (4 + 2 + 2) * owned);
+  // An fp32 scale for 256 numbers of each moment: 31,368,208 of them.
+  CHECK(optimizer_bytes("zero=0,moments=int8") == (4 + 1 + 1) * owned + 2 * 4 * 31'368'208);
+}
+
+TEST_CASE("A fused cross-entropy keeps no logits and multiplies as much") {
+  // fp32 exponentials of 128,256 tokens for each of 1024 rows, and what the norm made; instead the
+  // gradient of what the head read.
+  const Program plain = savers_program("zero=0");
+  const Program fused = savers_program("zero=0,fused_cross_entropy=true");
+  const auto products = [](const Program& program) {
+    std::int64_t sum = 0;
+    for (const LayerKind& kind : program.kinds) {
+      if (kind.part != ModelPart::head) continue;
+      for (const std::uint32_t block : {kind.forward, kind.backward}) {
+        for (const Operation& each : program.blocks[block].operations) {
+          if (each.kind == OpKind::gemm) sum += each.flops.count();
+        }
+      }
+    }
+    return sum;
+  };
+  CHECK(products(fused) == products(plain));
+  CHECK(products(plain) == 3 * 2 * savers_tokens * savers_hidden * 128'256);
+  const std::int64_t statistics = savers_tokens * 3 * 4;
+  CHECK(kept_by(plain, "head") ==
+        savers_tokens * 128'256 * 4 + statistics + 2 * savers_tokens * savers_hidden * 2);
+  CHECK(kept_by(fused, "head") == 2 * savers_tokens * savers_hidden * 2);
+  // 32 pieces of 32 rows: 1024 over ceil(128,256 / 4096).
+  for (const Operand& each : fused.blocks[fused.kind(ModelPart::head).forward].operands) {
+    if (each.name == "logits") CHECK(each.shape[1] == 32);
+  }
+  check(fused);
+}
+
+TEST_CASE("Recomputed layers without recomputation, and words that are not modules, are refused") {
+  const auto refusal = [](const std::string& plan) {
+    const Question asked = question("llama3-8b", "dgx-h100 x 1", plan, "generic");
+    const std::vector<Conflict> found = conflicts(asked);
+    return found.empty() ? "" : found.front().pointer + ": " + found.front().problem;
+  };
+  CHECK(refusal("recompute_layers=2") ==
+        "/plan/recompute_layers: says which layers recompute, and recompute is none");
+  CHECK_THROWS_WITH(refusal("recompute=selective,recompute_modules=heads"),
+                    Catch::Contains("core_attn") && Catch::Contains("heads"));
+}
+
+}  // namespace
+}  // namespace orrery::models

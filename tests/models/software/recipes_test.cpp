@@ -1,0 +1,53 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "models/software/recipes.hpp"
+#include "tests/models/questions.hpp"
+
+namespace orrery::models {
+namespace {
+
+Json recipe_choice(const RecipeQuestion& asked, const std::string& key) {
+  for (const RecipeChoice& each : recipe_of(asked)) {
+    if (each.key == key) return each.value;
+  }
+  return nullptr;
+}
+
+TEST_CASE("A recipe decides by stack, task and sizes, not by a model's name") {
+  Model model = catalogue_model("llama2-70b");
+  const hardware::Cluster cluster = hardware::named_cluster("dgx-h200 x 1");
+  RecipeQuestion asked{
+      .stack = "nemo-mlperf", .model = model, .gpu = cluster.gpu(), .task = Task::lora};
+  CHECK(recipe_choice(asked, "lora_rank") == 16);
+  CHECK(recipe_choice(asked, "lora_dropout") == true);
+  CHECK(recipe_choice(asked, "sequence_lengths").is_null());
+  const std::size_t choices = recipe_of(asked).size();
+  model.name = "another";
+  CHECK(recipe_of(asked).size() == choices);
+  asked.task = Task::pretrain;
+  CHECK(recipe_choice(asked, "lora_rank").is_null());
+  asked.task = Task::lora;
+  asked.stack = "nemo";
+  CHECK(recipe_choice(asked, "lora_rank") == 16);
+  model.hidden = 4096;
+  CHECK(recipe_choice(asked, "lora_rank") == 8);
+}
+
+TEST_CASE("What a plan states stays, what it leaves open is taken with its source") {
+  const Model model = catalogue_model("llama2-70b");
+  const hardware::Cluster cluster = hardware::named_cluster("dgx-h200 x 1");
+  const RecipeQuestion asked{
+      .stack = "nemo-mlperf", .model = model, .gpu = cluster.gpu(), .task = Task::lora};
+  Plan plan;
+  plan.lora_rank = 64;
+  const auto taken = take_recipe(
+      asked, [](std::string_view key) { return key == "lora_rank"; }, plan);
+  CHECK(plan.lora_rank == 64);
+  CHECK(plan.lora_dropout);
+  REQUIRE_FALSE(taken.empty());
+  CHECK(assumption_of(taken.front(), "nemo-mlperf").rfind("/plan/lora_targets: ", 0) == 0);
+}
+
+}  // namespace
+}  // namespace orrery::models
