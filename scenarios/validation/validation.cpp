@@ -48,7 +48,8 @@ std::string group_apart(const MeasuredRun& run) {
     return run.family == "bert" ? "fine-tuning of encoders" : "fine-tuning of language models";
   }
   const std::string precision = run.stated("precision");
-  if (precision == "mxfp8" || precision == "nvfp4") return precision;
+  const bool scaled_blocks = precision == "mxfp8" || precision == "nvfp4";
+  if (scaled_blocks && !has_experts(run)) return precision;
   if (!run.reported_apart.empty()) return run.reported_apart;
   if (has_experts(run)) return std::string{expert_runs};
   const std::string zero = run.stated("zero");
