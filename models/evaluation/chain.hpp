@@ -73,7 +73,8 @@ struct ChainBlock {
     std::uint32_t after_begin = 0, after_end = 0;
     std::uint8_t queue = 0;
     bool host_waits = false, writes_output = false;
-    bool meets = false;  // a collective: its members begin together
+    bool collective = false;
+    bool meets = false;  // a collective of the tensor group
   };
   std::vector<Step> steps;
   std::vector<OpId> after;
@@ -88,7 +89,10 @@ template <class V>
 class BlockRun {
  public:
   BlockRun(const ChainBlock& block, Chain<V>& state, std::vector<V>& ends)
-      : block_{block}, state_{state}, ends_{ends}, output_{state[state_io]} {
+      : BlockRun{block, state, ends, V{state[state_io]}} {}
+  /// Goes on with one that has made `output` so far.
+  BlockRun(const ChainBlock& block, Chain<V>& state, std::vector<V>& ends, const V& output)
+      : block_{block}, state_{state}, ends_{ends}, output_{output} {
     ends.resize(block.steps.size());
   }
 
@@ -111,10 +115,16 @@ class BlockRun {
   /// `observe` is called with (index, launched, start, end).
   template <class Observe>
   void end(std::size_t i, const V& start, Observe&& observe) {
+    V end = start;
+    end.advance(block_.steps[i].duration);
+    end_at(i, start, end, observe);
+  }
+
+  /// The same with an end that others decide.
+  template <class Observe>
+  void end_at(std::size_t i, const V& start, const V& end, Observe&& observe) {
     const ChainBlock::Step& step = block_.steps[i];
     V& host = state_[state_host];
-    V end = start;
-    end.advance(step.duration);
     observe(i, host, start, end);
     V& queue = state_[step.queue];
     queue = end;
@@ -125,6 +135,7 @@ class BlockRun {
   }
 
   void finish() { state_[state_io] = output_; }
+  const V& output() const { return output_; }
 
  private:
   const ChainBlock& block_;

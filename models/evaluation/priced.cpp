@@ -44,7 +44,9 @@ ChainBlock::ChainBlock(const PricedProgram& priced, std::size_t id) {
     step.trail = prices[i].trail.count();
     step.queue = static_cast<std::uint8_t>(op.queue);
     step.host_waits = priced.waits_for(op);
-    step.meets = op.kind == OpKind::collective;
+    step.collective = op.kind == OpKind::collective;
+    step.meets =
+        step.collective && priced.program->role_of(op.communicator) == CommunicatorRole::tensor;
     step.writes_output = std::any_of(op.writes.begin(), op.writes.end(), [&](OperandId id) {
       return block.operands[id].role == Role::output;
     });

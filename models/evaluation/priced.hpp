@@ -40,6 +40,8 @@ struct PricedOperation {
   Time lead{}, trail{};  // what its queue carries of it before and after that
   LinkTimes links{};     // of a transfer
   Time fluid{};          // of `duration`, on links between nodes at its full rate
+  TrafficPattern pattern = TrafficPattern::ring;  // there
+  int flows = 1;  // of a ring or tree on each of its NICs, of each pair
 
   /// What it takes of its queue.
   Time occupied() const { return lead + duration + trail; }
@@ -57,6 +59,7 @@ struct PricedProgram {
   std::vector<std::vector<PricedOperation>> blocks;  // as program->blocks
   std::vector<Time> channels;                        // one transfer, as program->channels
   std::vector<LinkTimes> channel_links;              // as channels; may be empty
+  std::vector<int> channel_flows;                    // as channels; empty: one each
   std::vector<PricedOperation> collectives;          // as program->collectives
   /// As program->classes; may be empty. What comm:dp still carries of the step before: the rest of
   /// a parameter gather whose end is hidden in the forward that follows.
@@ -95,6 +98,12 @@ struct QueueTimes {
   Time last() const;
 };
 
+/// Collectives inside the phases of one rank class, of phases in which others decide their times.
+struct InsideTimes {
+  std::vector<std::uint32_t> phases;  // instructions of its list, ascending
+  std::vector<Time> starts, ends;     // of all collectives inside them, in order
+};
+
 /// What an evaluation found.
 struct StepTimes {
   Time step{};                    // end of the last rank, or the bound
@@ -111,9 +120,8 @@ struct StepTimes {
   // elsewhere, where they follow from the prices.
   std::vector<Time> collective_ends;               // as collective_starts
   std::vector<std::vector<Time>> transfer_starts;  // as transfers
-  /// By rank class: starts of its tensor group's collectives in order, where its members differ.
-  std::vector<std::vector<Time>> group_starts;
-  std::vector<double> speeds;  // by rank class, of its GPU: 1 as priced
+  std::vector<InsideTimes> inside;                 // by rank class
+  std::vector<double> speeds;                      // by rank class, of its GPU: 1 as priced
 
   Time collective_end(const PricedProgram& priced, std::size_t joint) const {
     return collective_ends.empty() ? collective_starts[joint] + priced.collectives[joint].duration

@@ -37,7 +37,7 @@ class Replayer {
     for (std::size_t b = 0; b < program_.blocks.size(); ++b) {
       blocks_.emplace_back(slower ? *slower : priced, b);
     }
-    if (!times.group_starts.empty()) meetings_ = &times.group_starts[rank_class];
+    if (!times.inside.empty()) inside_ = &times.inside[rank_class];
     state_[state_host].value = priced.step_launch.count();
     state_[state_data].value = priced.carried_by(rank_class).count();
   }
@@ -84,7 +84,10 @@ class Replayer {
     return {end, end};
   }
 
-  Made phase(Token, const Instruction& each) {
+  Made phase(Token i, const Instruction& each) {
+    given_ = inside_ != nullptr && next_phase_ < inside_->phases.size() &&
+             inside_->phases[next_phase_] == i;
+    if (given_) ++next_phase_;
     if (each.awaits != no_token) await(made_[each.awaits].end);
     state_[state_io].value = each.input == no_token ? 0 : made_[each.input].output;
     record_.start = Time{std::numeric_limits<std::int64_t>::max()};
@@ -132,8 +135,10 @@ class Replayer {
     BlockRun<NumberTime> run{block, state_, ends_};
     for (std::size_t i = 0; i < block.steps.size(); ++i) {
       NumberTime start = run.start(i);
-      if (meetings_ != nullptr && !meetings_->empty() && block.steps[i].meets) {
-        start.raise({meetings_->at(met_++).count()});
+      if (given_ && block.steps[i].collective) {
+        start.value = inside_->starts.at(met_).count();
+        run.end_at(i, start, {inside_->ends.at(met_++).count()}, observed);
+        continue;
       }
       run.end(i, start, observed);
     }
@@ -177,8 +182,9 @@ class Replayer {
   std::vector<ChainBlock> blocks_;
   std::vector<std::size_t> received_;
   std::vector<NumberTime> ends_;
-  const std::vector<Time>* meetings_ = nullptr;  // starts that other members decide
-  std::size_t met_ = 0;
+  const InsideTimes* inside_ = nullptr;
+  std::size_t next_phase_ = 0, met_ = 0;  // of inside_
+  bool given_ = false;                    // the collectives of this phase are there
   Chain<NumberTime> state_{};
   std::vector<Made> made_;  // by instruction
   Token index_ = 0;

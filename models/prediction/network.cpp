@@ -43,12 +43,13 @@ std::string template_name(const Program& program, const Traffic& traffic, std::u
                        program.classes[channel.from].stage);
   }
   const FoldedGroup& group = traffic.groups[id - traffic.channels.size()];
-  const auto& of = traffic.structure_of_joint;
-  const auto joint = std::find(of.begin(), of.end(), group.structure) - of.begin();
-  const JointCollective& first = program.collectives[static_cast<std::size_t>(joint)];
-  const std::string& name = program.communicators[first.communicator].name;
-  if (first.classes.size() > 1) return name;
-  return fmt::format("{} of stage {}", name, program.classes[first.classes[0]].stage);
+  const std::string& name = program.communicators[group.communicator].name;
+  const auto class_of = [&](std::uint32_t rank) { return traffic.ranks[rank].rank_class; };
+  const std::uint32_t first = class_of(group.members[0]);
+  for (const std::uint32_t member : group.members) {
+    if (class_of(member) != first) return name;
+  }
+  return fmt::format("{} of stage {}", name, program.classes[first].stage);
 }
 
 /// To whom, by name.
@@ -115,8 +116,10 @@ void evaluate_traffic(const FabricGraph& fabric, const NetworkSite& site, Predic
     return;
   }
   result.assumptions.push_back(
-      "/network: one flow from NIC to NIC for each ring and message, trees counted as rings; what "
-      "a stack hides of a reduction before its exposed part contends for nothing");
+      "/network: each ring, tree and message as many flows as NCCL opens channels on its NICs, "
+      "with "
+      "a queue pair each; what a stack hides of a collective before or after its exposed part "
+      "contends for nothing");
   const NetworkTimes times = evaluate_network(result.priced, traffic);
   result.times = times.times;
   found.evaluation = "events";

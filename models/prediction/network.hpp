@@ -3,8 +3,7 @@
 //   static   every collective alone but for its siblings; the evaluation of a search
 //   events   collectives and transfers share links with what runs concurrently
 //   maps     events were asked for, but no link can be filled: the sweep of maps says the same
-// Leaves out: traffic of other jobs, tensor groups that span nodes, and what traffic.hpp leaves
-// out.
+// Leaves out what traffic.hpp leaves out.
 
 #include <cstdint>
 #include <memory>

@@ -70,6 +70,7 @@ class SiteMaker {
     // On rails what goes to another rail crosses NVLink first and leaves by that rail's NIC.
     const bool by_rail = hardware::has_rails(cluster_.fabric.kind) && cluster_.fabric.pxn;
     const std::size_t nics = site_.ports_per_node;
+    site_.by_rail = by_rail;
     site_.route = [fabric = fabric_, by_rail, nics](std::size_t from, std::size_t to,
                                                     std::uint64_t flow, Route& route) {
       const std::size_t out = by_rail ? from - from % nics + to % nics : from;

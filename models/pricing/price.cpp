@@ -115,6 +115,7 @@ class Pricer {
       const CollectiveTime one = wires_.channel(channel);
       priced.channels.push_back(one.time);
       priced.channel_links.push_back(one.links);
+      priced.channel_flows.push_back(std::max(1, one.flows));
     }
     for (const JointCollective& joint : program_.collectives) {
       PricedOperation& price = priced.collectives.emplace_back(wires_.joint(joint));

@@ -65,10 +65,19 @@ PricedOperation WirePricer::in_block(const Operation& op) const {
   const CollectiveTime whole = role == CommunicatorRole::expert
                                    ? dispatched(op)
                                    : modelled(op.collective, op.bytes, op.communicator);
-  if (role != CommunicatorRole::tensor) return {.duration = whole.time, .links = whole.links};
   PricedOperation priced;
-  priced.duration = scaled(whole.time, software_.overlap.tensor_exposed);
   priced.links = whole.links;
+  // Messages from every rank to the next are a ring.
+  priced.pattern = whole.pattern == TrafficPattern::pair ? TrafficPattern::ring : whole.pattern;
+  priced.flows = std::max(1, whole.flows);
+  if (role != CommunicatorRole::tensor) {
+    priced.duration = whole.time;
+    priced.fluid = std::min(whole.time, fluid_of(whole.links));
+    return priced;
+  }
+  const double exposed = software_.overlap.tensor_exposed;
+  priced.duration = scaled(whole.time, exposed);
+  priced.fluid = std::min(priced.duration, scaled(fluid_of(whole.links), exposed));
   const Time hidden = std::max(Time{}, whole.time - priced.duration);
   (op.collective == Collective::all_gather ? priced.trail : priced.lead) = hidden;
   return priced;
@@ -77,10 +86,17 @@ PricedOperation WirePricer::in_block(const Operation& op) const {
 /// Data-parallel traffic runs at the share of the cost model that the stack reaches; owners that
 /// broadcast their shards one after another pay by their number instead.
 PricedOperation WirePricer::joint(const JointCollective& joint) const {
-  const Overlap& overlap = software_.overlap;
   const CollectiveTime whole = modelled(joint.kind, joint.bytes, joint.communicator);
-  const CommunicatorRole role = program_.role_of(joint.communicator);
-  if (!of_replicas(role)) {
+  PricedOperation priced = joint_of(joint, whole);
+  priced.pattern = whole.pattern;
+  priced.flows = std::max(1, whole.flows);
+  return priced;
+}
+
+PricedOperation WirePricer::joint_of(const JointCollective& joint,
+                                     const CollectiveTime& whole) const {
+  const Overlap& overlap = software_.overlap;
+  if (!of_replicas(program_.role_of(joint.communicator))) {
     return {.duration = whole.time, .links = whole.links, .fluid = fluid_of(whole.links)};
   }
   if (joint.kind == Collective::broadcast && overlap.broadcast_per_rank > Time{}) {

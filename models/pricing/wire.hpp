@@ -35,6 +35,7 @@ class WirePricer {
   CollectiveTime channel(const Channel& channel) const;
 
  private:
+  PricedOperation joint_of(const JointCollective& joint, const CollectiveTime& whole) const;
   CollectiveTime modelled(Collective kind, Bytes bytes, std::uint16_t communicator) const;
   CollectiveTime dispatched(const Operation& op) const;
   Time sums_time(const JointCollective& joint) const;

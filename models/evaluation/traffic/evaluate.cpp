@@ -80,8 +80,7 @@ StepTimes NetworkSweep::replica(std::uint32_t number) const {
     const RankTrack& rank = ranks_[folded(c)];
     times.ranks.push_back(queues_of(rank));
     times.collectives_ready.push_back(rank.ready);
-    const std::uint32_t unit = traffic_.ranks[folded(c)].unit;
-    times.group_starts.push_back(unit_starts_[unit]);
+    times.inside.push_back(rank.inside_times);
     times.speeds.push_back(traffic_.ranks[folded(c)].speed);
   }
   for (std::uint32_t c = 0; c < program_.channels.size(); ++c) {

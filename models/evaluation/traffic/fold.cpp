@@ -187,6 +187,7 @@ class Filler {
     add_entities();
     add_rows();
     traffic_.structure_of_joint = all_.structure_of_joint;
+    traffic_.inside = all_.inside;
     for (const std::uint32_t c : partition_.ranks) {
       traffic_.folded.insert(traffic_.folded.end(), all_.rails, c);
     }
@@ -240,6 +241,7 @@ class Filler {
       const auto number = static_cast<std::uint32_t>(traffic_.groups.size());
       FoldedGroup& group = traffic_.groups.emplace_back();
       group.structure = each.id;
+      group.communicator = all_.structures[each.id].communicator;
       for (const std::uint32_t rank : members) group.members.push_back(partition_.ranks[rank]);
       std::sort(group.members.begin(), group.members.end());
       group.members.erase(std::unique(group.members.begin(), group.members.end()),

@@ -33,10 +33,10 @@ NetworkSweep::NetworkSweep(const PricedProgram& priced, const Traffic& traffic)
     fluid_of_channel_.push_back(models::fluid_of_channel(priced, c));
   }
   channels_.resize(traffic.channels.size());
-  unit_starts_.resize(traffic.units.size());
   pending_.resize(traffic.templates.size());
   begin_ranks();
   number_joints();
+  find_inside();
   for (std::uint32_t row = 0; row < traffic.rows.size(); ++row) {
     for (std::uint32_t k = 0; k < traffic.rows[row].changes.size(); ++k) {
       push(Event::change, row, k, traffic.rows[row].changes[k].first.count());
@@ -244,21 +244,34 @@ bool NetworkSweep::run_phase(std::uint32_t r) {
   RankTrack& rank = ranks_[r];
   const Token i = rank.device_at;
   const Instruction each = (*rank.list)[i];
-  if (!can_run(rank, i)) return false;
-  const std::vector<std::uint32_t>& unit = traffic_.units[traffic_.ranks[r].unit];
-  if (unit.size() == 1 || !phases_.meets(each.target)) {
-    begin_phase(rank, each);
-    phases_.run(each.target, rank);
+  if (meets_inside(r, each.target)) {
+    if (!rank.reached(i) || !known(rank, each.input)) return false;
+    if (!run_inside(r, each)) return false;
     end_phase(r);
     return true;
   }
+  if (!can_run(rank, i)) return false;
+  const bool alike = traffic_.units[traffic_.ranks[r].unit].size() == 1;
+  if (!alike && traffic_.inside.kinds == 0 && phases_.meets(each.target)) {
+    return run_phase_together(r, each);
+  }
+  begin_phase(rank, each);
+  phases_.run(each.target, rank);
+  end_phase(r);
+  return true;
+}
+
+/// With the other members of its tensor group.
+bool NetworkSweep::run_phase_together(std::uint32_t r, const Instruction& each) {
+  const Token i = ranks_[r].device_at;
+  const std::vector<std::uint32_t>& unit = traffic_.units[traffic_.ranks[r].unit];
   std::vector<RankTrack*> members;
   for (const std::uint32_t member : unit) {
     if (!can_run(ranks_[member], i)) return false;
     members.push_back(&ranks_[member]);
   }
   for (RankTrack* member : members) begin_phase(*member, each);
-  phases_.run_together(each.target, members, unit_starts_[traffic_.ranks[r].unit]);
+  phases_.run_together(each.target, members);
   for (const std::uint32_t member : unit) {
     end_phase(member);
     if (member != r) wake(member);

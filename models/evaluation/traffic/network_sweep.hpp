@@ -37,6 +37,18 @@ class NetworkSweep {
   bool advance_device(std::uint32_t rank);
   bool can_run(const RankTrack& rank, Token i) const;
   bool run_phase(std::uint32_t rank);
+  bool run_phase_together(std::uint32_t rank, const Instruction& each);
+
+  // Collectives inside blocks: network_sweep_inside.cpp.
+  void find_inside();
+  bool meets_inside(std::uint32_t rank, std::uint32_t phase) const;
+  bool run_inside(std::uint32_t rank, const Instruction& each);
+  bool await_inside(std::uint32_t rank);
+  bool run_inside_block(std::uint32_t rank, std::uint32_t block);
+  std::uint32_t inside_group(std::uint32_t rank, std::uint32_t block, std::size_t operation) const;
+  void meet(std::uint32_t rank, std::uint32_t group, std::uint32_t block, std::size_t operation,
+            std::int64_t start);
+  void inside_ended(std::uint32_t group, std::int64_t end);
   void begin_phase(RankTrack& rank, const Instruction& each) const;
   void end_phase(std::uint32_t rank);
   bool known(const RankTrack& rank, Token token) const;
@@ -73,8 +85,11 @@ class NetworkSweep {
   std::vector<std::uint32_t> first_instance_;  // by joint collective
   std::vector<std::uint32_t> place_of_group_;  // among its structure's
   std::vector<std::vector<std::uint32_t>> groups_of_structure_;
-  std::vector<std::uint32_t> joint_of_group_;   // that is under way
-  std::vector<std::vector<Time>> unit_starts_;  // by unit
+  std::vector<std::uint32_t> joint_of_group_;  // that is under way
+  std::vector<InsideTrack> inside_;            // by group
+  std::vector<char> group_is_inside_;
+  std::vector<std::uint32_t> inside_groups_;  // rank x kinds + kind; no_inside: as alone
+  std::vector<std::vector<std::uint32_t>> kinds_of_phase_;  // of collectives inside it
   std::vector<Time> fluid_of_channel_;
   std::vector<Time> pending_;  // fluid of a template's instance that is in its latency
   RadixHeap events_;

@@ -105,7 +105,9 @@ void NetworkSweep::begin(std::uint32_t id, std::int64_t start, Time latency, Tim
 
 void NetworkSweep::ended(std::uint32_t id, std::int64_t end) {
   if (id < channels_.size()) return transfer_ended(id, end);
-  joint_ended(id - static_cast<std::uint32_t>(channels_.size()), end);
+  const auto group = id - static_cast<std::uint32_t>(channels_.size());
+  if (group_is_inside_[group] != 0) return inside_ended(group, end);
+  joint_ended(group, end);
 }
 
 void NetworkSweep::push(Event kind, std::uint32_t id, std::uint32_t serial, std::int64_t at) {

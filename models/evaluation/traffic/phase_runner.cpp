@@ -29,21 +29,19 @@ PhaseRunner::PhaseRunner(const PricedProgram& priced, const std::vector<double>&
   }
 }
 
-void PhaseRunner::run_together(std::uint32_t phase, const std::vector<RankTrack*>& members,
-                               std::vector<Time>& starts) {
+void PhaseRunner::run_together(std::uint32_t phase, const std::vector<RankTrack*>& members) {
   ends_.resize(std::max(ends_.size(), members.size()));
+  for (RankTrack* member : members) member->inside_times.phases.push_back(member->device_at);
   for (const Invocation& run : program_.phases[phase].invocations) {
-    for (std::int64_t i = 0; i < run.count; ++i) run_block_together(run.block, members, starts);
+    for (std::int64_t i = 0; i < run.count; ++i) run_block_together(run.block, members);
   }
 }
 
-void PhaseRunner::run_block_together(std::uint32_t block, const std::vector<RankTrack*>& members,
-                                     std::vector<Time>& starts) {
+void PhaseRunner::run_block_together(std::uint32_t block, const std::vector<RankTrack*>& members) {
   std::vector<BlockRun<NumberTime>> runs;
   for (std::size_t m = 0; m < members.size(); ++m) {
     runs.emplace_back(blocks_[members[m]->speed][block], members[m]->state, ends_[m]);
   }
-  const auto ignore = [](auto&&...) {};
   std::vector<NumberTime> each(members.size());
   const std::vector<ChainBlock::Step>& steps = blocks_[0][block].steps;
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -52,9 +50,13 @@ void PhaseRunner::run_block_together(std::uint32_t block, const std::vector<Rank
       each[m] = runs[m].start(i);
       last.raise(each[m]);
     }
-    if (steps[i].meets) starts.push_back(Time{last.value});
     for (std::size_t m = 0; m < runs.size(); ++m) {
-      runs[m].end(i, steps[i].meets ? last : each[m], ignore);
+      const auto note = [&](std::size_t, NumberTime, NumberTime start, NumberTime end) {
+        if (!steps[i].collective) return;
+        members[m]->inside_times.starts.push_back(Time{start.value});
+        members[m]->inside_times.ends.push_back(Time{end.value});
+      };
+      runs[m].end(i, steps[i].meets ? last : each[m], note);
     }
   }
   for (BlockRun<NumberTime>& run : runs) run.finish();

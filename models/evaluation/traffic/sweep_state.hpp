@@ -13,6 +13,31 @@ namespace orrery::models::traffic {
 
 inline constexpr std::int64_t unknown = -1;  // an end that is not known yet
 
+inline constexpr std::int64_t infinite = std::int64_t{1} << 58;  // of what waits for such an end
+
+/// A phase that is run operation by operation, because others decide when collectives in it end.
+/// What needs an end that is not known yet is infinite; what does not may go on.
+struct InsideRun {
+  struct Meeting {
+    bool announced = false;
+    std::int64_t start = unknown, end = unknown;
+  };
+  bool active = false, begun = false;  // the phase, its block
+  Token awaits = no_token;             // before its first kernel, while that has not ended
+  std::size_t invocation = 0;          // of the phase
+  std::int64_t repeat = 0;
+  std::size_t at = 0;  // first operation of the block whose end is not known
+  std::vector<NumberTime> ends;
+  NumberTime output;
+  std::vector<Meeting> meetings;  // by operation
+};
+
+/// The collective inside a block that a group is in.
+struct InsideTrack {
+  std::size_t arrived = 0, operation = 0;
+  std::int64_t start = 0;
+};
+
 /// A rank's list, followed by its host and, behind it, by its kernels.
 struct RankTrack {
   const std::vector<Instruction>* list = nullptr;
@@ -36,6 +61,8 @@ struct RankTrack {
   };
   std::vector<Send> sends;              // whose input was not made yet
   std::vector<std::size_t> first_send;  // of them that waits for an instruction, from 1
+  InsideRun inside;
+  InsideTimes inside_times;
   bool queued = false;
 
   bool reached(Token i) const { return host_at > i || (host_at == i && launched); }
@@ -66,13 +93,13 @@ class PhaseRunner {
   bool host_waits(std::uint32_t phase) const { return host_waits_[phase]; }
   std::int64_t launches(std::uint32_t phase) const { return launches_[phase]; }
   void run(std::uint32_t phase, RankTrack& rank) const { maps_[rank.speed].run(phase, rank.state); }
-  /// `starts` gets those of the group's collectives.
-  void run_together(std::uint32_t phase, const std::vector<RankTrack*>& members,
-                    std::vector<Time>& starts);
+  void run_together(std::uint32_t phase, const std::vector<RankTrack*>& members);
+  const ChainBlock& block(const RankTrack& rank, std::uint32_t id) const {
+    return blocks_[rank.speed][id];
+  }
 
  private:
-  void run_block_together(std::uint32_t block, const std::vector<RankTrack*>& members,
-                          std::vector<Time>& starts);
+  void run_block_together(std::uint32_t block, const std::vector<RankTrack*>& members);
 
   const Program& program_;
   std::vector<PhaseMaps> maps_;                  // by speed

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
+#include "models/evaluation/traffic/inside_kinds.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::models {
@@ -31,14 +33,6 @@ RankPlacement contiguous(std::size_t ranks, std::uint32_t gpus_per_node) {
 }
 
 namespace traffic {
-namespace {
-
-/// What a transfer takes at full rate, and the share of its ports' line rate that it then has: less
-/// than all where links inside the node are slower.
-struct FluidWire {
-  Time fluid{};
-  double share = 0;
-};
 
 FluidWire wire_of(LinkTimes links) {
   if (links.nic <= Time{}) return {};
@@ -46,12 +40,15 @@ FluidWire wire_of(LinkTimes links) {
   return {fluid, ratio(links.nic, fluid)};
 }
 
+namespace {
+
 class EntityMaker {
  public:
   EntityMaker(const PricedProgram& priced, const NetworkSite& site, std::uint32_t rails)
       : priced_{priced},
         program_{*priced.program},
         site_{site},
+        counter_{site},
         number_of_link_(site.links.size(), 0) {
     const Mesh& mesh = program_.mesh;
     found_.rails = rails;
@@ -66,6 +63,7 @@ class EntityMaker {
     for (std::uint32_t c = 0; c < program_.channels.size(); ++c) add_channel(c);
     found_.channels = found_.all.size();
     add_structures();
+    if (meets_inside(priced_, site_)) add_inside();
     for (std::uint32_t s = 0; s < found_.structures.size(); ++s) add_groups(s);
     return std::move(found_);
   }
@@ -78,64 +76,101 @@ class EntityMaker {
         static_cast<std::size_t>(stage) * found_.replicas + rank % found_.replicas;
     return site_.placement.devices[place * found_.rails];
   }
-  std::uint32_t node(std::uint32_t rank) const {
-    return device(rank) / site_.placement.gpus_per_node;
-  }
-  /// The port next to a rank's GPU; of several, the first.
-  std::uint32_t near_port(std::uint32_t rank) const {
-    const std::uint32_t gpu = device(rank) % site_.placement.gpus_per_node;
-    if (!site_.nearest.empty()) return site_.nearest[gpu];
-    return gpu * site_.ports_per_node / site_.placement.gpus_per_node;
+  FlowCounter::End end_of(std::uint32_t rank) const {
+    const std::uint32_t at = device(rank);
+    const std::uint32_t gpu = at % site_.placement.gpus_per_node;
+    const std::uint32_t port = site_.nearest.empty()
+                                   ? gpu * site_.ports_per_node / site_.placement.gpus_per_node
+                                   : site_.nearest[gpu];
+    return {at / site_.placement.gpus_per_node, port};
   }
 
   void add_channel(std::uint32_t c) {
     const Channel& channel = program_.channels[c];
-    const FluidWire wire =
-        priced_.channel_links.empty() ? FluidWire{} : wire_of(priced_.channel_links[c]);
+    FlowShape shape{.pattern = TrafficPattern::pair};
+    if (!priced_.channel_links.empty()) shape.share = wire_of(priced_.channel_links[c]).share;
+    if (!priced_.channel_flows.empty()) shape.flows = priced_.channel_flows[c];
     for (std::uint32_t replica = 0; replica < found_.replicas; ++replica) {
       begin({.id = c, .group = false},
             {channel.from * found_.replicas + replica, channel.to * found_.replicas + replica});
-      finish(wire.share, false);
+      finish(shape);
     }
   }
 
   void add_structures() {
     for (std::size_t j = 0; j < program_.collectives.size(); ++j) {
       const JointCollective& joint = program_.collectives[j];
-      GroupStructure made{joint.communicator, joint.classes};
+      const PricedOperation& price = priced_.collectives[j];
+      GroupStructure made;
+      made.communicator = joint.communicator;
+      made.classes = joint.classes;
       std::sort(made.classes.begin(), made.classes.end());
       const auto same = [&](const GroupStructure& each) {
         return each.communicator == made.communicator && each.classes == made.classes;
       };
       auto at = std::find_if(found_.structures.begin(), found_.structures.end(), same);
       if (at == found_.structures.end()) at = found_.structures.insert(at, made);
-      if (priced_.collectives[j].fluid > Time{}) {
-        at->wire = std::max(at->wire, wire_of(priced_.collectives[j].links).share);
-      }
+      if (price.fluid > Time{}) widen(at->shape, price);
+      // Norms, a few bytes over all stages: a tree would only tell ranks apart.
+      const AxisSet axes = program_.communicators.at(joint.communicator).axes;
+      if (axes.has(MeshAxis::pipeline)) at->shape.pattern = TrafficPattern::ring;
       found_.structure_of_joint.push_back(
           static_cast<std::uint32_t>(at - found_.structures.begin()));
     }
   }
 
+  /// Collectives of one structure that differ count as the one that takes most of its ports.
+  static void widen(FlowShape& shape, const PricedOperation& price) {
+    const double share = wire_of(price.links).share;
+    if (share <= shape.share) return;
+    shape = {price.pattern, price.flows, share};
+  }
+
+  void add_inside() {
+    const InsideKinds kinds = inside_kinds_of(priced_);
+    found_.inside = kinds.of_operations;
+    const auto count = kinds.all.size();
+    found_.inside.structures.assign(program_.classes.size() * count, no_inside);
+    for (const auto& [c, kind] : kinds.used) {
+      found_.inside.structures[c * count + kind] =
+          static_cast<std::uint32_t>(found_.structures.size());
+      found_.structures.push_back({kinds.all[kind].communicator, {c}, true, kinds.all[kind].shape});
+    }
+  }
+
   void add_groups(std::uint32_t s) {
     GroupStructure& structure = found_.structures[s];
-    const AxisSet axes = program_.communicators.at(structure.communicator).axes;
-    const bool tensor = axes.has(MeshAxis::tensor), data = axes.has(MeshAxis::data);
-    const std::uint32_t t = found_.tensor, d = found_.replicas / t;
-    structure.everyone = tensor && data && structure.classes.size() == program_.classes.size();
-    for (std::uint32_t root = 0; root < found_.replicas; ++root) {
-      if ((tensor && root % t > 0) || (data && root / t > 0)) continue;
+    const auto& groups = groups_along(program_.communicators.at(structure.communicator).axes);
+    structure.everyone = groups.size() == 1 && structure.classes.size() == program_.classes.size();
+    for (const std::vector<std::uint32_t>& group : groups) {
       std::vector<std::uint32_t> members;
       for (const std::uint32_t c : structure.classes) {
-        for (std::uint32_t i = 0; i < (data ? d : 1); ++i) {
-          for (std::uint32_t k = 0; k < (tensor ? t : 1); ++k) {
-            members.push_back(c * found_.replicas + root + i * t + k);
-          }
-        }
+        for (const std::uint32_t each : group) members.push_back(c * found_.replicas + each);
       }
       begin({.id = s, .group = true}, members);
-      finish(structure.wire, true);
+      finish(structure.shape);
     }
+  }
+
+  /// Groups of one stage's replicas, of the first rail where that stands for all.
+  const std::vector<std::vector<std::uint32_t>>& groups_along(AxisSet axes) {
+    axes = axes.without(MeshAxis::pipeline);
+    const auto same = [&](const auto& each) { return each.first == axes; };
+    const auto at = std::find_if(groups_.begin(), groups_.end(), same);
+    if (at != groups_.end()) return at->second;
+    std::vector<std::vector<std::uint32_t>> groups;
+    std::vector<char> seen(found_.replicas, 0);
+    for (std::uint32_t replica = 0; replica < found_.replicas; ++replica) {
+      if (seen[replica] != 0) continue;
+      std::vector<std::uint32_t>& group = groups.emplace_back();
+      for (const std::int64_t each :
+           program_.mesh.members(std::int64_t{replica} * found_.rails, axes)) {
+        if (each % found_.rails != 0) continue;
+        group.push_back(static_cast<std::uint32_t>(each) / found_.rails);
+        seen[group.back()] = 1;
+      }
+    }
+    return groups_.emplace_back(axes, std::move(groups)).second;
   }
 
   void begin(Entity each, const std::vector<std::uint32_t>& members) {
@@ -146,93 +181,40 @@ class EntityMaker {
     found_.all.push_back(each);
   }
 
-  /// Ports and links of the last one begun.
-  void finish(double share, bool ring) {
+  /// Rate and links of the last one begun.
+  void finish(const FlowShape& shape) {
     Entity& each = found_.all.back();
-    if (share <= 0) return;
-    collect_nodes(found_.members_of(each));
-    if (nodes_.size() < 2) return;
-    each.wire = static_cast<WireRate>(static_cast<double>(wire_rate(site_.port)) * share);
-    choose_ports();
-    crossed_.clear();
-    for (std::size_t i = 0; i + 1 < nodes_.size(); ++i) add_edge(i, i + 1);
-    if (ring) add_edge(nodes_.size() - 1, 0);
-    std::sort(crossed_.begin(), crossed_.end());
-    for (const std::uint32_t link : crossed_) {
-      if (each.flows > 0 && found_.flows.back().link == link) {
-        ++found_.flows.back().flows;
-      } else {
-        found_.flows.push_back({link, 1});
-        ++each.flows;
-      }
+    if (shape.share <= 0) return;
+    ends_.clear();
+    for (const std::uint32_t rank : found_.members_of(each)) ends_.push_back(end_of(rank));
+    counter_.count(ends_, shape.pattern, static_cast<std::uint32_t>(std::max(1, shape.flows)),
+                   found_.all.size());
+    if (counter_.found().empty()) return;
+    const double rate = static_cast<double>(wire_rate(site_.port)) * shape.share;
+    each.wire = static_cast<WireRate>(rate / counter_.busiest());
+    for (const LinkFlows& flows : counter_.found()) {
+      found_.flows.push_back({number_of(flows.link), flows.flows});
+      ++each.flows;
     }
   }
 
-  std::uint32_t number_of(LinkId link) {
-    std::uint32_t& number = number_of_link_[index(link)];
+  std::uint32_t number_of(std::uint32_t link) {
+    std::uint32_t& number = number_of_link_[link];
     if (number == 0) {
-      found_.links.push_back(static_cast<std::uint32_t>(index(link)));
+      found_.links.push_back(link);
       number = static_cast<std::uint32_t>(found_.links.size());
     }
     return number - 1;
-  }
-
-  /// Nodes in the order in which members are first met on them, and the members of each.
-  void collect_nodes(std::span<const std::uint32_t> members) {
-    nodes_.clear();
-    ports_.clear();
-    for (const std::uint32_t rank : members) {
-      const std::uint32_t at = node(rank);
-      if (seen_.size() <= at) seen_.resize(at + 1, 0);
-      if (seen_[at] == 0) {
-        nodes_.push_back(at);
-        seen_[at] = static_cast<std::uint32_t>(nodes_.size());
-        if (ports_.size() < nodes_.size()) ports_.emplace_back();
-      }
-      ports_[seen_[at] - 1].push_back(near_port(rank));
-    }
-    for (const std::uint32_t at : nodes_) seen_[at] = 0;
-  }
-
-  /// As many ports on each node as the group's ranks have there, one at least: those next to them,
-  /// and where several ranks are next to one, the ones after it.
-  void choose_ports() {
-    const std::uint32_t all = site_.ports_per_node;
-    std::size_t fewest = ports_[0].size();
-    for (const auto& each : ports_) fewest = std::min(fewest, each.size());
-    const std::size_t of_rank = std::max<std::size_t>(1, all / site_.placement.gpus_per_node);
-    const std::size_t wanted = std::min<std::size_t>(all, fewest * of_rank);
-    for (std::vector<std::uint32_t>& each : ports_) {
-      std::vector<std::uint32_t> chosen;
-      for (std::size_t k = 0; chosen.size() < wanted; ++k) {
-        std::uint32_t port = each[k % each.size()];
-        while (std::find(chosen.begin(), chosen.end(), port) != chosen.end()) {
-          port = (port + 1) % all;
-        }
-        chosen.push_back(port);
-      }
-      each = std::move(chosen);
-    }
-  }
-
-  void add_edge(std::size_t from, std::size_t to) {
-    for (std::size_t k = 0; k < ports_[from].size(); ++k) {
-      const std::size_t out = std::size_t{nodes_[from]} * site_.ports_per_node + ports_[from][k];
-      const std::size_t in = std::size_t{nodes_[to]} * site_.ports_per_node + ports_[to][k];
-      site_.route(out, in, found_.all.size(), route_);
-      for (const LinkId link : route_) crossed_.push_back(number_of(link));
-    }
   }
 
   const PricedProgram& priced_;
   const Program& program_;
   const NetworkSite& site_;
   Entities found_;
-  Route route_;
+  FlowCounter counter_;
+  std::vector<FlowCounter::End> ends_;
+  std::vector<std::pair<AxisSet, std::vector<std::vector<std::uint32_t>>>> groups_;
   std::vector<std::uint32_t> number_of_link_;  // from 1; 0: nothing crosses it
-  std::vector<std::uint32_t> nodes_, crossed_;
-  std::vector<std::uint32_t> seen_;                // by node: its place in nodes_, from 1
-  std::vector<std::vector<std::uint32_t>> ports_;  // by place
 };
 
 }  // namespace
@@ -240,9 +222,9 @@ class EntityMaker {
 std::uint32_t rails_of(const PricedProgram& priced, const NetworkSite& site) {
   const RankPlacement& placement = site.placement;
   const std::uint32_t rails = site.ports_per_node;
-  const auto tensor = priced.program->mesh.degree(MeshAxis::tensor);
+  const Mesh& mesh = priced.program->mesh;
   if (!site.rails_alike || !site.changes.empty() || placement.gpus_per_node != rails) return 1;
-  if (tensor != rails) return 1;
+  if (mesh.degree(MeshAxis::tensor) != rails || meets_inside(priced, site)) return 1;
   for (std::uint32_t gpu = 0; gpu < site.nearest.size(); ++gpu) {
     if (site.nearest[gpu] != gpu) return 1;
   }

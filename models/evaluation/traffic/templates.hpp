@@ -2,16 +2,14 @@
 // The templates of a step one by one, before any two are known to be alike.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "models/evaluation/traffic/flow_counts.hpp"
 #include "models/evaluation/traffic/traffic.hpp"
 
 namespace orrery::models::traffic {
-
-struct LinkFlows {
-  std::uint32_t link = 0, flows = 0;
-};
 
 /// A channel's replica or a group. Links are numbered by Entities::links.
 struct Entity {
@@ -22,12 +20,21 @@ struct Entity {
   WireRate wire = 0, full = 0;
 };
 
-/// Joint collectives of one communicator and the same classes have the same groups.
+/// How the flows of a collective or transfer use links.
+struct FlowShape {
+  TrafficPattern pattern = TrafficPattern::ring;
+  int flows = 1;
+  double share = 0;  // of its ports' line rate; 0: sends nothing
+};
+
+/// Joint collectives of one communicator and the same classes have the same groups; those inside
+/// blocks have groups of their own for each kind and class.
 struct GroupStructure {
   std::uint16_t communicator = 0;
   std::vector<std::uint32_t> classes;  // ascending
-  bool everyone = false;               // one group has all ranks
-  double wire = 0;                     // share of its ports' line rate; 0: sends nothing
+  bool inside = false;                 // blocks
+  FlowShape shape;
+  bool everyone = false;  // one group has all ranks
 };
 
 struct Entities {
@@ -41,6 +48,7 @@ struct Entities {
   std::vector<std::uint32_t> links;  // of the site, that anything crosses
   std::vector<GroupStructure> structures;
   std::vector<std::uint32_t> structure_of_joint;
+  InsideCollectives inside;
 
   std::span<const std::uint32_t> members_of(const Entity& each) const {
     return {members.data() + each.first_member, each.members};
@@ -49,6 +57,18 @@ struct Entities {
     return {flows.data() + each.first_flow, each.flows};
   }
 };
+
+/// What a transfer takes at full rate, and the share of its ports' line rate that it then has: less
+/// than all where links inside the node are slower.
+struct FluidWire {
+  Time fluid{};
+  double share = 0;
+};
+FluidWire wire_of(LinkTimes links);
+
+/// Whether any collective inside blocks concerns ranks that may differ: its group spans nodes, or
+/// more than a tensor group.
+bool meets_inside(const PricedProgram& priced, const NetworkSite& site);
 
 /// Rails of which the first stands for all; 1 where ranks of a node differ or send across rails.
 std::uint32_t rails_of(const PricedProgram& priced, const NetworkSite& site);

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "models/evaluation/traffic/fold.hpp"
+#include "models/evaluation/traffic/inside_kinds.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::models {
@@ -61,12 +62,13 @@ class SuspectSearch {
   std::vector<std::uint32_t> suspect_of_link;
 
  private:
-  /// A group of everyone is on no link while any other group is: its ranks have one queue.
+  /// A joint group of everyone is on no link while another joint one is: one queue.
   void drop() {
     std::vector<Load> channels(all_.links.size(), 0), groups = channels, everyone = channels;
     for (const Entity& each : all_.all) {
-      const bool whole = each.group && all_.structures[each.id].everyone;
-      std::vector<Load>& loads = whole ? everyone : each.group ? groups : channels;
+      const bool joint = each.group && !all_.structures[each.id].inside;
+      const bool whole = joint && all_.structures[each.id].everyone;
+      std::vector<Load>& loads = whole ? everyone : joint ? groups : channels;
       for (const LinkFlows& flows : all_.flows_of(each)) {
         const Load more = Load{flows.flows} * each.full;
         loads[flows.link] = whole ? std::max(loads[flows.link], more) : loads[flows.link] + more;
@@ -101,14 +103,6 @@ bool uniform(const std::vector<double>& speeds) {
   return std::all_of(speeds.begin(), speeds.end(), [](double each) { return each == 1; });
 }
 
-bool tensor_group_crosses(const Program& program, const NetworkSite& site) {
-  const auto tensor = static_cast<std::size_t>(program.mesh.degree(MeshAxis::tensor));
-  for (std::size_t r = 0; r < site.placement.devices.size(); ++r) {
-    if (site.placement.node(r) != site.placement.node(r - r % tensor)) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 std::uint32_t FoldedRank::channel(std::uint32_t id) const {
@@ -120,26 +114,13 @@ std::uint32_t FoldedRank::group(std::uint32_t structure) const {
 }
 
 std::optional<std::string> not_simulated(const PricedProgram& priced, const NetworkSite& site) {
-  const Program& program = *priced.program;
-  for (const MeshAxis axis :
-       {MeshAxis::context_heads, MeshAxis::context, MeshAxis::expert, MeshAxis::replica}) {
-    if (program.mesh.degree(axis) > 1) {
-      return "collectives along the " + std::string{row_of(axis).key} +
-             " axis are not followed over links";
-    }
-  }
-  if (tensor_group_crosses(program, site)) return "tensor groups span nodes";
-  for (const Block& block : program.blocks) {
+  for (const Block& block : priced.program->blocks) {
     for (const Operation& op : block.operations) {
       if (op.queue == Lane::data) return "blocks have operations on comm:dp";
-      const bool collective = op.kind == OpKind::collective;
-      if (collective && program.role_of(op.communicator) != CommunicatorRole::tensor) {
-        return "groups along the " + program.communicators[op.communicator].name +
-               " axis send inside blocks";
-      }
     }
   }
-  return std::nullopt;
+  if (!traffic::meets_inside(priced, site)) return std::nullopt;
+  return traffic::unordered_inside(*priced.program);
 }
 
 Traffic traffic_of(const PricedProgram& priced, const NetworkSite& site, Folding folding) {

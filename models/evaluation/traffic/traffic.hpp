@@ -11,9 +11,10 @@
 // crosses is full, or at its rate alone on this fabric (`full`). Links that their traffic cannot
 // fill even when all of it is active at `full` have no row here: nothing depends on them.
 //
-// Leaves out collectives of a tensor group that spans nodes, pairwise traffic within a communicator
-// (all-to-all), trees (their traffic is counted on a ring's edges), and what a stack hides of a
-// reduction before its exposed part begins.
+// Collectives inside blocks (of tensor groups that span nodes, all-to-alls of experts) are traffic
+// like joint ones: a template for each group and kind. Which links a template's flows cross follows
+// from its pattern: flow_counts.hpp. Leaves out what a stack hides of a reduction before its
+// exposed part begins.
 
 #include <cstdint>
 #include <functional>
@@ -58,7 +59,9 @@ struct NetworkSite {
   std::function<void(std::size_t from, std::size_t to, std::uint64_t flow, Route& route)> route;
   std::uint32_t ports_per_node = 1;
   std::vector<std::uint32_t> nearest;  // port, of each GPU of a node; empty: ports in equal parts
-  Bandwidth port{};                    // line rate of one
+  /// Messages leave by their destination's rail, which they reach inside the node.
+  bool by_rail = false;
+  Bandwidth port{};  // line rate of one
   RankPlacement placement;
   /// Port k of every node is on rail k, and rails do the same with the same flows:
   /// fabric_graph.hpp.
@@ -105,7 +108,26 @@ struct FoldedChannel {
 };
 struct FoldedGroup {
   std::uint32_t structure = 0;
+  std::uint16_t communicator = 0;
   std::vector<std::uint32_t> members;  // folded ranks, each once
+};
+
+inline constexpr std::uint32_t no_inside = 0xffffffff;
+
+/// Which groups hold the collectives inside blocks. Empty where all of them stay on one node among
+/// ranks that are alike.
+struct InsideCollectives {
+  std::size_t kinds = 0;
+  std::vector<std::vector<std::uint32_t>> of_block;  // kinds by operation; empty: it has none
+  std::vector<std::uint32_t> structures;             // class x kinds + kind; no_inside: none
+
+  /// Of an operation of a block: its kind, or no_inside.
+  std::uint32_t kind(std::uint32_t block, std::size_t operation) const {
+    return of_block[block].empty() ? no_inside : of_block[block][operation];
+  }
+  std::uint32_t structure(std::uint32_t rank_class, std::uint32_t kind) const {
+    return structures[rank_class * kinds + kind];
+  }
 };
 
 enum class Folding : std::uint8_t { classes, none };
@@ -121,7 +143,8 @@ struct Traffic {
   std::vector<FoldedChannel> channels;
   std::vector<FoldedGroup> groups;
   std::vector<std::uint32_t> structure_of_joint;  // as Program::collectives
-  std::vector<TrafficTemplate> templates;         // of channels, then of groups
+  InsideCollectives inside;
+  std::vector<TrafficTemplate> templates;  // of channels, then of groups
   std::vector<LinkRow> rows;
   std::vector<std::uint32_t> folded;    // by rank: class x replicas + replica
   std::size_t links = 0, suspects = 0;  // of the site; of them, those with a row

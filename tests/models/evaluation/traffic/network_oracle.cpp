@@ -23,11 +23,13 @@ struct OracleRank {
   Chain<NumberTime> state{};
   std::vector<Made> made;
   std::vector<std::size_t> sent, received;  // by channel
+  std::vector<std::size_t> met;             // by structure of collectives inside blocks
 };
 
 struct OracleItem {
   std::vector<std::map<std::uint32_t, std::int64_t>> ready;  // by instance and rank
   std::vector<std::int64_t> starts, ends;
+  std::vector<const PricedOperation*> prices;  // by instance, of collectives inside blocks
 };
 
 /// Where the lists of a tensor group stand before the first instruction with an infinite end.
@@ -122,6 +124,7 @@ class NetworkOracle {
       rank.state[state_data].value = priced_.carried_by(r / entities_.replicas).count();
       rank.sent.resize(program_.channels.size());
       rank.received.resize(program_.channels.size());
+      rank.met.resize(entities_.structures.size());
       units_[r / entities_.tensor].ranks.push_back(rank);
     }
   }
@@ -179,6 +182,13 @@ class NetworkOracle {
       std::vector<NumberTime> starts;
       NumberTime last{0};
       for (auto& run : runs) starts.push_back(run.start(i)), last.raise(starts.back());
+      if (const std::uint32_t structure = structure_of(first, id, i); structure != no_inside) {
+        for (std::uint32_t t = 0; t < runs.size(); ++t) {
+          const std::int64_t end = meet_inside(first + t, structure, id, i, starts[t].value);
+          runs[t].end_at(i, starts[t], {end}, [](auto&&...) {});
+        }
+        continue;
+      }
       const bool meets = block(first, id).steps[i].meets;
       for (std::uint32_t t = 0; t < runs.size(); ++t) {
         runs[t].end(i, meets ? last : starts[t], [](auto&&...) {});
@@ -187,6 +197,24 @@ class NetworkOracle {
     for (auto& run : runs) run.finish();
   }
 
+  std::uint32_t structure_of(std::uint32_t r, std::uint32_t id, std::size_t i) const {
+    if (entities_.inside.kinds == 0) return no_inside;
+    const std::uint32_t kind = entities_.inside.kind(id, i);
+    if (kind == no_inside) return no_inside;
+    return entities_.inside.structure(r / entities_.replicas, kind);
+  }
+
+  std::int64_t meet_inside(std::uint32_t r, std::uint32_t structure, std::uint32_t id,
+                           std::size_t i, std::int64_t ready) {
+    const std::size_t k = ranks_[r].met[structure]++;
+    const Key key{group_of_[r].at(structure), inside_key};
+    std::vector<const PricedOperation*>& prices = items_[key].prices;
+    prices.resize(std::max(prices.size(), k + 1));
+    prices[k] = &priced_.blocks[id][i];
+    return part(key, k, r, ready);
+  }
+
+  static constexpr std::uint32_t inside_key = 0xfffffffe;
   using Key = std::pair<std::size_t, std::uint32_t>;  // entity; joint collective, or 0
 
   /// A rank's part in the k-th instance is ready: when it has ended, infinite if not yet.
@@ -238,9 +266,11 @@ class NetworkOracle {
     for (const auto& [rank, ready] : item.ready[k]) start = std::max(start, ready);
     if (!finite(start)) return false;
     item.starts.push_back(start);
-    const Time whole = each.group ? priced_.collectives[j].duration : priced_.channels[each.id];
-    const Time fluid =
-        each.group ? priced_.collectives[j].fluid : fluid_of_channel(priced_, each.id);
+    const PricedOperation* price = j == inside_key ? item.prices[k]
+                                   : each.group    ? &priced_.collectives[j]
+                                                   : nullptr;
+    const Time whole = price != nullptr ? price->duration : priced_.channels[each.id];
+    const Time fluid = price != nullptr ? price->fluid : fluid_of_channel(priced_, each.id);
     if (each.flows == 0 || fluid == Time{}) {
       end(e, item, start + whole.count());
       return true;
@@ -328,6 +358,7 @@ class NetworkOracle {
         for (const std::int64_t end : item.ends) found.transfers[key.first].push_back(Time{end});
         continue;
       }
+      if (key.second == inside_key) continue;
       for (const std::uint32_t rank : entities_.members_of(each)) {
         found.starts[key.second][rank] = Time{item.starts.at(0)};
         found.ends[key.second][rank] = Time{item.ends.at(0)};

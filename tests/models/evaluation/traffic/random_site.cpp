@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <random>
 
 #include "models/network/fabric/fabric_graph.hpp"
@@ -12,9 +13,15 @@ namespace {
 
 class WorldMaker {
  public:
-  explicit WorldMaker(std::uint64_t seed) : random_{seed} { world_.made = random_program(seed); }
+  explicit WorldMaker(std::uint64_t seed) : random_{seed} {
+    experts_ = seed % 5 == 0;
+    world_.made = experts_ ? random_program_with_experts(seed) : random_program(seed);
+  }
 
   NetworkWorld make() {
+    if (!experts_ && percent(25)) add_all_to_alls();
+    split_ = world_.made.program->mesh.degree(MeshAxis::tensor) > 1 && percent(15);
+    find_met();
     straighten();
     place();
     build();
@@ -30,6 +37,38 @@ class WorldMaker {
   std::int64_t from(std::int64_t low, std::int64_t high) { return low + below(high - low + 1); }
   bool percent(std::int64_t chance) { return below(100) < chance; }
 
+  /// Collectives along the data axis inside blocks, as all-to-alls of experts are.
+  void add_all_to_alls() {
+    Program& program = *world_.made.program;
+    if (program.mesh.degree(MeshAxis::data) == 1) return;
+    Communicator along = program.communicators[data_group];
+    along.role = CommunicatorRole::model;
+    along.lane = Lane::tensor;
+    const auto group = static_cast<std::uint16_t>(program.communicators.size());
+    program.communicators.push_back(along);
+    for (std::size_t b = 0; b < program.blocks.size(); ++b) {
+      for (Operation& op : program.blocks[b].operations) {
+        if (op.kind == OpKind::collective || op.queue == Lane::host || percent(50)) continue;
+        op.kind = OpKind::collective;
+        op.collective = Collective::all_to_all;
+        op.communicator = group;
+        op.queue = Lane::tensor;
+      }
+    }
+    all_to_alls_ = group;
+  }
+
+  void find_met() {
+    const Program& program = *world_.made.program;
+    if (!split_ && !all_to_alls_ && !experts_) return;
+    for (std::size_t c = 0; c < program.communicators.size() && !met_in_; ++c) {
+      const AxisSet axes = program.communicators[c].axes;
+      const auto group = static_cast<std::uint16_t>(c);
+      const bool within = group == tensor_group || group > tie_group;
+      if (within && program.mesh.degree(axes) > 1) met_in_ = group;
+    }
+  }
+
   /// Blocks as lowering makes them: nothing on comm:dp, and what a block makes comes after its
   /// input and after all its operations.
   void straighten() {
@@ -44,6 +83,7 @@ class WorldMaker {
       Block& block = program.blocks[b];
       for (Operation& op : block.operations) {
         if (op.queue == Lane::data) op.queue = Lane::copy;
+        if (op.kind == OpKind::collective) op.queue = Lane::tensor;
       }
       for (Operation& op : block.operations) op.after.push_back(block_input);
       close(block, waits);
@@ -58,9 +98,9 @@ class WorldMaker {
   }
 
   /// A kernel that waits for all, the tensor group where the block has met it, a kernel.
-  static void close(Block& block, bool waits) {
+  void close(Block& block, bool waits) const {
     std::vector<OpId> all{block_input};
-    bool met = false;
+    bool met = met_in_.has_value();  // no phase without one, as lowering has them
     for (OpId i = 0; i < block.operations.size(); ++i) {
       all.push_back(i);
       met = met || block.operations[i].kind == OpKind::collective;
@@ -74,7 +114,7 @@ class WorldMaker {
     if (!met) return;
     last = add(Lane::tensor, {last});
     block.operations.back().kind = OpKind::collective;
-    block.operations.back().communicator = tensor_group;
+    block.operations.back().communicator = met_in_.value_or(tensor_group);
     add(Lane::compute, {last});
   }
 
@@ -82,9 +122,10 @@ class WorldMaker {
     const Mesh& mesh = world_.made.program->mesh;
     const auto tensor = static_cast<std::uint32_t>(mesh.degree(MeshAxis::tensor));
     const auto ranks = static_cast<std::size_t>(mesh.ranks());
-    whole_rails_ = tensor > 1 && percent(35);  // a rail for each rank of a tensor group
+    whole_rails_ = tensor > 1 && !split_ && percent(35);  // a rail for each rank of a tensor group
     const std::int64_t groups = whole_rails_ ? 1 : from(1, 4);
-    site_.placement = contiguous(ranks, tensor * static_cast<std::uint32_t>(groups));
+    const auto whole = tensor * static_cast<std::uint32_t>(groups);
+    site_.placement = contiguous(ranks, split_ ? std::max(1U, tensor - 1) : whole);
     const std::uint32_t gpus = site_.placement.gpus_per_node;
     nodes_ = (ranks + gpus - 1) / gpus + static_cast<std::size_t>(below(4));
     const bool every = whole_rails_ || percent(40);
@@ -139,12 +180,26 @@ class WorldMaker {
       priced.channels[c] += Time{below(3) * 1500};
       priced.channel_links.push_back(split(priced.channels[c], fluid));
     }
-    for (PricedOperation& each : priced.collectives) {
-      each.duration += Time{below(3) * 2500};
-      each.links = split(each.duration, each.fluid);
-      if (each.links.nic == Time{}) each.fluid = Time{};
+    for (PricedOperation& each : priced.collectives) price_one(each, TrafficPattern::ring);
+    for (std::size_t b = 0; b < priced.blocks.size(); ++b) {
+      for (std::size_t i = 0; i < priced.blocks[b].size(); ++i) {
+        const Operation& op = world_.made.program->blocks[b].operations[i];
+        if (op.kind != OpKind::collective) continue;
+        const bool pairs = op.communicator > tie_group;
+        price_one(priced.blocks[b][i], pairs ? TrafficPattern::all_pairs : TrafficPattern::ring);
+      }
     }
+    if (percent(50)) priced.channel_flows.assign(priced.channels.size(), 1);
+    for (int& flows : priced.channel_flows) flows = static_cast<int>(from(1, 4));
     priced.bound = {};
+  }
+
+  void price_one(PricedOperation& each, TrafficPattern usual) {
+    each.duration += Time{below(3) * 2500};
+    each.links = split(each.duration, each.fluid);
+    if (each.links.nic == Time{}) each.fluid = Time{};
+    each.pattern = usual == TrafficPattern::ring && percent(30) ? TrafficPattern::tree : usual;
+    if (percent(50)) each.flows = static_cast<int>(from(1, 4));
   }
 
   void perturb() {
@@ -173,6 +228,10 @@ class WorldMaker {
   NetworkSite site_;
   std::size_t nodes_ = 1;
   bool whole_rails_ = false;
+  bool split_ = false;  // tensor groups across nodes
+  bool experts_ = false;
+  std::optional<std::uint16_t> met_in_;  // by every block, where groups span nodes inside blocks
+  std::optional<std::uint16_t> all_to_alls_;  // their communicator
 };
 
 }  // namespace

@@ -1,0 +1,187 @@
+#include "models/evaluation/traffic/flow_counts.hpp"
+
+#include <algorithm>
+
+namespace orrery::models::traffic {
+
+namespace {
+
+constexpr std::uint32_t no_parent = 0xffffffff;
+
+/// In the in-order binary tree of n nodes: rank 0 is the root, odd ranks are leaves.
+std::uint32_t parent_in_tree(std::uint32_t rank, std::uint32_t nodes) {
+  if (rank == 0) return no_parent;
+  const std::uint32_t bit = rank & (~rank + 1);  // the lowest
+  const std::uint32_t above = (rank ^ bit) | (bit << 1);
+  return above < nodes ? above : rank ^ bit;
+}
+
+/// The second tree is the first one mirrored, or shifted where the number is odd, so that leaves of
+/// one are inside the other.
+std::uint32_t parent_in_second(std::uint32_t rank, std::uint32_t nodes) {
+  const bool even = nodes % 2 == 0;
+  const std::uint32_t image = even ? nodes - 1 - rank : (rank + nodes - 1) % nodes;
+  const std::uint32_t parent = parent_in_tree(image, nodes);
+  if (parent == no_parent) return no_parent;
+  return even ? nodes - 1 - parent : (parent + 1) % nodes;
+}
+
+}  // namespace
+
+std::vector<NodeEdge> edges_of(TrafficPattern pattern, std::uint32_t nodes, std::uint32_t flows) {
+  std::vector<NodeEdge> edges;
+  if (pattern == TrafficPattern::tree) {
+    const std::uint32_t each = std::max(1U, flows / 2);
+    for (std::uint32_t rank = 0; rank < nodes; ++rank) {
+      for (const auto parent : {parent_in_tree(rank, nodes), parent_in_second(rank, nodes)}) {
+        if (parent == no_parent) continue;
+        edges.push_back({rank, parent, each});
+        edges.push_back({parent, rank, each});
+      }
+    }
+    return edges;
+  }
+  for (std::uint32_t i = 0; i + 1 < nodes; ++i) edges.push_back({i, i + 1, flows});
+  if (pattern != TrafficPattern::pair) edges.push_back({nodes - 1, 0, flows});
+  return edges;
+}
+
+void FlowCounter::count(std::span<const End> members, TrafficPattern pattern, std::uint32_t flows,
+                        std::uint64_t tag) {
+  found_.clear();
+  cables_.clear();
+  tag_ = tag;
+  collect_nodes(members);
+  const auto nodes = static_cast<std::uint32_t>(nodes_.size());
+  if (nodes < 2) return;
+  if (pattern == TrafficPattern::all_pairs) {
+    spread_ports();
+    for (std::size_t from = 0; from < nodes; ++from) {
+      for (std::size_t to = 0; to < nodes; ++to) {
+        if (from != to) add_pairs(from, to, flows);
+      }
+    }
+    return sum_up();
+  }
+  choose_ports();
+  for (const NodeEdge& edge : edges_of(pattern, nodes, flows)) {
+    for (std::size_t k = 0; k < ports_[edge.from].size(); ++k) {
+      add_flow(std::size_t{nodes_[edge.from]} * site_.ports_per_node + ports_[edge.from][k],
+               std::size_t{nodes_[edge.to]} * site_.ports_per_node + ports_[edge.to][k],
+               edge.flows);
+    }
+  }
+  sum_up();
+}
+
+std::uint32_t FlowCounter::busiest() const {
+  std::uint32_t most = 0;
+  for (const std::uint32_t cable : cables_) {
+    const auto at = std::lower_bound(
+        found_.begin(), found_.end(), cable,
+        [](const LinkFlows& each, std::uint32_t link) { return each.link < link; });
+    most = std::max(most, at->flows);
+  }
+  return most;
+}
+
+/// Nodes in the order in which members are first met on them, and the members' ports of each.
+void FlowCounter::collect_nodes(std::span<const End> members) {
+  nodes_.clear();
+  for (auto& each : ports_) each.clear();
+  for (const End& member : members) {
+    if (seen_.size() <= member.node) seen_.resize(member.node + 1, 0);
+    if (seen_[member.node] == 0) {
+      nodes_.push_back(member.node);
+      seen_[member.node] = static_cast<std::uint32_t>(nodes_.size());
+      if (ports_.size() < nodes_.size()) ports_.emplace_back();
+    }
+    ports_[seen_[member.node] - 1].push_back(member.port);
+  }
+  for (const std::uint32_t at : nodes_) seen_[at] = 0;
+}
+
+std::uint32_t FlowCounter::ports_of_rank() const {
+  return std::max<std::uint32_t>(1, site_.ports_per_node / site_.placement.gpus_per_node);
+}
+
+/// As many ports on each node as the group's ranks have there, one at least: those next to them,
+/// and where several ranks are next to one, the ones after it.
+void FlowCounter::choose_ports() {
+  const std::uint32_t all = site_.ports_per_node;
+  std::size_t fewest = ports_[0].size();
+  for (std::size_t i = 0; i < nodes_.size(); ++i) fewest = std::min(fewest, ports_[i].size());
+  const std::size_t wanted = std::min<std::size_t>(all, fewest * ports_of_rank());
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    std::vector<std::uint32_t>& each = ports_[i];
+    std::vector<std::uint32_t> chosen;
+    for (std::size_t k = 0; chosen.size() < wanted; ++k) {
+      std::uint32_t port = each[k % each.size()];
+      while (std::find(chosen.begin(), chosen.end(), port) != chosen.end()) port = (port + 1) % all;
+      chosen.push_back(port);
+    }
+    each = std::move(chosen);
+  }
+}
+
+/// Of every member the ports of its own, one after another.
+void FlowCounter::spread_ports() {
+  const std::uint32_t each = ports_of_rank();
+  if (each == 1) return;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    std::vector<std::uint32_t> all;
+    for (const std::uint32_t port : ports_[i]) {
+      for (std::uint32_t k = 0; k < each; ++k) all.push_back((port + k) % site_.ports_per_node);
+    }
+    ports_[i] = std::move(all);
+  }
+}
+
+/// From all members on a node to all on another, port k of one to port k of the other; members at
+/// one port at once. Where rails meet inside nodes a message leaves by its destination's rail.
+void FlowCounter::add_pairs(std::size_t from, std::size_t to, std::uint32_t flows) {
+  const std::uint32_t each = ports_of_rank();
+  const std::size_t base = std::size_t{nodes_[from]} * site_.ports_per_node;
+  const std::vector<std::uint32_t>&out = ports_[from], &in = ports_[to];
+  const auto ranks = static_cast<std::uint32_t>(out.size() / each);
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const std::size_t end = std::size_t{nodes_[to]} * site_.ports_per_node + in[i];
+    if (site_.by_rail) {
+      add_flow(base + in[i], end, ranks * flows);
+      continue;
+    }
+    at_port_.assign(site_.ports_per_node, 0);
+    for (std::size_t o = i % each; o < out.size(); o += each) at_port_[out[o]] += flows;
+    for (std::uint32_t port = 0; port < at_port_.size(); ++port) {
+      if (at_port_[port] > 0) add_flow(base + port, end, at_port_[port]);
+    }
+  }
+}
+
+void FlowCounter::add_flow(std::size_t out, std::size_t in, std::uint32_t flows) {
+  site_.route(out, in, tag_, route_);
+  if (route_.empty()) return;
+  for (const LinkId link : route_) {
+    found_.push_back({static_cast<std::uint32_t>(index(link)), flows});
+  }
+  cables_.push_back(static_cast<std::uint32_t>(index(route_.front())));
+  cables_.push_back(static_cast<std::uint32_t>(index(route_.back())));
+}
+
+void FlowCounter::sum_up() {
+  const auto by_link = [](const LinkFlows& a, const LinkFlows& b) { return a.link < b.link; };
+  std::sort(found_.begin(), found_.end(), by_link);
+  std::size_t last = 0;
+  for (std::size_t i = 1; i < found_.size(); ++i) {
+    if (found_[i].link == found_[last].link) {
+      found_[last].flows += found_[i].flows;
+    } else {
+      found_[++last] = found_[i];
+    }
+  }
+  if (!found_.empty()) found_.resize(last + 1);
+  std::sort(cables_.begin(), cables_.end());
+  cables_.erase(std::unique(cables_.begin(), cables_.end()), cables_.end());
+}
+
+}  // namespace orrery::models::traffic

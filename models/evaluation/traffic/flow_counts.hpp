@@ -1,0 +1,70 @@
+#pragma once
+// How many flows one group puts on every link, by the pattern of its collective. All of them have
+// one rate: a ring, a tree and a uniform all-to-all are each as fast as their slowest edge.
+//   pair       from the first node to the second
+//   ring       from every node to the next, in the order in which members are met; stars, which no
+//              lowering uses, count as rings
+//   tree       to parents and children in NCCL's two trees, half of the channels in each; of groups
+//              over several stages, which sum norms, a ring
+//   all_pairs  from every member to every member on another node
+// Leaves out that flows of an all-to-all under one leaf may end before those across.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "models/evaluation/traffic/traffic.hpp"
+
+namespace orrery::models::traffic {
+
+struct LinkFlows {
+  std::uint32_t link = 0, flows = 0;
+};
+
+/// Flows from one of a group's nodes to another, by their places in its order.
+struct NodeEdge {
+  std::uint32_t from = 0, to = 0, flows = 0;
+};
+
+/// flows  of a ring or tree on each port, of a pair on its edge
+/// Source  the trees: NCCL 2.30, src/graph/trees.cc
+std::vector<NodeEdge> edges_of(TrafficPattern pattern, std::uint32_t nodes, std::uint32_t flows);
+
+class FlowCounter {
+ public:
+  explicit FlowCounter(const NetworkSite& site) : site_{site} {}
+
+  /// A member of the group, and the port next to its GPU; of several, the first.
+  struct End {
+    std::uint32_t node = 0, port = 0;
+  };
+  /// The flows of one template; `tag` tells it apart from others where routes are hashed.
+  /// Nothing crosses a link where all are on one node.
+  void count(std::span<const End> members, TrafficPattern pattern, std::uint32_t flows,
+             std::uint64_t tag);
+
+  const std::vector<LinkFlows>& found() const { return found_; }  // links of the site, ascending
+  /// Most flows that enter or leave one port.
+  std::uint32_t busiest() const;
+
+ private:
+  void collect_nodes(std::span<const End> members);
+  std::uint32_t ports_of_rank() const;
+  void choose_ports();
+  void spread_ports();
+  void add_pairs(std::size_t from, std::size_t to, std::uint32_t flows);
+  void add_flow(std::size_t out, std::size_t in, std::uint32_t flows);
+  void sum_up();
+
+  const NetworkSite& site_;
+  Route route_;
+  std::uint64_t tag_ = 0;
+  std::vector<std::uint32_t> nodes_;
+  std::vector<std::uint32_t> seen_;                // by node: its place in nodes_, from 1
+  std::vector<std::vector<std::uint32_t>> ports_;  // by place
+  std::vector<std::uint32_t> at_port_;             // flows of one node's members to one port
+  std::vector<LinkFlows> found_;
+  std::vector<std::uint32_t> cables_;  // of ports, that flows leave or enter by
+};
+
+}  // namespace orrery::models::traffic
