@@ -270,7 +270,7 @@ TEST_CASE("A pipeline's gradients are whole until the last micro-batch, and redu
     std::int64_t reduced = 0;
     for (const Instruction& each : last.instructions) {
       if (each.op != Opcode::reduce_gradient) continue;
-      CHECK(each.micro_batch == 7);
+      if (zero == Zero::three) CHECK(each.micro_batch == 7);  // a bucket of ZeRO-2 names none
       reduced += program.collectives[each.target].elements;
     }
     CHECK(reduced == last.parameters);
