@@ -13,9 +13,9 @@ namespace orrery::models {
 namespace {
 
 /// Contiguous parts of a row of times.
-class Partition {
+class StagePartition {
  public:
-  Partition(std::span<const Time> layers, std::int64_t parts, Time first, Time last)
+  StagePartition(std::span<const Time> layers, std::int64_t parts, Time first, Time last)
       : count_{static_cast<std::int64_t>(layers.size())},
         parts_{parts},
         first_{first},
@@ -117,7 +117,7 @@ std::vector<std::int64_t> cut_by_time(std::span<const Time> layers, std::int64_t
                                       Time last) {
   ensure(parts >= 1 && parts <= static_cast<std::int64_t>(layers.size()),
          "every stage needs a layer");
-  return Partition{layers, parts, first, last}.run();
+  return StagePartition{layers, parts, first, last}.run();
 }
 
 StageCut cut_stages(const Question& question) {

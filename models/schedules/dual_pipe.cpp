@@ -59,8 +59,8 @@ void eight_steps(VeeStage& of, std::int64_t stages, std::int64_t stage,
 void dual_pipe(const PipelineShape& shape, std::int64_t stage, Slots& slots) {
   const std::int64_t half = shape.stages / 2, mirror = shape.stages - 1 - stage;
   const std::int64_t share = shape.micro_batches / 2;
-  const VeeStage::Side down{stage, 0, share};
-  const VeeStage::Side up{shape.stages + mirror, share, 2 * share};
+  const VeeStage::VeeSide down{stage, 0, share};
+  const VeeStage::VeeSide up{shape.stages + mirror, share, 2 * share};
   const bool enters_down = stage < half;
   VeeStage of{{enters_down ? down : up, enters_down ? up : down}, slots};
   eight_steps(of, half, std::min(stage, mirror), share);

@@ -16,11 +16,11 @@ class VeeStage {
       : chunks_{{{stage, 0, shape.micro_batches},
                  {2 * shape.stages - 1 - stage, 0, shape.micro_batches}}},
         slots_{slots} {}
-  struct Side {
+  struct VeeSide {
     std::int64_t chunk = 0;
     std::int64_t first = 0, end = 0;  // micro-batches
   };
-  VeeStage(const std::array<Side, 2>& chunks, Slots& slots) : chunks_{chunks}, slots_{slots} {}
+  VeeStage(const std::array<VeeSide, 2>& chunks, Slots& slots) : chunks_{chunks}, slots_{slots} {}
 
   std::int64_t forwards_of(std::size_t which) const { return forwards_[which]; }
   void forwards(std::size_t which, std::int64_t count) {
@@ -64,14 +64,14 @@ class VeeStage {
   };
 
   void add(SlotKind kind, std::size_t which, std::int64_t micro_batch) {
-    const Side& side = chunks_[which];
+    const VeeSide& side = chunks_[which];
     if (side.first + micro_batch >= side.end) return;
     slots_.push_back({.kind = kind,
                       .chunk = static_cast<std::uint16_t>(side.chunk),
                       .micro_batch = static_cast<std::uint32_t>(side.first + micro_batch)});
   }
 
-  std::array<Side, 2> chunks_;
+  std::array<VeeSide, 2> chunks_;
   Slots& slots_;
   std::array<std::int64_t, 2> forwards_{}, backwards_{};
   std::deque<Waiting> waiting_;
