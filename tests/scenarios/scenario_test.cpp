@@ -86,6 +86,16 @@ TEST_CASE("Every shipped scenario of a publication fits, and says the published 
   }
 }
 
+TEST_CASE("Llama 3 405B at 131,072 tokens is as fast as published, where nothing is recomputed") {
+  models::Question question = Scenario::load("llama3-405b-131k-16384-h100").question();
+  CHECK(question.plan.context == 16);
+  question.plan.recompute = models::Recompute::none;
+  question.plan.virtual_stages = 4;
+  const models::Prediction prediction = models::predict(question);
+  const double rate = prediction.model_flops / seconds(prediction.step) / 16384;
+  CHECK(rate == Approx(380e12).epsilon(0.03));
+}
+
 TEST_CASE("The scenario that the README begins with agrees with its publication") {
   const Scenario scenario = Scenario::load("llama3-70b-64-h100");
   const models::Prediction prediction = models::predict(scenario.question());
