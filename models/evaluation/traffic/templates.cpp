@@ -219,12 +219,30 @@ class EntityMaker {
 
 }  // namespace
 
+namespace {
+
+/// Groups along axes of the dense view hold whole tensor groups, or one rank of each; replicas of
+/// experts may hold some of a tensor group.
+bool groups_keep_to_rails(const Program& program) {
+  for (const JointCollective& joint : program.collectives) {
+    const AxisSet along = program.communicators.at(joint.communicator).axes;
+    for (const AxisRow& each : axes) {
+      const bool of_experts = each.view == MeshView::experts && along.has(each.axis);
+      if (of_experts && program.mesh.degree(each.axis) > 1) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
 std::uint32_t rails_of(const PricedProgram& priced, const NetworkSite& site) {
   const RankPlacement& placement = site.placement;
   const std::uint32_t rails = site.ports_per_node;
   const Mesh& mesh = priced.program->mesh;
   if (!site.rails_alike || !site.changes.empty() || placement.gpus_per_node != rails) return 1;
   if (mesh.degree(MeshAxis::tensor) != rails || meets_inside(priced, site)) return 1;
+  if (!groups_keep_to_rails(*priced.program)) return 1;
   for (std::uint32_t gpu = 0; gpu < site.nearest.size(); ++gpu) {
     if (site.nearest[gpu] != gpu) return 1;
   }

@@ -100,6 +100,13 @@ TEST_CASE("Traffic of random worlds: folded, unfolded and the oracle agree to th
   CHECK(tally.inside > 0);
 }
 
+TEST_CASE("Replicas of experts that hold parts of tensor groups keep rails from standing for all") {
+  // Three rails and tensor groups of three, experts cut in two: their replicas cross rails.
+  Tally tally;
+  require_exact(11465, tally);
+  CHECK(tally.railed == 0);
+}
+
 TEST_CASE("Traffic is exact on 10,000 more random worlds", "[slow]") {
   Tally tally;
   for (std::uint64_t seed = 10'000; seed < 20'000; ++seed) require_exact(seed, tally);
