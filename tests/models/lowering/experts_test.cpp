@@ -178,7 +178,8 @@ TEST_CASE("Shared experts run while tokens travel where the plan says so") {
   for (const bool overlaps : {false, true}) {
     Plan plan = expert_plan(1, 2, 2);
     plan.expert_overlap = overlaps ? ExpertOverlap::shared : ExpertOverlap::none;
-    const Block& block = forward_of(experts_program(plan, model));
+    const Program program = experts_program(plan, model);
+    const Block& block = forward_of(program);
     const auto place = [&](std::string_view name) {
       return &named(block, name) - block.operations.data();
     };
