@@ -100,7 +100,7 @@ double seconds_since(Clock::time_point start) {
 void add_times(const Question& question, Prediction& result) {
   add_network_times(question, result);
   result.step = result.times.step;
-  const Residuals residuals = residuals_of(question.software, question.plan);
+  const Residuals residuals = residuals_of(question.software, question.plan, question.cluster);
   result.uncertainty = uncertainty_of(result.step, residuals, result.priced.borrowed_curves);
 }
 

@@ -1,6 +1,7 @@
 #include "models/prediction/uncertainty.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "models/prediction/published_errors.hpp"
@@ -35,7 +36,66 @@ Residuals of_sharded(const Software& software) {
                     : "ZeRO-2, ZeRO-3 and FSDP on all stacks"};
 }
 
+bool ran_at(const Residuals& residuals, const std::string& site) {
+  return std::any_of(residuals.places.begin(), residuals.places.end(),
+                     [&](const FittedPlace& each) { return each.site == site; });
+}
+
+double square(double value) {
+  return value * value;
+}
+
 }  // namespace
+
+Distance distance_of(const Software& software, const hardware::Cluster& cluster) {
+  if (!software.residuals) {
+    return software.lineage.empty() ? Distance::unknown_stack : Distance::unseen_stack;
+  }
+  const Residuals& own = *software.residuals;
+  if (own.places.empty()) return Distance::same_site;
+  if (software.year != 0 && (software.year < own.from_year || software.year > own.to_year)) {
+    return Distance::another_era;
+  }
+  return ran_at(own, cluster.site.name) ? Distance::same_site : Distance::another_site;
+}
+
+std::string_view name(Distance distance) {
+  constexpr std::array<std::string_view, 5> names{
+      "at the same site", "at another site", "of another era",
+      "of a stack that no run was fitted to, by its relatives", "of an unknown stack"};
+  return names[static_cast<std::size_t>(distance)];
+}
+
+Residuals at_distance(const Residuals& own, Distance distance) {
+  constexpr double of_run = 0.05, of_site = 0.10, of_era = 0.06, of_stack = 0.07;
+  Residuals wider = own;
+  if (distance == Distance::same_site || distance == Distance::unknown_stack) return wider;
+  if (distance == Distance::unseen_stack) {
+    const double spread = std::sqrt(square(of_run) + square(of_site) + square(of_stack));
+    wider.p10 = -0.9 * spread;
+    wider.p50 = 0;
+    wider.p90 = 1.8 * spread;
+    return wider;
+  }
+  const double era = distance == Distance::another_era ? of_era : 0;
+  const double more = square(1.28) * (square(of_site) + square(era));
+  wider.p10 = -std::sqrt(square(own.p10) + more);
+  wider.p90 = std::sqrt(square(own.p90) + more);
+  return wider;
+}
+
+Residuals residuals_of(const Software& software, const Plan& plan,
+                       const hardware::Cluster& cluster) {
+  const Residuals own = residuals_of(software, plan);
+  if (shards_gradients(plan)) return own;
+  const Distance distance = distance_of(software, cluster);
+  Residuals wider = at_distance(own, distance);
+  if (distance != Distance::same_site && distance != Distance::unknown_stack) {
+    wider.of = std::string{distance == Distance::unseen_stack ? "all stacks" : own.of} + ", " +
+               std::string{name(distance)};
+  }
+  return wider;
+}
 
 Residuals residuals_of(const Software& software, const Plan& plan) {
   if (shards_gradients(plan)) return of_sharded(software);
@@ -45,7 +105,7 @@ Residuals residuals_of(const Software& software, const Plan& plan) {
 Uncertainty uncertainty_of(Time step, const Residuals& residuals, std::int64_t borrowed) {
   const double wider = widening(borrowed);
   return {.p10 = scaled(step, std::exp(wider * residuals.p10)),
-          .p50 = step,
+          .p50 = scaled(step, std::exp(wider * residuals.p50)),
           .p90 = scaled(step, std::exp(wider * residuals.p90))};
 }
 

@@ -5,12 +5,15 @@
 
 #include <cstdint>
 
+#include "hardware/cluster.hpp"
 #include "models/software/software.hpp"
 #include "sim/quantity.hpp"
 
 namespace orrery::models {
 
-/// Step times that a measured one lies below in 10, 50 and 90 % of cases.
+/// Step times that a measured one lies below in 10, 50 and 90 % of cases. The 50 % may lie above
+/// the prediction: stacks that no run was fitted to are slower than predicted more often than
+/// faster.
 struct Uncertainty {
   Time p10{}, p50{}, p90{};
 };
@@ -30,8 +33,34 @@ double widening(std::int64_t borrowed);
 /// has fitted. Its `of` says whose runs they are.
 Residuals residuals_of(const Software& software, const Plan& plan);
 
-///   p10 = step e^(w r10),  p50 = step,  p90 = step e^(w r90)
-/// r10, r90  the residuals' quantiles;  w  widening(borrowed)
+/// How far a question lies from the runs that its stack's numbers were found on.
+enum class Distance : std::uint8_t {
+  same_site,      // or nothing says where the runs were measured
+  another_site,   // the cluster names none of the sites
+  another_era,    // nor is the year one of theirs
+  unseen_stack,   // no run of the stack, but of stacks that it shares code with
+  unknown_stack,  // neither
+};
+Distance distance_of(const Software& software, const hardware::Cluster& cluster);
+std::string_view name(Distance distance);
+
+/// A stack's own residuals, wider by what lies between those runs and the question. With standard
+/// deviations s of ln(measured / predicted): 0.05 of a run, 0.10 of a site, 0.06 of an era, 0.07 of
+/// a stack whose relatives are known,
+///   seen    p10 = -sqrt(r10^2 + 1.28^2 sum s^2),  p90 = sqrt(r90^2 + 1.28^2 sum s^2)
+///   unseen  p10 = -0.9 sqrt(sum s^2),             p90 = 1.8 sqrt(sum s^2)
+/// of an unknown stack those of `generic`, as they are.
+/// Source  runs of scenarios/validation/runs.csv with their source, year or stack left out
+///         (`orrery validate --leave-out`): stacks that no run was fitted to are slower than
+///         predicted, hardly ever faster
+Residuals at_distance(const Residuals& own, Distance distance);
+
+/// residuals_of(software, plan), at the distance of the cluster where gradients are whole.
+Residuals residuals_of(const Software& software, const Plan& plan,
+                       const hardware::Cluster& cluster);
+
+///   p10 = step e^(w r10),  p50 = step e^(w r50),  p90 = step e^(w r90)
+/// r10, r50, r90  the residuals' quantiles;  w  widening(borrowed)
 Uncertainty uncertainty_of(Time step, const Residuals& residuals, std::int64_t borrowed);
 
 }  // namespace orrery::models

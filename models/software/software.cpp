@@ -141,15 +141,36 @@ RunDefaults read_defaults(const Node& node) {
   return defaults;
 }
 
+FittedPlace read_place(const Node& node) {
+  node.only({"site", "gpu", "network"});
+  return {.site = node["site"].as<std::string>(),
+          .gpu = node["gpu"].as<std::string>(),
+          .network = node.value_or<std::string>("network", "")};
+}
+
 Residuals read_residuals(const Node& node) {
-  node.only({"p10", "p90", "rows", "of", "source"});
+  node.only({"p10", "p50", "p90", "rows", "of", "source", "places", "years"});
   node["p10"];
   node["p90"];
-  return {.p10 = number(node, "p10", 0, -3, 0),
-          .p90 = number(node, "p90", 0, 0, 3),
-          .rows = node["rows"].integer(1, 1'000'000),
-          .source = node["source"].as<std::string>(),
-          .of = node.value_or<std::string>("of", "this stack")};
+  Residuals read{.p10 = number(node, "p10", 0, -3, 0),
+                 .p50 = number(node, "p50", 0, -1, 1),
+                 .p90 = number(node, "p90", 0, 0, 3),
+                 .rows = node["rows"].integer(1, 1'000'000),
+                 .source = node["source"].as<std::string>(),
+                 .of = node.value_or<std::string>("of", "this stack")};
+  if (!(read.p10 <= read.p50 && read.p50 <= read.p90)) {
+    node["p50"].fail_expected("a number from p10 to p90");
+  }
+  if (const auto places = node.find("places")) {
+    for (const Node& each : places->elements()) read.places.push_back(read_place(each));
+  }
+  if (const auto years = node.find("years")) {
+    const std::vector<Node> both = years->elements();
+    if (both.size() != 2) years->fail_expected("the first and the last year");
+    read.from_year = static_cast<int>(both[0].integer(2012, 2100));
+    read.to_year = static_cast<int>(both[1].integer(read.from_year, 2100));
+  }
+  return read;
 }
 
 Scope read_scope(const Node& node) {
@@ -200,7 +221,7 @@ Software at_site(Software software, const hardware::Site& site) {
 Software read_software(const Node& node) {
   node.only({"name", "year", "source", "defaults", "stands_for", "host", "kernels", "overlap",
              "accumulation", "gradient", "zero_gather", "gathered", "embedding_counts", "memory",
-             "uncertainty", "limits", "runs"});
+             "uncertainty", "limits", "runs", "lineage"});
   Software software;
   software.name = node["name"].as<std::string>();
   software.year = static_cast<int>(node.has("year") ? node["year"].integer(2012, 2100) : 0);
@@ -221,6 +242,7 @@ Software read_software(const Node& node) {
   if (const auto defaults = node.find("defaults")) software.defaults = read_defaults(*defaults);
   if (const auto runs = node.find("runs")) software.runs = read_runnable(*runs);
   software.limits = node.value_or<std::string>("limits", "");
+  software.lineage = node.value_or<std::string>("lineage", "");
   if (const auto quantiles = node.find("uncertainty")) {
     software.residuals = read_residuals(*quantiles);
   }

@@ -109,13 +109,22 @@ struct RunDefaults {
   std::int64_t layers_per_chunk = 0;  // of a pipeline; 0: one chunk on each stage
 };
 
+/// Where and on what runs of a fit were measured. An empty network is that of one node.
+struct FittedPlace {
+  std::string site, gpu, network;  // network: the fabric's latency class
+};
+
 /// ln(measured / predicted) of runs that a fit of this stack had not seen: quantiles, each error
 /// over the widening of its borrowed curves (models/prediction/uncertainty.hpp).
 struct Residuals {
-  double p10 = 0, p90 = 0;  // p10 <= 0 <= p90
+  double p10 = 0, p50 = 0, p90 = 0;  // p10 <= 0 <= p90
   std::int64_t rows = 0;
   std::string source;
   std::string of = "this stack";  // whose runs
+  /// Where the runs were measured and in which years; without places they hold wherever the stack
+  /// runs.
+  std::vector<FittedPlace> places{};
+  int from_year = 0, to_year = 9999;
 };
 
 /// Runs that a profile stands for: a stack as CSV files name it, in some years, on one node or on
@@ -133,6 +142,8 @@ struct Software {
   int year = 0;
   std::string source;
   std::string limits;  // what the profile does not describe of its stack, in words
+  /// Stacks that share code: "megatron". Their numbers say the most of each other's.
+  std::string lineage;
   HostCosts host;
   KernelChoices kernels;
   Overlap overlap;

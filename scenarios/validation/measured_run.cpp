@@ -97,6 +97,7 @@ MeasuredRun read_run(const Row& row, bool by_id) {
   read_hybrid_shards(run);
   run.step_time = positive(row, "step_time_s");
   run.peak_memory = positive(row, "peak_memory_gb");
+  run.site = text(row, "site");
   run.set_aside = text(row, "set_aside");
   run.reported_apart = text(row, "reported_apart");
   return run;

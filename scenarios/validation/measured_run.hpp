@@ -16,6 +16,7 @@ namespace orrery::scenarios {
 /// Words are as written; a cell that is empty is an empty text or no number.
 struct MeasuredRun {
   std::string run, source, software, task, family, model, gpu, intra_node, network;
+  std::string site;  // where it ran, a name that rows and profiles share; empty: not stated
   std::string set_aside;
   std::string reported_apart;  // the group that it is scored in by itself; empty: with the others
   std::optional<std::int64_t> year;

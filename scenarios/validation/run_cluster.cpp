@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "hardware/catalogue.hpp"
+#include "hardware/entries.hpp"
 #include "scenarios/validation/network_text.hpp"
 #include "sim/errors.hpp"
 
@@ -156,6 +157,14 @@ Json cluster_json(const MeasuredRun& run, int domain, std::vector<std::string>& 
 
 }  // namespace
 
+hardware::Site site_named(const std::string& name) {
+  const Json* const entry = hardware::find_entry(hardware::EntryKind::site, name);
+  if (entry) return hardware::read_site(Document::from(*entry, name).root());
+  hardware::Site neutral;
+  neutral.name = name;
+  return neutral;
+}
+
 hardware::Cluster RunClusters::of(const MeasuredRun& run, std::vector<std::string>& assumptions) {
   const int domain = domain_of(run, assumptions);
   const auto nodes = static_cast<int>(*run.gpus / domain);
@@ -174,6 +183,7 @@ hardware::Cluster RunClusters::of(const MeasuredRun& run, std::vector<std::strin
   assumptions.insert(assumptions.end(), known.assumptions.begin(), known.assumptions.end());
   hardware::Cluster cluster = known.cluster;
   cluster.nodes = nodes;
+  if (cluster.site.name.empty()) cluster.site = site_named(run.site);
   return cluster;
 }
 

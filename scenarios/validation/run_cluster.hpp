@@ -10,6 +10,9 @@
 
 namespace orrery::scenarios {
 
+/// The catalogue's site of that name; of another name a neutral one.
+hardware::Site site_named(const std::string& name);
+
 /// Clusters of many runs; equal nodes are expanded once.
 class RunClusters {
  public:

@@ -199,12 +199,31 @@ Model model_of(const MeasuredRun& run, const RunDefaults& defaults,
   return model;
 }
 
+namespace {
+
+/// Of a run that does not say where it was measured: the site where its stack was, on such a
+/// cluster.
+void take_site(const MeasuredRun& run, const models::Software& software,
+               hardware::Cluster& cluster) {
+  if (!cluster.site.name.empty() || !software.residuals) return;
+  const std::string network = cluster.nodes > 1 ? cluster.fabric.latency_class : "";
+  for (const models::FittedPlace& place : software.residuals->places) {
+    const bool same_network = !place.network.empty() && network.rfind(place.network, 0) == 0;
+    if (place.gpu != run.gpu || !(network.empty() || same_network)) continue;
+    cluster.site = site_named(place.site);
+    return;
+  }
+}
+
+}  // namespace
+
 models::Question Questions::question_of(const MeasuredRun& run) {
   std::vector<std::string> assumptions;
   hardware::Catalogue::gpu(run.gpu);  // says which are known
   hardware::Cluster cluster = clusters_.of(run, assumptions);
   models::Software software = models::software_for_run(
       run.software, static_cast<int>(run.year.value_or(0)), cluster.nodes, profiles_, assumptions);
+  take_site(run, software, cluster);
   Model model = model_of(run, software.defaults, assumptions);
   Plan plan = plan_of(run, model, software.defaults, assumptions, &cluster.gpu());
   take_context_form(run, software, plan, assumptions);

@@ -35,6 +35,54 @@ TEST_CASE("Residuals say whose runs they are of") {
   CHECK(residuals_of(Software{}, {}).of == "all stacks");
 }
 
+Software fitted_at_selene() {
+  Software software;
+  software.year = 2021;
+  software.residuals = Residuals{.p10 = -0.06,
+                                 .p50 = 0,
+                                 .p90 = 0.08,
+                                 .rows = 30,
+                                 .source = "test",
+                                 .places = {{"selene", "a100-sxm-80gb", "infiniband"}},
+                                 .from_year = 2020,
+                                 .to_year = 2022};
+  return software;
+}
+
+TEST_CASE("The interval is wider the further a question lies from the runs of its stack") {
+  hardware::Cluster cluster;
+  cluster.site.name = "selene";
+  Software software = fitted_at_selene();
+  CHECK(distance_of(software, cluster) == Distance::same_site);
+  CHECK(residuals_of(software, {}, cluster).p90 == 0.08);
+  // 1.28 of the 0.10 that sites lie apart: sqrt(0.06^2 + 0.128^2), sqrt(0.08^2 + 0.128^2).
+  cluster.site.name = "";
+  CHECK(distance_of(software, cluster) == Distance::another_site);
+  CHECK(residuals_of(software, {}, cluster).p10 == Approx(-std::hypot(0.06, 0.128)));
+  CHECK(residuals_of(software, {}, cluster).p90 == Approx(std::hypot(0.08, 0.128)));
+  software.year = 2024;
+  CHECK(distance_of(software, cluster) == Distance::another_era);
+  const double era = 1.28 * std::hypot(0.10, 0.06);
+  CHECK(residuals_of(software, {}, cluster).p90 == Approx(std::hypot(0.08, era)));
+  // Of no stack that was measured: 0.9 below and 1.8 above sqrt(0.05^2 + 0.10^2 + 0.07^2).
+  software.residuals.reset();
+  software.lineage = "megatron";
+  CHECK(distance_of(software, cluster) == Distance::unseen_stack);
+  const Residuals unseen = residuals_of(software, {}, cluster);
+  CHECK(unseen.p10 == Approx(-0.9 * std::sqrt(0.0174)));
+  CHECK(unseen.p90 == Approx(1.8 * std::sqrt(0.0174)));
+  CHECK(unseen.of == "all stacks, of a stack that no run was fitted to, by its relatives");
+  software.lineage = "";
+  CHECK(distance_of(software, cluster) == Distance::unknown_stack);
+  CHECK(residuals_of(software, {}, cluster).p90 ==
+        residuals_of(catalogue_software("generic"), {}).p90);
+}
+
+TEST_CASE("Half of the measured steps may lie above the prediction") {
+  const Residuals slower{.p10 = -0.1, .p50 = 0.06, .p90 = 0.2, .rows = 9, .source = "test"};
+  CHECK(seconds(uncertainty_of(from_seconds(10), slower, 0).p50) == Approx(10 * std::exp(0.06)));
+}
+
 TEST_CASE("A plan that shards gradients is as uncertain as published runs of that kind") {
   Plan plan;
   plan.data = 8;
