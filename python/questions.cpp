@@ -91,14 +91,15 @@ Answered scaled(const std::string& scenario, const std::string& gpus, const std:
 }
 
 Answered validated(const std::string& file, const Texts& by, const Texts& software,
-                   std::size_t worst, const Text& page, const Text& record, bool in_sample,
-                   unsigned threads, const py::object& progress) {
+                   std::size_t worst, const Text& page, const Text& record, const Text& leave_out,
+                   bool in_sample, unsigned threads, const py::object& progress) {
   const ValidationRequest request{.file = file,
                                   .by = by,
                                   .software = software,
                                   .worst = worst,
                                   .page = page,
                                   .record = record,
+                                  .leave_out = leave_out,
                                   .in_sample = in_sample,
                                   .threads = threads};
   return attended(progress, [&](const Progress& counted) {
@@ -148,8 +149,8 @@ void bind_questions(py::module_& module) {
   module.def("scale", &scaled, arg("scenario"), py::kw_only(), arg("gpus"), arg("scaling"),
              arg("svg"), arg("threads"), arg("progress"));
   module.def("validate", &validated, arg("file"), py::kw_only(), arg("by"), arg("software"),
-             arg("worst"), arg("page"), arg("record"), arg("in_sample"), arg("threads"),
-             arg("progress"));
+             arg("worst"), arg("page"), arg("record"), arg("leave_out"), arg("in_sample"),
+             arg("threads"), arg("progress"));
   module.def("collective", &collective, py::call_guard<py::gil_scoped_release>(), py::kw_only(),
              arg("cluster"), arg("op"), arg("sizes"), arg("ranks"), arg("algo"), arg("proto"),
              arg("channels"), arg("counts"), arg("network"), arg("against"), arg("timing"));

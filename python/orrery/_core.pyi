@@ -90,6 +90,7 @@ def validate(
     worst: int,
     page: str | None,
     record: str | None,
+    leave_out: str | None,
     in_sample: bool,
     threads: int,
     progress: Callable[[int, int], None] | None,

@@ -50,6 +50,7 @@ def validate(
     worst: int = 10,
     page: str | os.PathLike[str] | None = None,
     record: str | os.PathLike[str] | None = None,
+    leave_out: str | None = None,
     in_sample: bool = False,
     threads: int | None = None,
     progress: bool | Progress | None = None,
@@ -62,6 +63,7 @@ def validate(
     worst      how many of the worst runs the report lists
     page       a folder for accuracy.md and accuracy.svg
     record     a file for how far off predictions were
+    leave_out  training runs: a column, such as "software", whose cells are left out in turn
     in_sample  kernels and collectives: score fits that have seen every row
     Errors     InputError; KeyboardInterrupt, which writes nothing
     """
@@ -72,6 +74,7 @@ def validate(
         worst=worst,
         page=path_of(page),
         record=path_of(record),
+        leave_out=leave_out,
         in_sample=in_sample,
         threads=threads or 0,
         progress=teller(progress, "runs"),

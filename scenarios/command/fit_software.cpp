@@ -69,8 +69,9 @@ int run(const SoftwareFlags& flags) {
   options.stacks = flags.stacks;
   options.leave_out = words_of(flags.leave_out);
   options.from_generic = flags.generic;
+  options.few = most_steps_with_a_prior;
   for (const std::string& path : flags.software) {
-    options.profiles.push_back(Document::load(path).json());
+    options.profiles.push_back(models::descend(Document::load(path).root(), {}).profile);
   }
   const Watch watch;
   options.trials = {.threads = flags.threads, .keep_going = counted_trials()};

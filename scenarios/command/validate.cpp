@@ -45,6 +45,9 @@ void add_validate(CLI::App& application, int& exit_code) {
   repeated(*command->add_option("--software", request.software,
                                 "Profile that comes before the shipped ones for the stacks it "
                                 "names; repeat the flag for more"));
+  command->add_option("--leave-out", request.leave_out,
+                      "Training runs: leave out every source, software, site, year, gpu or cell of "
+                      "another column in turn, and predict it by what is left");
   command->add_flag("--in-sample", request.in_sample,
                     "Kernels and collectives: score fits that have seen every row");
   command->add_option("--page", request.page,

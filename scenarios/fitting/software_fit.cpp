@@ -162,6 +162,22 @@ bool FittedNumber::determined() const {
   return growth >= least_growth;
 }
 
+namespace {
+
+SoftwareFit fit_of_few(const std::string& name, std::vector<BenchRow> rows, Json profile,
+                       unsigned threads) {
+  SoftwareFit fit;
+  fit.name = name;
+  for (const BenchRow& each : rows) fit.rows.push_back(each.row);
+  fit.few = few_steps_of(std::move(rows), std::move(profile), threads);
+  fit.profile = fit.few->profile;
+  fit.at_start = fit.few->at_prior;
+  fit.in_sample = fit.few->fitted;
+  return fit;
+}
+
+}  // namespace
+
 SoftwareFits fit_software(const orrery::Table& table, const SoftwareFitOptions& options) {
   const std::vector<MeasuredRun> runs = read_runs(table);
   std::vector<models::Software> profiles;
@@ -173,8 +189,15 @@ SoftwareFits fit_software(const orrery::Table& table, const SoftwareFitOptions& 
   if (rows.by_profile.empty()) throw nothing_to_fit(table, runs, rows.unused);
   SoftwareFits fits;
   fits.unused = std::move(rows.unused);
+  const bool few = runs.size() - fits.unused.size() <= options.few;
   for (auto& [name, of_profile] : rows.by_profile) {
-    const FitOfOne fit{table, options, document_of(name, runs, of_profile, table, options)};
+    Json document = document_of(name, runs, of_profile, table, options);
+    if (few) {
+      fits.fits.push_back(
+          fit_of_few(name, std::move(of_profile), std::move(document), options.trials.threads));
+      continue;
+    }
+    const FitOfOne fit{table, options, std::move(document)};
     fits.fits.push_back(fit.run(name, std::move(of_profile), fits.complete));
     if (!fits.complete) break;
   }

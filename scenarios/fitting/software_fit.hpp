@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/fitting/few_steps.hpp"
 #include "scenarios/fitting/software_rows.hpp"
 #include "scenarios/validation/measured_run.hpp"
 #include "scenarios/validation/statistics.hpp"
@@ -21,6 +22,8 @@ struct SoftwareFitOptions {
   std::vector<std::string> stacks;     // stacks or profiles to fit; empty: all in the file
   std::vector<std::string> leave_out;  // columns whose cells make groups; empty: chosen by stack
   bool from_generic = false;           // start at the generic profile's numbers
+  /// A table of as many runs or fewer moves the parent's numbers no further than they say.
+  std::size_t few = 0;
   Trials trials;
 };
 
@@ -44,6 +47,7 @@ struct SoftwareFit {
   std::vector<int> borrowed;  // curves, by row
   std::string left_out_by;    // columns
   std::size_t groups = 0;
+  std::optional<FewSteps> few;  // from few runs: instead of `numbers` and `left_out`
 };
 
 struct SoftwareFits {

@@ -89,7 +89,19 @@ Overall overall(const orrery::Table& table, const SoftwareFits& fits) {
   return all;
 }
 
+/// Of few runs: what moved, and how sure it is.
+Json few_json(const SoftwareFit& fit) {
+  Json json = to_json(*fit.few);
+  json["software"] = fit.name;
+  json["rows"] = fit.rows.size();
+  json["at_start"] = summary_json(fit.at_start);
+  json["in_sample"] = summary_json(fit.in_sample);
+  json["profile"] = fit.profile;
+  return json;
+}
+
 Json fit_json(const SoftwareFit& fit) {
+  if (fit.few) return few_json(fit);
   Json numbers = Json::array();
   for (std::size_t i = 0; i < fit.numbers.size(); ++i) {
     const SoftwareNumber& number = software_numbers()[i];
@@ -135,7 +147,17 @@ void add_runs(Json& json, const std::vector<MeasuredRun>& runs, const SoftwareFi
   }
 }
 
+std::string few_text(const SoftwareFit& fit) {
+  return fmt::format("\n{}: {} runs, from its parent's numbers\n", fit.name, fit.rows.size()) +
+         text_of(*fit.few) +
+         fmt::format(
+             "  error, median / 90th percentile / bias in %\n"
+             "    the parent's numbers  {}\n    moved                 {}\n",
+             summary_text(fit.at_start), summary_text(fit.in_sample));
+}
+
 std::string fit_text(const SoftwareFit& fit) {
+  if (fit.few) return few_text(fit);
   std::string text =
       fmt::format("\n{}: {} runs\n  {:<30} {:>9} {:>9}   error grows by, moved 30 %\n", fit.name,
                   fit.rows.size(), "number", "start", "fitted");

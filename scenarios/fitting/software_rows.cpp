@@ -22,8 +22,14 @@ bool is_asked(const std::vector<std::string>& asked, const std::string& stack,
 }
 
 /// What the line itself says against its use; empty if nothing.
-std::string stated_against(const MeasuredRun& run) {
+std::string stated_against(const MeasuredRun& run, Apart apart) {
   if (!run.set_aside.empty()) return "set aside: " + run.set_aside;
+  if (apart == Apart::used) {
+    const std::string group = group_apart(run);
+    const bool dense = group.empty() || group == sharded_runs || group == run.reported_apart;
+    if (!dense) return "reported apart: " + group;
+    return run.step_time ? "" : "no step_time_s is stated";
+  }
   if (!run.reported_apart.empty()) return "reported apart: " + run.reported_apart;
   if (run.count("context").value_or(1) > 1) return std::string{"reported apart: "} + context_runs;
   return run.step_time ? "" : "no step_time_s is stated";
@@ -40,12 +46,13 @@ std::string doubt_about(const MeasuredRun& run, const models::Question& question
 /// Sorts runs into those used and those not.
 class Sorting {
  public:
-  Sorting(const std::vector<std::string>& stacks, const std::vector<models::Software>& profiles)
-      : stacks_{stacks}, questions_{profiles} {}
+  Sorting(const std::vector<std::string>& stacks, const std::vector<models::Software>& profiles,
+          Apart apart)
+      : stacks_{stacks}, questions_{profiles}, apart_{apart} {}
 
   /// Empty if the run is used.
   std::string add(std::size_t row, const MeasuredRun& run) {
-    std::string reason = stated_against(run);
+    std::string reason = stated_against(run, apart_);
     if (!reason.empty()) return reason;
     auto asked = questions_.of(run);
     if (const Skip* skip = std::get_if<Skip>(&asked)) return skip->reason;
@@ -63,6 +70,7 @@ class Sorting {
  private:
   const std::vector<std::string>& stacks_;
   Questions questions_;
+  Apart apart_;
   std::map<std::string, std::vector<BenchRow>> rows_;
 };
 
@@ -70,9 +78,9 @@ class Sorting {
 
 SoftwareRows software_rows(const std::vector<MeasuredRun>& runs,
                            const std::vector<std::string>& stacks,
-                           const std::vector<models::Software>& profiles) {
+                           const std::vector<models::Software>& profiles, Apart apart) {
   SoftwareRows rows;
-  Sorting sorting{stacks, profiles};
+  Sorting sorting{stacks, profiles, apart};
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const std::string reason = sorting.add(i, runs[i]);
     if (!reason.empty()) rows.unused.push_back({i, reason});

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <filesystem>
 
 #include "scenarios/fitting/curve_tables.hpp"
+#include "scenarios/fitting/transfer.hpp"
 #include "scenarios/validation/page.hpp"
 #include "scenarios/validation/validation.hpp"
 #include "sim/output/durable_file.hpp"
@@ -25,12 +27,26 @@ std::vector<Grouping> groupings_of(const orrery::Table& table,
   return groupings;
 }
 
-void write_page(const ValidationRequest& request, const std::vector<MeasuredRun>& runs,
-                const std::vector<RunResult>& results, const Scores& scores) {
+/// What the page leaves out whole, as far as the table says it of its runs.
+constexpr std::array<const char*, 5> left_out_columns{"source", "software", "site", "software_year",
+                                                      "gpu"};
+
+std::string left_out_section(const orrery::Table& table, unsigned threads) {
+  std::vector<Transfer> transfers;
+  for (const char* column : left_out_columns) {
+    if (table.has(column)) transfers.push_back(transfer_of(table, column, threads));
+  }
+  return page_section_of(transfers);
+}
+
+void write_page(const orrery::Table& table, const ValidationRequest& request,
+                const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
+                const Scores& scores) {
   make_folder(*request.page);
   const std::filesystem::path folder{*request.page};
   write_durably((folder / "accuracy.md").string(),
-                page_of(runs, results, scores, request.file, "accuracy.svg"));
+                page_of(runs, results, scores, request.file, "accuracy.svg",
+                        left_out_section(table, request.threads)));
   write_durably((folder / "accuracy.svg").string(), picture_of(runs, results));
 }
 
@@ -49,10 +65,23 @@ void write_record(const ValidationRequest& request, const std::vector<MeasuredRu
 ValidationReport report_on_curves(const orrery::Table& table, const ValidationRequest& request) {
   if (request.page) throw InputError{"--page", "expected a file of training runs"};
   if (request.record) throw InputError{"--record", "expected a file of training runs"};
+  if (request.leave_out) throw InputError{"--leave-out", "expected a file of training runs"};
   const std::vector<Grouping> groupings = groupings_of(table, request.by);
   const CurveReport report =
       validate_curves(table, request.in_sample ? Scoring::in_sample : Scoring::unseen);
   return {.json = to_json(report, groupings), .text = table_of(report, groupings, request.worst)};
+}
+
+/// The column that a word means: `year` is that of the software.
+std::string column_of(const std::string& word, const orrery::Table& table) {
+  return word == "year" && !table.has(word) ? "software_year" : word;
+}
+
+ValidationReport report_on_left_out(const orrery::Table& table, const ValidationRequest& request) {
+  const std::vector<MeasuredRun> runs = read_runs(table);
+  const Transfer transfer =
+      transfer_of(table, column_of(*request.leave_out, table), request.threads);
+  return {.json = to_json(runs, transfer), .text = table_of(runs, transfer)};
 }
 
 }  // namespace
@@ -60,6 +89,7 @@ ValidationReport report_on_curves(const orrery::Table& table, const ValidationRe
 ValidationReport validate(const ValidationRequest& request, const Progress& progress) {
   const orrery::Table table = orrery::Table::load(request.file);
   if (holds_curves(table)) return report_on_curves(table, request);
+  if (request.leave_out) return report_on_left_out(table, request);
   const std::vector<MeasuredRun> runs = read_runs(table);
   const std::vector<std::string> stacks{"software"};
   const std::vector<Grouping> groupings =
@@ -67,7 +97,8 @@ ValidationReport validate(const ValidationRequest& request, const Progress& prog
   ValidationOptions options;
   options.threads = request.threads;
   for (const std::string& path : request.software) {
-    options.profiles.push_back(models::read_software(Document::load(path).root()));
+    const Json whole = models::descend(Document::load(path).root(), {}).profile;
+    options.profiles.push_back(models::read_software(Document::from(whole, path).root()));
   }
   bool stopped = false;
   options.progress = [&](std::size_t done, std::size_t of) {
@@ -77,7 +108,7 @@ ValidationReport validate(const ValidationRequest& request, const Progress& prog
   const std::vector<RunResult> results = validate(runs, options);
   if (stopped) return {.json = nullptr, .text = {}, .stopped = true};
   const Scores scores = scores_of(runs, results, groupings);
-  if (request.page) write_page(request, runs, results, scores);
+  if (request.page) write_page(table, request, runs, results, scores);
   if (request.record) write_record(request, runs, results, scores);
   return {.json = to_json(runs, results, scores),
           .text = table_of(runs, results, scores, request.worst)};

@@ -18,6 +18,8 @@ struct ValidationRequest {
   std::size_t worst = 10;               // runs or rows that the text lists
   /// Of training runs: a folder for accuracy.md and accuracy.svg, a file for the record of errors.
   std::optional<std::string> page{}, record{};
+  /// Of training runs: a column whose cells are left out in turn.
+  std::optional<std::string> leave_out{};
   bool in_sample = false;  // of kernels and collectives: score fits that have seen every row
   unsigned threads = 0;    // 0: as many as the machine has
 };

@@ -136,12 +136,14 @@ std::string apart(const Scores& scores) {
 }  // namespace
 
 std::string page_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
-                    const Scores& scores, const std::string& file, const std::string& picture) {
+                    const Scores& scores, const std::string& file, const std::string& picture,
+                    const std::string& left_out) {
   std::string text = fmt::format(
       "# Predicted against measured\n\nMade by `orrery validate {} --page FOLDER`; nothing on this "
       "page is written by hand. An error is 100 (predicted / measured - 1).\n\n{}\n"
       "![Predicted against measured step times, and the errors of each facet]({})\n",
       file, figures(scores, "file"), picture);
+  text += left_out;
   const Scores by_facet = scores_of(runs, results, facets_of(runs));
   for (const auto& [name, summaries] : by_facet.by) text += facet_table("##", name, summaries);
   return text + apart(by_facet) + worst_table(runs, results) + limits(results) +

@@ -18,9 +18,11 @@ std::vector<Grouping> facets_of(const std::vector<MeasuredRun>& runs);
 std::string explanation_of(const std::vector<MeasuredRun>& runs,
                            const std::vector<RunResult>& results, std::size_t row);
 
-/// The document (Markdown); `file` is what was validated, `picture` the picture's file name.
+/// The document (Markdown); `file` is what was validated, `picture` the picture's file name,
+/// `left_out` a section on what is left out whole.
 std::string page_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
-                    const Scores& scores, const std::string& file, const std::string& picture);
+                    const Scores& scores, const std::string& file, const std::string& picture,
+                    const std::string& left_out = {});
 
 /// Predicted against measured, and the errors of each facet (SVG).
 std::string picture_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results);

@@ -40,7 +40,8 @@ std::string not_scored_because(const MeasuredRun& run) {
   return run.step_time ? "" : "no step_time_s is stated";
 }
 
-/// What a run trains, or in which format, before the group that its line names.
+}  // namespace
+
 std::string group_apart(const MeasuredRun& run) {
   const bool adapters = run.task == "lora" || run.task == "qlora";
   if (adapters) return "LoRA";
@@ -56,8 +57,6 @@ std::string group_apart(const MeasuredRun& run) {
   if (zero == "2" || zero == "3") return sharded_runs;
   return run.count("context").value_or(1) > 1 ? context_runs : "";
 }
-
-}  // namespace
 
 std::string RunResult::left_out_because() const {
   if (!simulated()) return skipped_because;

@@ -1,0 +1,185 @@
+#include "scenarios/fitting/few_steps.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "scenarios/validation/statistics.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+/// A site's field for a number, and what makes such a number known.
+struct Shown {
+  const char* pointer;
+  const char* site_key;  // empty: the stack's alone
+  const char* steps;     // that would show it
+};
+
+constexpr Shown shown[] = {
+    {"/host/forward_launch", "", "a step of micro-batch 1 on one GPU, where the host is the limit"},
+    {"/host/backward_launch", "", "a step of micro-batch 1 on one GPU without recomputation"},
+    {"/host/communication_launch", "", "a step of micro-batch 1 with tensor parallelism in a node"},
+    {"/host/jitter", "jitter", "the same plan with twice the tensor-parallel ranks"},
+    {"/host/step", "step", "the same plan with half the global batch"},
+    {"/kernels/gemm_derate/default", "clock",
+     "a step of one GPU with long sequences or large hidden"},
+    {"/kernels/memory_derate", "", "the same plan with another hidden size"},
+    {"/kernels/attention_derate", "", "the same tokens in longer sequences"},
+    {"/kernels/loss_forward_bytes", "", "the same model with fewer layers"},
+    {"/kernels/accumulate_derate", "", "the same global batch in larger micro-batches"},
+    {"/kernels/accumulate_exposed", "", "the same global batch in larger micro-batches"},
+    {"/overlap/tensor_exposed", "tensor", "the same model with half the tensor-parallel ranks"},
+    {"/overlap/data_efficiency", "network", "the same plan with twice the replicas"},
+    {"/overlap/data_exposed", "", "the same replicas with half the global batch"},
+};
+
+const Shown& shown_by(const std::string& pointer) {
+  const auto* const found =
+      std::find_if(std::begin(shown), std::end(shown),
+                   [&](const Shown& each) { return pointer == each.pointer; });
+  ensure(found != std::end(shown), "every inherited number is shown by some step");
+  return *found;
+}
+
+/// Root mean square over rows of what one spread of the number does.
+double effect_of(const LinearRows& rows, std::size_t number, double spread) {
+  double sum = 0;
+  for (const std::vector<double>& each : rows.slopes) {
+    sum += each[number] * spread * each[number] * spread;
+  }
+  return std::sqrt(sum / static_cast<double>(rows.slopes.size()));
+}
+
+/// The block that, put on a neutral cluster, makes of the parent's numbers the moved ones.
+Json site_of(const std::vector<MovedNumber>& numbers) {
+  Json site{{"name", "yours"}};
+  for (const MovedNumber& each : numbers) {
+    const InheritedNumber& number = inherited_numbers()[each.number];
+    const std::string key = shown_by(number.pointer).site_key;
+    if (key.empty()) continue;
+    if (number.differs == Differs::by_amount) {
+      const double more = std::max(0.0, each.value - each.prior);
+      if (more > 0) site[key] = number.written(more);
+      continue;
+    }
+    const double factor = each.value / each.prior;
+    site[key] = std::round(1000 * (key == "clock" ? 1 / factor : factor)) / 1000;
+  }
+  return site;
+}
+
+/// The number whose remaining doubt moves these steps most; or, where all are sure, one of those
+/// that they do not touch.
+std::string next_of(const std::vector<MovedNumber>& numbers) {
+  const auto most = std::max_element(
+      numbers.begin(), numbers.end(),
+      [](const MovedNumber& a, const MovedNumber& b) { return a.effect < b.effect; });
+  const std::string& pointer = inherited_numbers()[most->number].pointer;
+  return fmt::format("{}: it leaves these steps uncertain by {:.1f} %; {} would show it", pointer,
+                     100 * most->effect, shown_by(pointer).steps);
+}
+
+/// Median of what is left, less the less is known of it.
+double factor_of(std::vector<double> errors) {
+  constexpr double half_at = 1.4;  // rows
+  const auto rows = static_cast<double>(errors.size());
+  return quantile(std::move(errors), 0.5) * rows / (rows + half_at);
+}
+
+Json uncertainty_of(const FewSteps& few) {
+  double variance = spread_of_rows * spread_of_rows;
+  for (const MovedNumber& each : few.numbers) variance += each.effect * each.effect;
+  const double spread = 1.28 * std::sqrt(variance);
+  const auto rounded = [](double value) { return std::round(value * 1000) / 1000; };
+  return {
+      {"p10", std::min(0.0, rounded(few.factor - spread))},
+      {"p50", rounded(few.factor)},
+      {"p90", std::max(0.0, rounded(few.factor + spread))},
+      {"rows", few.fitted.size()},
+      {"source", "orrery fit software: what is left of the numbers' spreads, and 6 % of a run"}};
+}
+
+std::string value_text(const InheritedNumber& number, double value) {
+  const Json written = number.written(value);
+  return written.is_string() ? written.get<std::string>()
+                             : fmt::format("{:.2f}", written.get<double>());
+}
+
+/// A spread as people say it: "12 %", or "5 us".
+std::string spread_text(const InheritedNumber& number, double spread) {
+  return number.differs == Differs::by_factor ? fmt::format("{:.0f} %", 100 * std::expm1(spread))
+                                              : value_text(number, spread);
+}
+
+}  // namespace
+
+FewSteps few_steps_of(std::vector<BenchRow> rows, Json profile, unsigned threads) {
+  std::vector<std::size_t> all(rows.size());
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
+  const models::Software parent = models::read_software(Document::from(profile, "parent").root());
+  for (BenchRow& each : rows) each.question.software = parent;
+  const StackFit fit{std::move(rows), std::vector<std::size_t>(all.size(), 0), parent, threads};
+  const std::vector<double> prior = coordinates_of(parent);
+  const FittedStack found = fit.fit(all, prior);
+  const LinearRows there = fit.rows_at(all, found.coordinates);
+  FewSteps few;
+  for (std::size_t k = 0; k < prior.size(); ++k) {
+    const InheritedNumber& number = inherited_numbers()[k];
+    if (!number.matters(parent)) continue;
+    few.numbers.push_back({.number = k,
+                           .prior = number.value(prior[k]),
+                           .value = number.value(found.coordinates[k]),
+                           .spread_before = number.spread,
+                           .spread_left = found.spreads[k],
+                           .effect = effect_of(there, k, found.spreads[k])});
+  }
+  few.at_prior = fit.errors(all, prior);
+  few.factor = factor_of(there.errors);
+  for (const double each : there.errors) few.fitted.push_back(few.factor - each);
+  for (double& each : few.at_prior) each = -each;
+  few.site = site_of(few.numbers);
+  few.next = next_of(few.numbers);
+  few.profile = with_inherited(std::move(profile), with_moved(parent, prior, found.coordinates));
+  few.profile["uncertainty"] = uncertainty_of(few);
+  return few;
+}
+
+Json to_json(const FewSteps& few) {
+  Json numbers = Json::array();
+  for (const MovedNumber& each : few.numbers) {
+    const InheritedNumber& number = inherited_numbers()[each.number];
+    numbers.push_back({{"pointer", number.pointer},
+                       {"parent", number.written(each.prior)},
+                       {"fitted", number.written(each.value)},
+                       {"spread_before", each.spread_before},
+                       {"spread_left", each.spread_left},
+                       {"effect_pct", 100 * each.effect}});
+  }
+  return {{"numbers", numbers},
+          {"site", few.site},
+          {"factor_not_expressed", std::exp(few.factor)},
+          {"measure_next", few.next}};
+}
+
+std::string text_of(const FewSteps& few) {
+  std::string text = fmt::format("  your site, as a cluster's \"site\": {}\n", few.site.dump());
+  text += fmt::format("  {:<30} {:>10} {:>10} {:>9} {:>9}   leaves these steps uncertain by\n",
+                      "number", "parent's", "now", "spread", "left");
+  for (const MovedNumber& each : few.numbers) {
+    const InheritedNumber& number = inherited_numbers()[each.number];
+    text += fmt::format("  {:<30} {:>10} {:>10} {:>9} {:>9}   {:.1f} %\n", number.pointer,
+                        value_text(number, each.prior), value_text(number, each.value),
+                        spread_text(number, each.spread_before),
+                        spread_text(number, each.spread_left), 100 * each.effect);
+  }
+  text += fmt::format("  what no number expresses: {:+.1f} % of each step\n",
+                      100 * std::expm1(few.factor));
+  return text + fmt::format("  measure next  {}\n", few.next);
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,57 @@
+#include "scenarios/fitting/number_prior.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+namespace orrery::scenarios {
+
+namespace {
+
+constexpr double half_life = 3;  // years
+constexpr double weight_of_usual = 1;
+
+double weight_of(const models::Software& stack, const models::Software& relative) {
+  constexpr double by_kinship[] = {1, 0.5, 0.1};
+  const double apart = std::abs(stack.year - relative.year);
+  return by_kinship[static_cast<std::size_t>(kinship_of(stack, relative))] *
+         std::exp2(-apart / half_life);
+}
+
+/// The profile at the root of a shipped profile's line; of others their own name.
+std::string root_of(const models::Software& software) {
+  const std::vector<std::string> shipped = models::software_names();
+  if (std::find(shipped.begin(), shipped.end(), software.name) == shipped.end()) {
+    return software.name;
+  }
+  const Document written = Document::from(models::written_profile(software.name), software.name);
+  return models::descend(written.root(), std::nullopt).line.back();
+}
+
+}  // namespace
+
+Kinship kinship_of(const models::Software& a, const models::Software& b) {
+  if (root_of(a) == root_of(b)) return Kinship::family;
+  return !a.lineage.empty() && a.lineage == b.lineage ? Kinship::lineage : Kinship::none;
+}
+
+std::vector<double> prior_of(const models::Software& stack,
+                             const std::vector<Relative>& relatives) {
+  std::vector<double> prior = coordinates_of(stack);
+  for (std::size_t i = 0; i < prior.size(); ++i) {
+    const InheritedNumber& number = inherited_numbers()[i];
+    if (!number.matters(stack)) continue;
+    double sum = weight_of_usual * number.coordinate(number.usual);
+    double weights = weight_of_usual;
+    for (const Relative& each : relatives) {
+      if (!number.matters(*each.stack)) continue;
+      const double weight = weight_of(stack, *each.stack);
+      sum += weight * each.coordinates[i];
+      weights += weight;
+    }
+    prior[i] = sum / weights;
+  }
+  return prior;
+}
+
+}  // namespace orrery::scenarios

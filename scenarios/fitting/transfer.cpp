@@ -1,0 +1,229 @@
+#include "scenarios/fitting/transfer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "scenarios/fitting/number_prior.hpp"
+#include "scenarios/fitting/software_rows.hpp"
+#include "scenarios/fitting/stack_fit.hpp"
+#include "scenarios/validation/statistics.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+/// Fewer runs do not make a stack one that others learn from.
+constexpr std::size_t least_rows_of_a_relative = 3;
+
+/// Stack, year and site; without a site the source.
+std::string cell_of(const MeasuredRun& run) {
+  return fmt::format("{}, {}, {}", run.software, run.year.value_or(0),
+                     run.site.empty() ? run.source : run.site);
+}
+
+models::Software profile_of(const std::string& name, const BenchRow& row) {
+  const std::vector<std::string> shipped = models::software_names();
+  if (std::find(shipped.begin(), shipped.end(), name) == shipped.end()) {
+    return row.question.software;
+  }
+  const Document document = Document::from(models::software_profile(name), name);
+  return models::read_software(document.root());
+}
+
+models::Software generic_of(int year) {
+  const auto then = year == 0 ? std::nullopt : std::optional{year};
+  const Document document = Document::from(models::software_profile("generic", then), "generic");
+  return models::read_software(document.root());
+}
+
+/// Every stack of a table, and the groups that its rows are in.
+class LeavingOut {
+ public:
+  LeavingOut(const orrery::Table& table, const std::string& column, unsigned threads)
+      : runs_{read_runs(table)}, groups_{cells_of(table, column)}, column_{column} {
+    SoftwareRows found = software_rows(runs_, {}, {}, Apart::used);
+    std::map<std::string, std::size_t> numbers;
+    for (auto& [name, rows] : found.by_profile) {
+      std::vector<std::size_t> cells;
+      for (const BenchRow& each : rows) {
+        cells.push_back(numbers.emplace(cell_of(runs_[each.row]), numbers.size()).first->second);
+      }
+      models::Software profile = profile_of(name, rows.front());
+      stacks_.push_back(std::make_unique<StackFit>(std::move(rows), std::move(cells),
+                                                   std::move(profile), threads));
+    }
+  }
+
+  std::vector<TransferRow> rows() {
+    std::vector<TransferRow> all;
+    for (std::size_t stack = 0; stack < stacks_.size(); ++stack) {
+      for (const std::string& group : groups_of(stack)) {
+        for (TransferRow& each : of_group(stack, group)) all.push_back(std::move(each));
+      }
+    }
+    std::sort(all.begin(), all.end(),
+              [](const TransferRow& a, const TransferRow& b) { return a.row < b.row; });
+    return all;
+  }
+
+ private:
+  std::set<std::string> groups_of(std::size_t stack) const {
+    std::set<std::string> groups;
+    for (std::size_t i = 0; i < stacks_[stack]->size(); ++i) {
+      groups.insert(groups_[(*stacks_[stack])[i].row]);
+    }
+    return groups;
+  }
+
+  /// Rows of a stack in the group, and all others.
+  std::pair<std::vector<std::size_t>, std::vector<std::size_t>> split(
+      std::size_t stack, const std::string& group) const {
+    std::pair<std::vector<std::size_t>, std::vector<std::size_t>> both;
+    for (std::size_t i = 0; i < stacks_[stack]->size(); ++i) {
+      const bool in = groups_[(*stacks_[stack])[i].row] == group;
+      (in ? both.first : both.second).push_back(i);
+    }
+    return both;
+  }
+
+  /// The stack as one that others learn from, without the group; nothing if too little is left.
+  std::optional<Relative> relative(std::size_t stack, const std::string& group) const {
+    const StackFit& fit = *stacks_[stack];
+    const auto [in, seen] = split(stack, group);
+    if (seen.size() < least_rows_of_a_relative) return std::nullopt;
+    if (in.empty()) return Relative{&fit.profile(), coordinates_of(fit.profile())};
+    return Relative{&fit.profile(), fit.fit(seen, prior_of(fit.profile(), {})).coordinates};
+  }
+
+  std::vector<Relative> relatives_of(std::size_t stack, const std::string& group) {
+    std::vector<Relative> relatives;
+    for (std::size_t other = 0; other < stacks_.size(); ++other) {
+      if (other == stack) continue;
+      auto [at, fresh] = known_.try_emplace({other, group});
+      if (fresh) at->second = relative(other, group);
+      if (at->second) relatives.push_back(*at->second);
+    }
+    return relatives;
+  }
+
+  double generic_error(const BenchRow& row) const {
+    models::Question question = row.question;
+    question.software = generic_of(static_cast<int>(runs_[row.row].year.value_or(0)));
+    return std::log(seconds(models::predict(question).step) / row.measured);
+  }
+
+  TransferRow row_of(const StackFit& fit, const BenchRow& row, bool seen, double left_out) const {
+    const models::Prediction shipped = models::predict(row.question);
+    const models::Residuals spread = models::at_distance(of_stack(fit.profile()), distance(seen));
+    const double wider = models::widening(shipped.priced.borrowed_curves);
+    return {.row = row.row,
+            .group = groups_[row.row],
+            .cell = cell_of(runs_[row.row]),
+            .profile = fit.profile().name,
+            .seen = seen,
+            .shipped = std::log(seconds(shipped.step) / row.measured),
+            .left_out = left_out,
+            .generic = generic_error(row),
+            .inside = -left_out >= wider * spread.p10 && -left_out <= wider * spread.p90};
+  }
+
+  /// A year is left out where no run of it is seen; all other groups are another place's.
+  models::Distance distance(bool seen) const {
+    if (!seen) return models::Distance::unseen_stack;
+    const bool by_year = column_ == "software_year";
+    return by_year ? models::Distance::another_era : models::Distance::another_site;
+  }
+
+  /// Of a stack that states none a single run's.
+  static models::Residuals of_stack(const models::Software& profile) {
+    const double run = 1.28 * spread_of_rows;
+    models::Residuals usual;
+    usual.p10 = -run;
+    usual.p90 = run;
+    return profile.residuals.value_or(usual);
+  }
+
+  std::vector<TransferRow> of_group(std::size_t stack, const std::string& group) {
+    const StackFit& fit = *stacks_[stack];
+    const auto [in, seen] = split(stack, group);
+    const FittedStack numbers = fit.fit(seen, prior_of(fit.profile(), relatives_of(stack, group)));
+    const std::vector<double> left_out = fit.errors(in, numbers.coordinates);
+    std::vector<TransferRow> rows;
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      rows.push_back(row_of(fit, fit[in[i]], !seen.empty(), -left_out[i]));
+    }
+    return rows;
+  }
+
+  std::vector<MeasuredRun> runs_;
+  std::vector<std::string> groups_;  // by row of the table
+  std::string column_;
+  std::vector<std::unique_ptr<StackFit>> stacks_;
+  std::map<std::pair<std::size_t, std::string>, std::optional<Relative>> known_;
+};
+
+TransferErrors errors_of(const std::vector<TransferRow>& rows, double TransferRow::*error) {
+  std::map<std::string, std::vector<double>> cells;
+  std::vector<double> sizes;
+  for (const TransferRow& each : rows) {
+    cells[each.cell].push_back(100 * each.*error);
+    sizes.push_back(100 * std::abs(each.*error));
+  }
+  std::vector<double> medians, biases;
+  for (auto& [cell, errors] : cells) {
+    biases.push_back(quantile(errors, 0.5));
+    for (double& each : errors) each = std::abs(each);
+    medians.push_back(quantile(errors, 0.5));
+  }
+  return {.cells_mean = std::accumulate(medians.begin(), medians.end(), 0.0) /
+                        static_cast<double>(medians.size()),
+          .cells_median = quantile(medians, 0.5),
+          .rows_median = quantile(sizes, 0.5),
+          .rows_p90 = quantile(sizes, 0.9),
+          .bias = quantile(biases, 0.5)};
+}
+
+/// Percent of rows that lie inside, where every cell weighs the same.
+double inside_of(const std::vector<TransferRow>& rows) {
+  std::map<std::string, std::pair<double, double>> cells;  // inside, all
+  for (const TransferRow& each : rows) {
+    cells[each.cell].first += each.inside ? 1 : 0;
+    cells[each.cell].second += 1;
+  }
+  double sum = 0;
+  for (const auto& [name, counts] : cells) sum += counts.first / counts.second;
+  return 100 * sum / static_cast<double>(cells.size());
+}
+
+}  // namespace
+
+Transfer transfer_of(const orrery::Table& table, const std::string& column, unsigned threads) {
+  if (!table.has(column)) {
+    throw InputError{"--leave-out", "unknown column '" + column + "' in " + table.name()};
+  }
+  Transfer transfer;
+  transfer.column = column;
+  transfer.rows = LeavingOut{table, column, threads}.rows();
+  if (transfer.rows.empty()) throw InputError{table.name(), "no run to leave out"};
+  std::set<std::string> groups, cells;
+  for (const TransferRow& each : transfer.rows) {
+    groups.insert(each.group);
+    cells.insert(each.cell);
+  }
+  transfer.groups = groups.size();
+  transfer.cells = cells.size();
+  transfer.shipped = errors_of(transfer.rows, &TransferRow::shipped);
+  transfer.left_out = errors_of(transfer.rows, &TransferRow::left_out);
+  transfer.generic = errors_of(transfer.rows, &TransferRow::generic);
+  transfer.inside = inside_of(transfer.rows);
+  return transfer;
+}
+
+}  // namespace orrery::scenarios

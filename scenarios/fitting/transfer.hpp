@@ -1,0 +1,53 @@
+#pragma once
+// How far predictions are off on what nobody fitted: every source, stack, site, year or GPU of a
+// file left out whole in turn.
+
+#include <string>
+#include <vector>
+
+#include "models/prediction/uncertainty.hpp"
+#include "scenarios/search/workers.hpp"
+#include "scenarios/validation/measured_run.hpp"
+#include "sim/input/csv.hpp"
+#include "sim/input/document.hpp"
+
+namespace orrery::scenarios {
+
+/// One run, ln(predicted / measured) three times.
+struct TransferRow {
+  std::size_t row = 0;  // in the list of runs
+  std::string group, cell, profile;
+  bool seen = false;    // other runs of its stack were left to fit to
+  double shipped = 0;   // by its profile as it is
+  double left_out = 0;  // by its profile with numbers found without its group
+  double generic = 0;   // by the generic profile of its year
+  bool inside = false;  // measured inside p10 to p90 of the second
+};
+
+/// In percent, of |ln(predicted / measured)|. A cell is one stack, year and site.
+struct TransferErrors {
+  double cells_mean = 0, cells_median = 0;  // over cells, of their medians
+  double rows_median = 0, rows_p90 = 0;
+  double bias = 0;  // median over cells of the median of ln(predicted / measured)
+};
+
+struct Transfer {
+  std::string column;
+  std::size_t groups = 0, cells = 0;
+  std::vector<TransferRow> rows;
+  TransferErrors shipped, left_out, generic;
+  double inside = 0;  // percent of rows, cells weighing the same
+};
+
+/// Leaves out each cell of a column in turn. A run's profile keeps its switches; its numbers are a
+/// mean of its relatives' (number_prior.hpp), moved by what runs of its stack are left. Relatives
+/// with runs in the group are fitted without them, too.
+/// Errors  a column that the table lacks, a table without a run to score: InputError
+Transfer transfer_of(const orrery::Table& table, const std::string& column, unsigned threads);
+
+Json to_json(const std::vector<MeasuredRun>& runs, const Transfer& transfer);
+std::string table_of(const std::vector<MeasuredRun>& runs, const Transfer& transfer);
+/// A section of the page (Markdown): a line for each, next to the profiles as they are.
+std::string page_section_of(const std::vector<Transfer>& transfers);
+
+}  // namespace orrery::scenarios

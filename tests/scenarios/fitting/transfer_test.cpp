@@ -1,0 +1,155 @@
+// Numbers that a stack has from its relatives and from a few of its steps.
+
+#include "scenarios/fitting/transfer.hpp"
+
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "scenarios/fitting/number_prior.hpp"
+#include "scenarios/fitting/posterior.hpp"
+#include "tests/scenarios/command.hpp"
+
+namespace orrery::scenarios {
+namespace {
+
+models::Software profile_named(const std::string& name) {
+  return models::read_software(Document::from(models::software_profile(name), name).root());
+}
+
+std::size_t number_at(const std::string& pointer) {
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < inherited_numbers().size(); ++i) {
+    if (inherited_numbers()[i].pointer == pointer) found = i;
+  }
+  return found;
+}
+
+TEST_CASE("One step is shared out between a number, its site and chance by their variances") {
+  // A step 5 % slower than predicted; the number moves it one to one and is known to 0.04. Of
+  // 0.04^2 + 0.10^2 + 0.06^2 = 0.0152 the number has 0.0016, the site 0.01:
+  //   0.05 x 0.0016 / 0.0152 = 0.00526,  0.05 x 0.01 / 0.0152 = 0.0329
+  // and 0.04^2 - 0.0016^2 / 0.0152 = 0.00143 is left of the number's variance.
+  const LinearRows one{.errors = {0.05}, .slopes = {{1.0}}, .cells = {0}};
+  const Posterior found = posterior_of(one, {0.04});
+  CHECK(found.moves.at(0) == Approx(0.05 * 0.0016 / 0.0152));
+  CHECK(found.factors.at(0) == Approx(0.05 * 0.01 / 0.0152));
+  CHECK(found.spreads.at(0) == Approx(std::sqrt(0.0016 - 0.0016 * 0.0016 / 0.0152)));
+}
+
+TEST_CASE("A number that no row depends on stays where it was, as uncertain as before") {
+  const LinearRows rows{.errors = {0.05, 0.06}, .slopes = {{1, 0}, {1, 0}}, .cells = {0, 1}};
+  const Posterior found = posterior_of(rows, {0.04, 0.3});
+  CHECK(found.moves.at(1) == 0);
+  CHECK(found.spreads.at(1) == Approx(0.3));
+}
+
+TEST_CASE("A row that is far off pulls by its distance, not by its square") {
+  // Ten rows agree and one is a hundred times longer: ln 100 = 4.6.
+  LinearRows rows;
+  for (int i = 0; i < 10; ++i) rows.errors.push_back(0);
+  rows.errors.push_back(std::log(100.0));
+  rows.slopes.assign(11, {1.0});
+  rows.cells.assign(11, 0);
+  CHECK(std::abs(posterior_of(rows, {0.04}).moves.at(0)) < 0.01);
+}
+
+TEST_CASE("A stack's number before any run lies between the usual one and its relatives'") {
+  // Of one lineage and year: weight 0.5 against 1 of the usual 1.3. In logarithms
+  //   (ln 1.3 + 0.5 ln 2.6) / 1.5 = ln 1.3 + ln 2 / 3
+  models::Software stack, relative;
+  stack.name = "a";
+  relative.name = "b";
+  stack.lineage = relative.lineage = "one";
+  stack.year = relative.year = 2024;
+  relative.kernels.memory_derate = 2.6;
+  stack.kernels.gemm_derate["default"] = relative.kernels.gemm_derate["default"] = 1;
+  const std::size_t memory = number_at("/kernels/memory_derate");
+  const std::vector<Relative> relatives{{&relative, coordinates_of(relative)}};
+  CHECK(prior_of(stack, relatives)[memory] == Approx(std::log(1.3) + std::log(2.0) / 3));
+  // Three years apart it weighs half: (ln 1.3 + 0.25 ln 2.6) / 1.25.
+  relative.year = 2021;
+  CHECK(prior_of(stack, relatives)[memory] == Approx(std::log(1.3) + std::log(2.0) / 5));
+  CHECK(prior_of(stack, {})[memory] == Approx(std::log(1.3)));
+}
+
+TEST_CASE("Profiles of one line are a family, those that share code a lineage") {
+  CHECK(kinship_of(profile_named("nemo"), profile_named("megatron-bridge")) == Kinship::family);
+  CHECK(kinship_of(profile_named("megatron-lm"), profile_named("nemo")) == Kinship::lineage);
+  CHECK(kinship_of(profile_named("megatron-lm"), profile_named("nanotron")) == Kinship::none);
+}
+
+TEST_CASE("A number that an era changes keeps what the era changed") {
+  models::Software base = profile_named("megatron-core"), then = base;
+  then.overlap.tensor_exposed = 3 * base.overlap.tensor_exposed;
+  const std::vector<double> from = coordinates_of(base);
+  std::vector<double> to = from;
+  to[number_at("/overlap/tensor_exposed")] += std::log(1.5);
+  CHECK(with_moved(then, from, to).overlap.tensor_exposed ==
+        Approx(4.5 * base.overlap.tensor_exposed));
+  CHECK(with_moved(then, from, from).overlap.tensor_exposed == then.overlap.tensor_exposed);
+}
+
+/// Two models of megatron-lm and one of nanotron; the last column is a step time.
+orrery::Table table_with(double of_first_model) {
+  const std::string header =
+      "run,source,software,software_year,task,family,model,layers,hidden,heads,seq_len,gpu,gpus,"
+      "gpus_per_node,tp,pp,dp,zero_stage,recompute,precision,micro_batch,global_batch,"
+      "step_time_s\n";
+  const auto row = [](const std::string& run, const std::string& stack, int year, int hidden,
+                      double time) {
+    return fmt::format(
+        "{},paper {},{},{},pretrain,gpt,h{},24,{},32,2048,a100-sxm-80gb,8,8,2,1,4,0,none,fp16,2,64,"
+        "{}\n",
+        run, hidden, stack, year, hidden, hidden, time);
+  };
+  return orrery::Table::parse(header + row("a", "megatron-lm", 2021, 4096, of_first_model) +
+                                  row("b", "megatron-lm", 2021, 6144, 6.5) +
+                                  row("c", "nanotron", 2024, 6144, 5.5),
+                              "runs.csv");
+}
+
+double predicted(const Transfer& transfer, std::size_t row, double measured) {
+  return measured * std::exp(transfer.rows.at(row).left_out);
+}
+
+TEST_CASE("What is left out does not reach its own prediction, and reaches others") {
+  const Transfer one = transfer_of(table_with(3.0), "source", 1);
+  const Transfer other = transfer_of(table_with(3.6), "source", 1);
+  REQUIRE(one.rows.size() == 3);
+  CHECK(one.groups == 2);
+  CHECK(predicted(one, 0, 3.0) == Approx(predicted(other, 0, 3.6)).epsilon(1e-9));
+  // Its stack's other run is fitted to it.
+  CHECK(predicted(one, 1, 6.5) < predicted(other, 1, 6.5));
+  CHECK(one.rows[0].seen);
+}
+
+TEST_CASE("A stack that is left out whole has its switches and its relatives' numbers") {
+  const Transfer transfer = transfer_of(table_with(3.0), "software", 1);
+  CHECK_FALSE(transfer.rows[0].seen);
+  CHECK(transfer.rows[0].profile == "megatron-lm");
+  const Transfer other = transfer_of(table_with(3.6), "software", 1);
+  CHECK(predicted(transfer, 0, 3.0) == Approx(predicted(other, 0, 3.6)).epsilon(1e-9));
+  CHECK(predicted(transfer, 1, 6.5) == Approx(predicted(other, 1, 6.5)).epsilon(1e-9));
+}
+
+TEST_CASE("validate --leave-out answers for a column, and names one that is not there") {
+  const Scratch scratch;
+  const std::string file = scratch.write(
+      "runs.csv",
+      "run,software,family,model,layers,hidden,heads,seq_len,gpu,gpus,tp,pp,global_batch,"
+      "step_time_s\nx,megatron-lm,gpt,1.7B,24,2304,24,2048,a100-sxm-80gb,8,1,1,64,4.0\n");
+  const Ran ran = orrery("validate " + file + " --leave-out gpu --json");
+  REQUIRE(ran.exit_code == 0);
+  const Json json = Json::parse(ran.out);
+  CHECK(json["leave_out"] == "gpu");
+  CHECK(json["scored"] == 1);
+  CHECK(json["runs"][0]["group"] == "a100-sxm-80gb");
+  const Ran unknown = orrery("validate " + file + " --leave-out colour");
+  CHECK(unknown.exit_code == 2);
+  CHECK(unknown.error == "--leave-out: unknown column 'colour' in " + file + "\n");
+}
+
+}  // namespace
+}  // namespace orrery::scenarios
