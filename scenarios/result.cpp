@@ -1,4 +1,5 @@
 #include "scenarios/result.hpp"
+#include "scenarios/report/open_questions.hpp"
 
 #include "scenarios/plan_words.hpp"
 
@@ -109,6 +110,13 @@ Json to_json(const models::Question& question, const models::Prediction& predict
   json["uncertainty"] = {{"p10", seconds(prediction.uncertainty.p10)},
                          {"p50", seconds(prediction.uncertainty.p50)},
                          {"p90", seconds(prediction.uncertainty.p90)}};
+  json["distance"] =
+      models::name(models::distance_of(question.software, question.cluster));
+  json["open_questions"] = Json::array();
+  for (const OpenQuestion& each : open_questions(question, prediction.step)) {
+    json["open_questions"].push_back(
+        {{"question", each.question}, {"change_pct", 100 * each.change}});
+  }
   const bool sharded = models::shards_gradients(question.plan);
   json["sharded_error"] = sharded ? sharded_json(question.software) : Json(nullptr);
   json["assumptions"] = prediction.assumptions;

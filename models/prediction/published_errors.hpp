@@ -25,6 +25,7 @@ struct StepErrors {
 struct Ordering {
   double pairs_in_order = 0;  // percent of pairs of plans measured more than 5 % apart
   double mean_regret = 0;     // percent: the plan predicted fastest over the fastest measured
+  double plan_spread = 0;     // percent: of errors that plans of one model do not share
 };
 
 struct PublishedErrors {

@@ -5,6 +5,7 @@
 #include "models/network/collectives/collective.hpp"
 #include "models/plan/fields.hpp"
 #include "scenarios/plan_words.hpp"
+#include "scenarios/report/open_questions.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
 #include "scenarios/result.hpp"
@@ -181,6 +182,21 @@ std::string tokens_line(const ReportInputs& in) {
               cost + "without failures or restarts");
 }
 
+/// "half of them above 11.2 s, ", where that is not the prediction.
+std::string median_words(const models::Prediction& p) {
+  if (p.uncertainty.p50 == p.step) return {};
+  return fmt::format("half of them above {}, ", step_part(p.uncertainty.p50, p.step));
+}
+
+std::string question_lines(const ReportInputs& in) {
+  std::string words;
+  for (const OpenQuestion& each : open_questions(in.question, in.prediction.step)) {
+    words += fmt::format("{}{} ({:+.0f} % if not as taken)", words.empty() ? "" : "; ",
+                         each.question, 100 * each.change);
+  }
+  return words.empty() ? words : faint_lines(in, "Answers that would say most: " + words);
+}
+
 std::string summary(const ReportInputs& in) {
   const models::Prediction& p = in.prediction;
   const auto gpus = static_cast<double>(p.ranks);
@@ -189,11 +205,14 @@ std::string summary(const ReportInputs& in) {
   text += line("Step time", step_part(p.step, p.step),
                fmt::format("slowest stage {}, {} of {} ranks simulated",
                            p.program->classes[p.slowest].stage, p.ranks_simulated, p.ranks));
-  const models::Residuals residuals = models::residuals_of(in.question.software, in.question.plan);
-  text += line("", "",
-               fmt::format("{} to {} in 8 of 10 cases, by {} runs of {}",
-                           step_part(p.uncertainty.p10, p.step),
-                           step_part(p.uncertainty.p90, p.step), residuals.rows, residuals.of));
+  const models::Residuals residuals =
+      models::residuals_of(in.question.software, in.question.plan, in.question.cluster);
+  text +=
+      line("", "",
+           fmt::format("{} to {} in 8 of 10 cases, {}by {} runs of {}",
+                       step_part(p.uncertainty.p10, p.step), step_part(p.uncertainty.p90, p.step),
+                       median_words(p), residuals.rows, residuals.of));
+  text += question_lines(in);
   if (const auto note = sharded_note(in.question.plan, in.question.software)) {
     text += faint_lines(in, *note);
   }

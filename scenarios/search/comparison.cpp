@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <set>
+#include <tuple>
 
 #include "models/prediction/published_errors.hpp"
 #include "scenarios/report/sections.hpp"
@@ -57,7 +59,39 @@ bool fitted(const models::Software& software) {
   return software.residuals && software.residuals->of == "this stack";
 }
 
+/// Mean of the largest of n errors, in standard deviations.
+double largest_of(std::size_t n) {
+  const auto count = static_cast<double>(n);
+  // Phi^-1 by bisection of erfc: a search asks once.
+  const double share = (count - 0.375) / (count + 0.25);
+  double low = -8, high = 8;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (low + high) / 2;
+    const bool below = std::erfc(-middle / std::sqrt(2.0)) / 2 < share;
+    (below ? low : high) = middle;
+  }
+  return low;
+}
+
 }  // namespace
+
+ExpectedStep expected_of(const PlanQuery& query, const PlanAnswer& answer,
+                         const Objective& objective) {
+  if (answer.fitting.empty()) return {};
+  const Candidate& best = answer.fitting.front();
+  const double spread = models::published_errors().fitted.plan_spread / 100;
+  const double most = objective.measure(best.estimate) * (1 + spread);
+  std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> cuts;
+  for (const Candidate& each : answer.fitting) {
+    const models::Plan& plan = each.placed.plan;
+    if (each.estimate.fit != best.estimate.fit || objective.measure(each.estimate) > most) continue;
+    cuts.insert({plan.tensor, plan.pipeline, plan.micro_batch});
+  }
+  const models::Residuals own =
+      models::residuals_of(query.software, best.placed.plan, query.cluster);
+  const double flattered = spread * std::max(0.0, largest_of(cuts.size()));
+  return {.step = scaled(best.estimate.step, std::exp(own.p50 + flattered)), .rivals = cuts.size()};
+}
 
 double indistinguishable(const models::Software& software) {
   const models::PublishedErrors& record = models::published_errors();

@@ -15,6 +15,23 @@ double indistinguishable(const models::Software& software);
 /// The same in a sentence, with what it rests on.
 std::string words_of_ties(const models::Software& software);
 
+/// What the plan predicted fastest takes on average.
+///   step e^(r50 + s m(n)),  m(n) = Phi^-1((n - 0.375) / (n + 0.25))
+/// r50  median of ln(measured / predicted) of the stack (models/prediction/uncertainty.hpp)
+/// s    errors that plans of one model do not share, by profiles of their stacks; what another
+///      profile misses of a plan's kind is not chance, and no mean of it is known
+///      (models/prediction/published_errors.hpp)
+/// n    ways to cut the model whose best plan cannot be distinguished from the first: the first of
+///      them is the one whose error flatters it most
+/// Source  m(n): mean of the largest of n normal errors, Blom 1958, "Statistical Estimates and
+///         Transformed Beta-Variables"
+struct ExpectedStep {
+  Time step{};
+  std::size_t rivals = 0;  // n
+};
+ExpectedStep expected_of(const PlanQuery& query, const PlanAnswer& answer,
+                         const Objective& objective);
+
 /// One of the best plans.
 struct RankedPlan {
   Candidate candidate;

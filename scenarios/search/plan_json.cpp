@@ -81,6 +81,9 @@ Json to_json(const PlanReport& report) {
   json["tight_plans"] = Json::array();
   for (const RankedPlan& each : report.tight_ahead) json["tight_plans"].push_back(plan_json(each));
   json["indistinguishable_pct"] = 100 * indistinguishable(report.query.software);
+  const ExpectedStep expected = expected_of(report.query, answer, report.objective);
+  json["expected_step_time_s"] = fits ? Json(seconds(expected.step)) : Json(nullptr);
+  json["alike"] = expected.rivals;
   json["sharded_error"] = sharded_json(report.query.software);
   json["counts"] = {{"considered", answer.considered},
                     {"fit", answer.fits()},

@@ -36,7 +36,8 @@ Json steps_json(const std::vector<const RunResult*>& results) {
 
 Json ordering_json(const Ranking& ranking) {
   return {{"pairs_in_order_pct", rounded(ranking.pairs_in_order)},
-          {"mean_regret_pct", rounded(ranking.mean_regret)}};
+          {"mean_regret_pct", rounded(ranking.mean_regret)},
+          {"plan_spread_pct", rounded(ranking.plan_spread)}};
 }
 
 Json memory_json(const std::vector<RunResult>& results, const MemoryScore& score) {

@@ -64,6 +64,17 @@ Pairs pairs_of(const std::vector<Contender>& group) {
   return pairs;
 }
 
+/// Percent: deviation of a normal distribution with the median distance of the plans' errors from
+/// the median of all.
+double spread_of(const std::vector<Contender>& group) {
+  constexpr double deviation_over_median = 1.4826;
+  std::vector<double> errors;
+  for (const Contender& each : group) errors.push_back(std::log(each.predicted / each.measured));
+  const double common = quantile(errors, 0.5);
+  for (double& each : errors) each = std::abs(each - common);
+  return 100 * deviation_over_median * quantile(errors, 0.5);
+}
+
 }  // namespace
 
 Ranking ranking_of(const std::vector<Contender>& contenders) {
@@ -72,15 +83,20 @@ Ranking ranking_of(const std::vector<Contender>& contenders) {
   Ranking ranking;
   Pairs pairs;
   double regret = 0;
+  std::vector<double> deviations;
   for (const auto& [name, group] : groups) {
     if (!spreads(group)) continue;
     ++ranking.groups;
+    deviations.push_back(spread_of(group));
     regret += regret_of(group);
     const Pairs more = pairs_of(group);
     pairs.all += more.all;
     pairs.in_order += more.in_order;
   }
-  if (ranking.groups > 0) ranking.mean_regret = regret / static_cast<double>(ranking.groups);
+  if (ranking.groups > 0) {
+    ranking.mean_regret = regret / static_cast<double>(ranking.groups);
+    ranking.plan_spread = quantile(deviations, 0.5);
+  }
   if (pairs.all > 0) {
     ranking.pairs_in_order =
         100 * static_cast<double>(pairs.in_order) / static_cast<double>(pairs.all);

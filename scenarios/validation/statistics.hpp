@@ -29,6 +29,9 @@ struct Ranking {
   std::size_t groups = 0;
   double mean_regret = 0;     // percent: the plan predicted fastest over the fastest measured
   double pairs_in_order = 0;  // percent of pairs
+  /// Percent: standard deviation of ln(predicted / measured) around what a group's plans have in
+  /// common, from the median of its size; the median of the groups'.
+  double plan_spread = 0;
 };
 
 /// Groups of 4 or more whose measured times spread over 10 %; pairs of plans that differ by over

@@ -22,7 +22,7 @@ std::string refused(Action action) {
   return "nothing was refused";
 }
 
-Json small() {
+Json small_scenario() {
   return Json::parse(R"({"model": "gpt2", "cluster": "dgx-a100-80gb", "software": "megatron-lm",
                          "plan": {"data": 8, "global_batch": 64}})");
 }
@@ -30,7 +30,7 @@ Json small() {
 }  // namespace
 
 TEST_CASE("Names in a scenario become what they stand for") {
-  const Scenario scenario = Scenario::parse(small(), "small.json");
+  const Scenario scenario = Scenario::parse(small_scenario(), "small.json");
   const Json& json = scenario.json();
   CHECK(json.at("model").at("layers") == 12);
   CHECK(json.at("cluster").at("node").at("gpu").at("name") == "a100-sxm-80gb");
@@ -138,7 +138,7 @@ TEST_CASE("A section that is null is reported in its file") {
 }
 
 TEST_CASE("A missing software is the usual one, and said") {
-  Json json = small();
+  Json json = small_scenario();
   json.erase("software");
   const models::Question question = Scenario::parse(json, "small.json").question();
   CHECK(question.software.name == "generic");
@@ -146,14 +146,14 @@ TEST_CASE("A missing software is the usual one, and said") {
 }
 
 TEST_CASE("A cluster written as node times count has that many nodes") {
-  Json json = small();
+  Json json = small_scenario();
   json["cluster"] = "dgx-a100-80gb x 4";
   json["plan"]["data"] = 32;
   CHECK(Scenario::parse(json, "small.json").question().cluster.gpus() == 32);
 }
 
 TEST_CASE("A machine of cores lends a plan as many as it asks for, a node of GPUs does not") {
-  Json json = small();
+  Json json = small_scenario();
   json["software"] = "orrery-cpu";
   json["cluster"] = "cpu-host";
   json["plan"] = {{"data", 2}, {"tensor", 2}, {"global_batch", 4}, {"precision", "fp32"}};
@@ -166,7 +166,7 @@ TEST_CASE("A machine of cores lends a plan as many as it asks for, a node of GPU
   CHECK(refused([&] { Scenario::parse(json, "cores").question(); }) ==
         "cores:/plan/data: tensor 2 x pipeline 1 x data 8 is 16 GPUs, the cluster has 8");
 
-  json = small();
+  json = small_scenario();
   json["plan"]["data"] = 4;
   CHECK(refused([&] { Scenario::parse(json, "gpus").question(); }) ==
         "gpus:/plan/data: tensor 1 x pipeline 1 x data 4 is 4 GPUs, the cluster has 8");
@@ -176,30 +176,30 @@ TEST_CASE("Paths in a scenario start at its own folder") {
   const Scratch scratch;
   scratch.write("model.json", models::model_config("gpt2").dump());
   scratch.write("plan.json", R"({"data": 8})");
-  Json json = small();
+  Json json = small_scenario();
   json["model"] = "model.json";
   json["plan"] = "plan.json";
   const Scenario scenario = Scenario::load(scratch.write("scenario.json", json.dump()));
   CHECK(scenario.question().model.parameters ==
-        Scenario::parse(small(), "small.json").question().model.parameters);
+        Scenario::parse(small_scenario(), "small.json").question().model.parameters);
   CHECK(scenario.question().plan.data == 8);
 }
 
 TEST_CASE("A plan may be written as on the command line") {
-  Json json = small();
+  Json json = small_scenario();
   json["plan"] = "tensor=2,data=4,global_batch=64";
   CHECK(Scenario::parse(json, "small.json").question().plan.tensor == 2);
 }
 
 TEST_CASE("A replaced value is read as if the file had said so, and the original stays") {
-  const Scenario scenario = Scenario::parse(small(), "small.json");
+  const Scenario scenario = Scenario::parse(small_scenario(), "small.json");
   const Scenario changed = scenario.replace({{"/cluster/fabric/bandwidth", "800 Gb/s"}});
   CHECK(changed.question().cluster.fabric.bandwidth == 100_GBps);
   CHECK(scenario.question().cluster.fabric.bandwidth == 25_GBps);
 }
 
 TEST_CASE("Nodes may be replaced, and a plan that leaves data open follows") {
-  Json json = small();
+  Json json = small_scenario();
   json["plan"] = {{"tensor", 4}};
   const Scenario scenario = Scenario::parse(json, "small.json");
   CHECK(scenario.question().plan.data == 2);
@@ -207,14 +207,14 @@ TEST_CASE("Nodes may be replaced, and a plan that leaves data open follows") {
 }
 
 TEST_CASE("A replaced name is expanded too") {
-  const Scenario scenario = Scenario::parse(small(), "small.json");
+  const Scenario scenario = Scenario::parse(small_scenario(), "small.json");
   const Scenario changed = scenario.replace({{"/model", "gpt2-medium"}, {"/cluster", "dgx-h100"}});
   CHECK(changed.question().model.layers == 24);
   CHECK(changed.question().cluster.gpu().name == "h100-sxm-80gb");
 }
 
 TEST_CASE("An optional member of a plan may be set for the first time") {
-  const Scenario scenario = Scenario::parse(small(), "small.json");
+  const Scenario scenario = Scenario::parse(small_scenario(), "small.json");
   const Scenario changed = scenario.replace({{"/plan/recompute", "full"}});
   CHECK(changed.question().plan.recompute == models::Recompute::full);
 }
@@ -228,7 +228,7 @@ TEST_CASE("A published figure goes when what was published changes") {
 
 TEST_CASE("Tokens are read with their suffix") {
   CHECK(Scenario::load("gpt3-175b-1024-a100").tokens() == 300e9);
-  Json json = small();
+  Json json = small_scenario();
   json["tokens"] = "many";
   CHECK(refused([&] { Scenario::parse(json, "small.json").tokens(); }) ==
         "small.json:/tokens: expected a number of tokens above 0, at most 1e18, such as \"300B\", "
@@ -236,7 +236,7 @@ TEST_CASE("Tokens are read with their suffix") {
 }
 
 TEST_CASE("A pointer to nothing is refused with what is there") {
-  const Scenario scenario = Scenario::parse(small(), "small.json");
+  const Scenario scenario = Scenario::parse(small_scenario(), "small.json");
   CHECK(refused([&] {
           scenario.replace({{"/plan/tensor/x", 2}});
         }) == "--set /plan/tensor/x: no such value; /plan has: data global_batch");
@@ -249,7 +249,7 @@ TEST_CASE("A pointer to nothing is refused with what is there") {
 }
 
 TEST_CASE("A typo in a new member of a model's config is refused") {
-  Json json = small();
+  Json json = small_scenario();
   json["model"] = Json::parse(R"({"model_type": "llama", "num_hidden_layers": 2,
       "hidden_size": 256, "num_attention_heads": 8, "intermediate_size": 512, "vocab_size": 1000,
       "max_position_embeddings": 512})");

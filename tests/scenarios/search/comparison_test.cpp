@@ -1,6 +1,9 @@
 #include "scenarios/search/comparison.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "models/prediction/published_errors.hpp"
 #include "tests/models/questions.hpp"
@@ -72,9 +75,38 @@ TEST_CASE("What cannot be distinguished is more where nobody has fitted the stac
   CHECK(words_of_ties(query.software).find("8 of 10 cases") == std::string::npos);
   query.software = models::catalogue_software("generic");
   CHECK(indistinguishable(query.software) == record.unfitted.mean_regret / 100);
-  CHECK(words_of_ties(query.software).find("-16 to +79 % in 8 of 10 cases") != std::string::npos);
+  const models::Residuals generic = models::residuals_of(query.software, {});
+  CHECK(words_of_ties(query.software)
+            .find(fmt::format("{:+.0f} to {:+.0f} % in 8 of 10 cases",
+                              100 * std::expm1(generic.p10), 100 * std::expm1(generic.p90))) !=
+        std::string::npos);
   CHECK(record.unfitted.mean_regret > record.dense.median_pct);
   CHECK(record.unfitted.pairs_in_order < record.fitted.pairs_in_order);
+}
+
+TEST_CASE("The best of several plans that are predicted alike is expected to take longer") {
+  // Two ways to cut, one predicted to take as long: the mean of the larger of two normal errors is
+  // Phi^-1(1.625 / 2.25) = 0.589 deviations by Blom's rule.
+  PlanQuery query = plan_query("gpt2", "dgx-a100-80gb", 16, 1024);
+  PlanAnswer answer;
+  Candidate one;
+  one.placed.plan.tensor = 2;
+  one.estimate.step = 10_s;
+  answer.fitting.push_back(one);
+  const Objective& time = objective_named("time");
+  CHECK(expected_of(query, answer, time).step == 10_s);
+  Candidate other = one;
+  other.placed.plan.tensor = 4;
+  answer.fitting.push_back(other);
+  const double spread = models::published_errors().fitted.plan_spread / 100;
+  const ExpectedStep two = expected_of(query, answer, time);
+  CHECK(two.rivals == 2);
+  CHECK(seconds(two.step) == Approx(10 * std::exp(0.5895 * spread)).epsilon(1e-4));
+  // A third that is three deviations slower is no rival.
+  other.placed.plan.tensor = 8;
+  other.estimate.step = scaled(10_s, 1 + 3 * spread);
+  answer.fitting.push_back(other);
+  CHECK(expected_of(query, answer, time).rivals == 2);
 }
 
 TEST_CASE("The text of a plan that is searched is the plan") {

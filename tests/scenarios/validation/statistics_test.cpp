@@ -1,6 +1,7 @@
 #include "scenarios/validation/statistics.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "sim/errors.hpp"
 
@@ -39,6 +40,19 @@ TEST_CASE("The regret is what the plan predicted fastest took longer than the fa
   CHECK(ranking.groups == 1);
   CHECK(ranking.mean_regret == Approx(10));
   CHECK(ranking.pairs_in_order == Approx(60));
+}
+
+TEST_CASE("What plans of a group do not share is their errors around the group's median") {
+  // All twice too long, but for +-1, +-3 %: around ln 2 the distances are 0.01, 0.01, 0.03, 0.03,
+  // their median 0.02, and 1.4826 times that the deviation.
+  std::vector<Contender> group;
+  std::size_t plan = 0;
+  for (const double error : {-0.03, -0.01, 0.01, 0.03}) {
+    const double measured = 10 + static_cast<double>(plan);
+    group.push_back({"g", measured, 2 * measured * std::exp(error), plan});
+    ++plan;
+  }
+  CHECK(ranking_of(group).plan_spread == Approx(2.9652));
 }
 
 TEST_CASE("Groups of three, and groups of equal times, rank nothing") {

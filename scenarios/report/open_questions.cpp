@@ -1,0 +1,68 @@
+#include "scenarios/report/open_questions.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace orrery::scenarios {
+
+namespace {
+
+using models::Accumulation;
+using models::Software;
+
+struct Switch {
+  const char* question;
+  void (*other_way)(Software&, const std::string& generation);
+};
+
+constexpr Switch switches[] = {
+    {"which attention kernel",
+     [](Software& s, const std::string& generation) {
+       const bool unfused = s.attention(generation) == "unfused";
+       s.kernels.attention[generation] = unfused ? "flash-2" : "unfused";
+     }},
+    {"are gradients reduced during the backward pass",
+     [](Software& s, const std::string&) {
+       s.overlap.gradients = !s.overlap.gradients;
+       s.overlap.sharded_gradients = s.overlap.gradients;
+     }},
+    {"does the all-reduce of input gradients run next to the weight gradient",
+     [](Software& s, const std::string&) {
+       s.overlap.tensor_backward = !s.overlap.tensor_backward;
+     }},
+    {"does the weight gradient add into fp32 sums itself",
+     [](Software& s, const std::string&) {
+       const bool fused = s.accumulation == Accumulation::fused;
+       s.accumulation = fused ? Accumulation::separate : Accumulation::fused;
+     }},
+    {"does it train with dropout",
+     [](Software& s, const std::string&) { s.kernels.dropout = !s.kernels.dropout; }},
+};
+
+constexpr std::size_t most_questions = 2;
+constexpr double least_change = 0.005;
+
+bool is_known(const Software& software) {
+  return !software.residuals || software.residuals->of == "this stack";
+}
+
+}  // namespace
+
+std::vector<OpenQuestion> open_questions(const models::Question& question, Time step) {
+  std::vector<OpenQuestion> found;
+  if (is_known(question.software)) return found;
+  for (const Switch& each : switches) {
+    models::Question other = question;
+    each.other_way(other.software, question.cluster.gpu().generation.name);
+    const double change = ratio(models::predict(other).step, step) - 1;
+    if (std::abs(change) >= least_change) found.push_back({each.question, change});
+  }
+  std::stable_sort(found.begin(), found.end(), [](const OpenQuestion& a, const OpenQuestion& b) {
+    return std::abs(a.change) > std::abs(b.change);
+  });
+  found.resize(std::min(found.size(), most_questions));
+  return found;
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,35 @@
+// What an unknown stack should be asked.
+
+#include "scenarios/report/open_questions.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "tests/models/questions.hpp"
+
+namespace orrery::scenarios {
+namespace {
+
+models::Question long_sequences(const std::string& software) {
+  return models::question("llama3-8b", "dgx-a100-80gb",
+                          "data=8,global_batch=8,micro_batch=1,seq_len=8192", software);
+}
+
+TEST_CASE("An unknown stack is asked the two switches that move its step most") {
+  const models::Question question = long_sequences("generic");
+  const Time step = models::predict(question).step;
+  const std::vector<OpenQuestion> found = open_questions(question, step);
+  REQUIRE(found.size() == 2);
+  CHECK(std::abs(found[0].change) >= std::abs(found[1].change));
+  // Scores of 8192 x 8192 in memory cost more than any overlap.
+  CHECK(found[0].question == "which attention kernel");
+  CHECK(found[0].change > 0);
+}
+
+TEST_CASE("A stack with runs of its own is not asked") {
+  const models::Question question = long_sequences("megatron-lm");
+  CHECK(open_questions(question, models::predict(question).step).empty());
+}
+
+}  // namespace
+}  // namespace orrery::scenarios
