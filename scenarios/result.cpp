@@ -110,8 +110,7 @@ Json to_json(const models::Question& question, const models::Prediction& predict
   json["uncertainty"] = {{"p10", seconds(prediction.uncertainty.p10)},
                          {"p50", seconds(prediction.uncertainty.p50)},
                          {"p90", seconds(prediction.uncertainty.p90)}};
-  json["distance"] =
-      models::name(models::distance_of(question.software, question.cluster));
+  json["distance"] = models::name(models::distance_of(question.software, question.cluster));
   json["open_questions"] = Json::array();
   for (const OpenQuestion& each : open_questions(question, prediction.step)) {
     json["open_questions"].push_back(

@@ -126,7 +126,7 @@ std::vector<double> coordinates_of(const models::Software& software) {
 }
 
 models::Software with_moved(models::Software software, const std::vector<double>& from,
-                       const std::vector<double>& to) {
+                            const std::vector<double>& to) {
   for (std::size_t i = 0; i < inherited_numbers().size(); ++i) {
     const InheritedNumber& number = inherited_numbers()[i];
     if (from[i] == to[i] || !number.matters(software)) continue;

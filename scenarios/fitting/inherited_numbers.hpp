@@ -44,7 +44,7 @@ std::vector<double> coordinates_of(const models::Software& software);
 /// `software` with each number moved as far as `to` is from `from`: what an era changes of a number
 /// stays.
 models::Software with_moved(models::Software software, const std::vector<double>& from,
-                       const std::vector<double>& to);
+                            const std::vector<double>& to);
 
 /// A profile's document with the numbers of `fitted` in place of its own.
 Json with_inherited(Json profile, const models::Software& fitted);

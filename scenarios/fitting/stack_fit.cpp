@@ -50,8 +50,8 @@ std::vector<double> StackFit::errors(const std::vector<std::size_t>& rows,
   const Workers workers{.threads = threads_, .progress = {}};
   workers.work_through(rows.size(), [&](std::size_t i, unsigned /*member*/) {
     const BenchRow& row = rows_[rows[i]];
-    logs[i] = std::log(row.measured /
-                       predicted_seconds(row, with_moved(row.question.software, own_, coordinates)));
+    logs[i] = std::log(row.measured / predicted_seconds(row, with_moved(row.question.software, own_,
+                                                                        coordinates)));
   });
   return logs;
 }

@@ -21,8 +21,8 @@ inline constexpr const char* sharded_runs = "ZeRO-2, ZeRO-3 and FSDP";
 /// ... and those whose ranks share a sequence, in no fit either.
 inline constexpr const char* context_runs = "context parallelism";
 
-/// The group that a run is scored in by itself: what it trains, or in which format, before the group
-/// that its line names; empty: with the others.
+/// The group that a run is scored in by itself: what it trains, or in which format, before the
+/// group that its line names; empty: with the others.
 std::string group_apart(const MeasuredRun& run);
 
 /// What became of one run.
