@@ -1,7 +1,7 @@
 #pragma once
 // Grouped GEMM: each expert has a weight of its own and as many rows as were sent to it. One
-// operation (OpKind::grouped_gemm) holds all of them. Calibration times it and pricing knows it;
-// no lowering emits it yet, as mixtures of experts are not lowered.
+// operation (OpKind::grouped_gemm) holds all of them. These blocks of it alone are for calibration;
+// layers with experts state theirs by layouts (experts.cpp).
 
 #include <cstdint>
 #include <vector>
