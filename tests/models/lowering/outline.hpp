@@ -10,14 +10,14 @@
 
 namespace orrery::models {
 
-/// Forward, Backward, Reduce, Norm, Optimizer, Gather, Compress, Unshard of the first class; `<3`
-/// awaits what stands at i3, `*` frees the weights that it was given.
+/// Forward, Backward, Weight gradient, Reduce, Norm, Optimizer, Gather, Compress, Unshard of the
+/// first class; `<3` awaits what stands at i3, `*` frees the weights that it was given.
 inline std::string outline(const Program& program) {
   const std::vector<Instruction>& list = program.classes[0].instructions;
   std::string text;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Instruction& each = list[i];
-    text += fmt::format("{}{}", i > 0 ? " " : "", "FB??R?NOGCU"[static_cast<int>(each.op)]);
+    text += fmt::format("{}{}", i > 0 ? " " : "", "FBW??R?NOGCU"[static_cast<int>(each.op)]);
     if (each.awaits != no_token) text += fmt::format("<{}", each.awaits);
     if ((each.frees & bit(slot_weights)) != 0) text += "*";
   }

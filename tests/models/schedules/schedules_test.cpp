@@ -47,16 +47,18 @@ std::int64_t warm_up(const std::vector<ScheduleSlot>& slots) {
 bool runs_all_in_order(const Schedule& schedule, const PipelineShape& shape, std::int64_t stage) {
   std::map<std::pair<int, std::uint32_t>, std::size_t> seen;
   const std::vector<std::int64_t> stages = stages_of_chunks(schedule, shape);
-  for (const ScheduleSlot& each : slots_of(schedule, shape)[static_cast<std::size_t>(stage)]) {
+  const std::vector<Slots> all = slots_of(schedule, shape);
+  for (const ScheduleSlot& each : all[static_cast<std::size_t>(stage)]) {
     std::size_t& done = seen[{each.chunk, each.micro_batch}];
     if (stages[each.chunk] != stage || done == schedule.kinds.size()) return false;
     if (each.kind != schedule.kinds[done]) return false;
     ++done;
   }
-  const bool all = std::all_of(seen.begin(), seen.end(), [&](const auto& each) {
+  const bool whole = std::all_of(seen.begin(), seen.end(), [&](const auto& each) {
     return each.second == schedule.kinds.size();
   });
-  return all && seen.size() == static_cast<std::size_t>(shape.virtual_stages * shape.micro_batches);
+  return whole &&
+         seen.size() == static_cast<std::size_t>(shape.virtual_stages * shape.micro_batches);
 }
 
 /// Laws of any schedule that a table has.
