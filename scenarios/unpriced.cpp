@@ -24,7 +24,6 @@ constexpr UnpricedPointer unpriced[] = {
     {"/software/defaults/**", "what published runs leave open; validation reads it"},
     {"/software/runs/**", of_stack},
     {"/software/stands_for/**", of_stack},
-    {"/software/year", of_stack},
     {"/software/uncertainty/rows", of_curve},
 };
 

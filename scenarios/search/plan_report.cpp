@@ -56,6 +56,7 @@ std::vector<PlanColumn> plan_columns() {
   for (const models::PlanField& field : models::plan_fields()) {
     if (field.title == Title::none) continue;
     if (field.title == Title::addition) {
+      if (columns.empty()) continue;  // of all plans alike
       columns.back().fields.push_back(&field);
       columns.back().column.align = Align::left;
       continue;

@@ -23,7 +23,8 @@ Runs runs_of(const Program& program, std::size_t rank) {
   Runs runs;
   for (const models::Instruction& each :
        program.classes[static_cast<std::size_t>(stage)].instructions) {
-    const bool phase = each.op == models::Opcode::forward || each.op == models::Opcode::backward;
+    const bool phase = each.op == models::Opcode::forward || each.op == models::Opcode::backward ||
+                       each.op == models::Opcode::weight_gradient;
     if (!phase) continue;
     for (const models::Invocation& run : program.phases[each.target].invocations) {
       for (const models::Stretch& stretch : models::stretches(program, run.block)) {

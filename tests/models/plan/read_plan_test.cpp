@@ -199,7 +199,7 @@ TEST_CASE("A mistake in a plan is reported with its place") {
         "run.json:/plan/tensor: expected an integer from 1 to 1048576, found \"4\"");
   CHECK(refusal(R"({"precision": "int8"})") ==
         "run.json:/plan/precision: expected one of \"fp32\", \"tf32\", \"fp16\", \"bf16\", "
-        "\"fp8\", \"fp64\", found \"int8\"");
+        "\"fp8\", \"fp64\", \"fp8-current\", \"fp8-block\", \"mxfp8\", \"nvfp4\", found \"int8\"");
   CHECK(refusal(R"({"zero": 4})") ==
         "run.json:/plan/zero: expected an integer from 0 to 3, found 4");
   CHECK(refusal(R"({"stage_layers": []})") ==

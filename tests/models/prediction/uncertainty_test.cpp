@@ -88,7 +88,7 @@ TEST_CASE("A plan that shards gradients is as uncertain as published runs of tha
   plan.data = 8;
   plan.zero = Zero::three;
   const PublishedErrors& record = published_errors();
-  const Residuals of_all = residuals_of(catalogue_software("megatron-lm"), plan);
+  const Residuals of_all = residuals_of(catalogue_software("nanotron"), plan);
   CHECK(of_all.rows == record.sharded.rows);
   CHECK(of_all.p10 == std::min(0.0, record.sharded.log_p10));
   CHECK(of_all.of == "ZeRO-2, ZeRO-3 and FSDP on all stacks");

@@ -162,6 +162,7 @@ TEST_CASE("Experts are searched over ranks, and sizes alone never claim more tha
   PlanQuery query = plan_query("mixtral-8x7b", "dgx-h100", 8, 2048);
   query.model.layers = 8;
   query.model.parameters = models::count_parameters(query.model);
+  query.model.gemm_parameters = 0;  // by its fields
   std::vector<std::int64_t> tried;
   bool cut = false;
   for (const PlacedPlan& each : enumerate_plans(query).plans) {

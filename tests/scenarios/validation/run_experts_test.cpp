@@ -90,6 +90,7 @@ TEST_CASE("Experts of unknown sizes are on every layer of an ordinary decoder") 
   run.heads = 16;
   run.ffn_hidden = 512;
   run.experts = 64;
+  run.plan["expert"] = "32";
   const models::Question question = asked(run);
   CHECK(question.model.experts == 64);
   CHECK(question.model.kv_rank == 0);
