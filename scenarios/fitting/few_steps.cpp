@@ -14,13 +14,13 @@ namespace orrery::scenarios {
 namespace {
 
 /// A site's field for a number, and what makes such a number known.
-struct Shown {
+struct ShownNumber {
   const char* pointer;
   const char* site_key;  // empty: the stack's alone
   const char* steps;     // that would show it
 };
 
-constexpr Shown shown[] = {
+constexpr ShownNumber shown[] = {
     {"/host/forward_launch", "", "a step of micro-batch 1 on one GPU, where the host is the limit"},
     {"/host/backward_launch", "", "a step of micro-batch 1 on one GPU without recomputation"},
     {"/host/communication_launch", "", "a step of micro-batch 1 with tensor parallelism in a node"},
@@ -38,10 +38,10 @@ constexpr Shown shown[] = {
     {"/overlap/data_exposed", "", "the same replicas with half the global batch"},
 };
 
-const Shown& shown_by(const std::string& pointer) {
+const ShownNumber& shown_by(const std::string& pointer) {
   const auto* const found =
       std::find_if(std::begin(shown), std::end(shown),
-                   [&](const Shown& each) { return pointer == each.pointer; });
+                   [&](const ShownNumber& each) { return pointer == each.pointer; });
   ensure(found != std::end(shown), "every inherited number is shown by some step");
   return *found;
 }

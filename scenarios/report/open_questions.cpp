@@ -11,12 +11,12 @@ namespace {
 using models::Accumulation;
 using models::Software;
 
-struct Switch {
+struct OpenSwitch {
   const char* question;
   void (*other_way)(Software&, const std::string& generation);
 };
 
-constexpr Switch switches[] = {
+constexpr OpenSwitch switches[] = {
     {"which attention kernel",
      [](Software& s, const std::string& generation) {
        const bool unfused = s.attention(generation) == "unfused";
@@ -52,7 +52,7 @@ bool is_known(const Software& software) {
 std::vector<OpenQuestion> open_questions(const models::Question& question, Time step) {
   std::vector<OpenQuestion> found;
   if (is_known(question.software)) return found;
-  for (const Switch& each : switches) {
+  for (const OpenSwitch& each : switches) {
     models::Question other = question;
     each.other_way(other.software, question.cluster.gpu().generation.name);
     const double change = ratio(models::predict(other).step, step) - 1;

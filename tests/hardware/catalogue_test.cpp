@@ -102,8 +102,9 @@ TEST_CASE("Every number of the catalogue has a source, and every source has a nu
     }
     for (const auto& [pointer, source] : document.root()["sources"].members()) {
       INFO(pointer);
+      REQUIRE(document.json().contains(Json::json_pointer{pointer}));
+      if (document.json().at(Json::json_pointer{pointer}).is_boolean()) continue;
       CHECK(used.count(source.as<std::string>()) == 1);
-      CHECK(document.json().contains(Json::json_pointer{pointer}));
     }
   }
 }
