@@ -109,6 +109,8 @@ def execute(
     steps: int,
     seed: int,
     data: list[str],
+    init: str | None,
+    export: str | None,
     checkpoint: str | None,
     checkpoint_every: str | None,
     resume: str | None,

@@ -47,16 +47,19 @@ def train(folder: Path, plan: str = PLAN, **how) -> orr.Execution:
 def test_a_model_learns_as_in_the_transformers_library(folder, family, cut):
     exported = folder / "after.safetensors"
     plan = ",".join(part for part in (PLAN.replace("micro_batch=2", "micro_batch=1"), cut) if part)
-    measured = train(checkpoint(folder, family), plan, init=folder, export=exported)
+    steps: list[orr.Step] = []
+    measured = train(
+        checkpoint(folder, family), plan, init=folder, export=exported, on_step=steps.append
+    )
     known = recorded()[family]
     # That library rounds the frequencies of rotary positions to fp32.
     assert measured.losses == pytest.approx(known["losses"], rel=1e-7)
-    norms = [step.gradient_norm for step in measured.steps]
+    norms = [step.gradient_norm for step in steps]
     assert norms == pytest.approx(known["gradient_norms"], rel=1e-6)
     after = read_safetensors(exported)
     assert set(after) == set(known["shapes"])
     for name, norm in known["norms_after"].items():
-        assert np.linalg.norm(after[name]) == pytest.approx(norm, rel=1e-7), name
+        assert np.linalg.norm(after[name]) == pytest.approx(norm, rel=1e-5), name
 
 
 def test_what_is_exported_can_be_begun_with(folder):
