@@ -94,7 +94,8 @@ TEST_CASE("Llama 3 8B and 70B forward FLOPs per token match the sum by hand") {
 
 TEST_CASE("An encoder attends to every token and has its head's transform") {
   // 24 * 12 * 1024^2 + 1024^2 + 30522 * 1024 = 334,292,992 weights; attention 24 * 4 * 1024 * 512.
-  CHECK(forward_flops_per_token(catalogue_model("bert-large"), 512) == 2.0 * 334'292'992.0 + 50'331'648.0);
+  CHECK(forward_flops_per_token(catalogue_model("bert-large"), 512) ==
+        2.0 * 334'292'992.0 + 50'331'648.0);
 }
 
 TEST_CASE("A sliding window bounds what a token attends to") {
@@ -113,7 +114,8 @@ TEST_CASE("Published training budgets are three times forward within their own a
   // for 300 B tokens (arXiv 2005.14165, appendix D), Llama 3 405B 3.8e25 for 15.6 T (2407.21783).
   const double gpt3 = 3.0 * forward_flops_per_token(catalogue_model("gpt3-175b"), 2048) * 300e9;
   CHECK(gpt3 == Approx(3.14e23).epsilon(0.02));
-  const double llama = 3.0 * forward_flops_per_token(catalogue_model("llama3.1-405b"), 8192) * 15.6e12;
+  const double llama =
+      3.0 * forward_flops_per_token(catalogue_model("llama3.1-405b"), 8192) * 15.6e12;
   CHECK(llama == Approx(3.8e25).epsilon(0.04));
 }
 
