@@ -21,8 +21,11 @@ bool contains(std::string_view text, std::string_view word) {
   return text.find(word) != std::string_view::npos;
 }
 
+/// GB200 and GB300 have NVLink switches in racks of 72 alone; a tray has none.
+/// Source  NVIDIA, GB200 NVL72 and GB300 NVL72 datasheets
 bool is_rack(const MeasuredRun& run) {
-  return contains(run.intra_node, "NVL72");
+  const bool in_trays = run.gpu == "gb200" || run.gpu == "gb300";
+  return contains(run.intra_node, "NVL72") || (in_trays && contains(run.intra_node, "NVSWITCH"));
 }
 
 /// GPUs that reach each other without the network.

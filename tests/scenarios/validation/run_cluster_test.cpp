@@ -6,13 +6,14 @@ namespace orrery::scenarios {
 
 namespace {
 
-hardware::Cluster rack_of(std::int64_t gpus, const char* network) {
+hardware::Cluster rack_of(std::int64_t gpus, const char* network,
+                          const char* inside = "NVLink5, NVL72 rack domain") {
   MeasuredRun run;
   run.run = "a rack";
   run.gpu = "gb200";
   run.gpus = gpus;
   run.gpus_per_node = 4;
-  run.intra_node = "NVLink5, NVL72 rack domain";
+  run.intra_node = inside;
   run.network = network;
   RunClusters clusters;
   std::vector<std::string> assumptions;
@@ -32,6 +33,11 @@ TEST_CASE("A rack has the NICs of all its trays") {
   CHECK(part.node.gpus == 32);
   CHECK(part.node.nics == 32);
   CHECK(rack_of(128, "1600 Gb/s per node RoCE").node_bandwidth() == Bandwidth{16 * 200e9});
+}
+
+TEST_CASE("Trays of 4 whose GPUs a switch joins are a rack, others are nodes") {
+  CHECK(rack_of(64, "", "NVLINK Gen5 1800 GB/s + NVSWITCH Gen5").node.gpus == 64);
+  CHECK(rack_of(64, "", "NVLINK Gen5").node.gpus == 4);
 }
 
 }  // namespace orrery::scenarios
