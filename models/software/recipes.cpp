@@ -88,8 +88,9 @@ std::vector<RecipeChoice> recipe_of(const RecipeQuestion& question) {
   for (const Rule& rule : rules()) {
     if (!rule.holds(question)) continue;
     for (const auto& [key, value] : rule.plan.items()) {
-      const bool decided = std::any_of(choices.begin(), choices.end(),
-                                       [&](const auto& each) { return each.key == key; });
+      const bool decided =
+          std::any_of(choices.begin(), choices.end(),
+                      [&wanted = key](const auto& each) { return each.key == wanted; });
       if (!decided) choices.push_back({key, value, rule.source});
     }
   }
