@@ -18,7 +18,7 @@ inline constexpr std::string_view expert_runs = "mixture of experts";
 
 bool has_experts(const MeasuredRun& run);
 
-/// Why its model cannot be told; empty if it can.
+/// What of its model is missing; empty: nothing.
 std::string missing_of_experts(const MeasuredRun& run);
 
 /// The catalogue's model of the same hidden size, heads and experts, with the layers and the
