@@ -83,7 +83,7 @@ void LayerBuilder::qkv_forward(OperandId in) {
   if (inputs_.model.kv_rank == 0) return linear_.forward(qkv(), in, out);
   const std::vector<LatentPart> parts = latent_parts();
   for (const LatentPart& part : parts) latent_forward(part, in);
-  Operation& join = block_.add(OpKind::copy, "heads.join", {}, {out});
+  Operation& join = block_.add(OpKind::cast, "heads.join", {}, {out});
   for (const LatentPart& part : parts) {
     block_.read(join, features(part.name + "_up.out", Role::temporary, part.columns,
                                by_columns(part.head_unit)));
@@ -93,7 +93,7 @@ void LayerBuilder::qkv_forward(OperandId in) {
 void LayerBuilder::qkv_backward(OperandId saved_in, OperandId gradient, OperandId gradient_in) {
   if (inputs_.model.kv_rank == 0) return linear_.backward(qkv(), saved_in, gradient, gradient_in);
   const std::vector<LatentPart> parts = latent_parts();
-  Operation& split = block_.add(OpKind::copy, "heads.split", {gradient}, {});
+  Operation& split = block_.add(OpKind::cast, "heads.split", {gradient}, {});
   split.dtype = storage_;
   for (const LatentPart& part : parts) {
     block_.write(split, features(part.name + "_up.out.grad", Role::temporary, part.columns,

@@ -39,7 +39,7 @@ enum class OpKind : std::uint8_t {
   adam,
   cast,
   collective,
-  copy,
+  copy,          // between the GPU and its host
   top_k,         // gradients += residual; the k largest and their places; residual = the rest
   scatter_add,   // gradients = 0, then += every rank's values at their places
   grouped_gemm,  // as gemm for each expert, which has rows and a weight of its own

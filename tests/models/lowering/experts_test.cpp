@@ -206,6 +206,10 @@ TEST_CASE("Latent attention has the matrices of its paper and values of their ow
   }
   CHECK(attention.count() == 2 * 2 * 64 * 10);
   CHECK(forward_of(program).find("key_value_norm.out").has_value());
+  // Joining heads moves bytes in the GPU's own memory: nothing crosses to its host.
+  for (const Block& block : program.blocks) {
+    for (const Operation& op : block.operations) CHECK(op.kind != OpKind::copy);
+  }
 }
 
 TEST_CASE("What experts cannot be cut to is refused in words") {
