@@ -40,13 +40,17 @@ std::int64_t extent(const models::Shape& shape, Dimension dimension) {
   return shape[static_cast<std::size_t>(dimension)];
 }
 
+std::int64_t place_among(const std::vector<std::int64_t>& ranks, std::int64_t rank) {
+  return std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
+}
+
 }  // namespace
 
 Layout::Layout(const Program& program, std::int64_t rank)
     : program_{program},
       rank_{rank},
       stage_{program.mesh.stage_of(rank)},
-      data_{program.mesh.coordinate(rank, MeshAxis::data)},
+      replica_{place_among(program.mesh.members(rank, program.sharding.over), rank)},
       shards_{program.sharding.optimizer ? program.shards() : 1} {
   name_tensors();
   std::vector<std::uint32_t> chunks = program.classes[static_cast<std::size_t>(stage_)].chunks;
@@ -118,7 +122,7 @@ PlacedTensor Layout::cut(const Operand& operand) const {
   here.columns = extent(operand.shape, columns_of(operand));
   here.first_row = shard_of(rank_, operand.sharding, rows_of(operand), mesh) * here.rows;
   place_columns(operand, columns_of(operand), here);
-  for (const MeshAxis axis : {MeshAxis::tensor, MeshAxis::context}) {
+  for (const MeshAxis axis : {MeshAxis::tensor, MeshAxis::replica}) {
     const bool same = !operand.sharding.cut(axis);
     if (same && mesh.coordinate(rank_, axis) > 0) here.first = false;
   }
@@ -167,6 +171,7 @@ std::int64_t Layout::offset(std::int64_t layer, const std::string& tensor) const
   return placed_[by_name_.at(key_of(layer, tensor))].offset;
 }
 
+/// Where the first parameter of such a layer, embedding or head begins.
 std::int64_t Layout::begin_of(const LayerKind& kind, std::int64_t layer) const {
   const std::vector<Operand>& operands = program_.blocks[kind.forward].operands;
   const auto first = std::find_if(operands.begin(), operands.end(),

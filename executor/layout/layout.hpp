@@ -73,8 +73,8 @@ class Layout {
   /// Where a parameter or gradient begins, by its operand's `tensor`; `layer` is -1 where the block
   /// belongs to no layer.
   std::int64_t offset(std::int64_t layer, const std::string& tensor) const;
-  /// Where the first parameter of such a layer, embedding or head begins: one bucket has them all.
-  std::int64_t begin_of(const models::LayerKind& kind, std::int64_t layer) const;
+  /// The buckets that a gather of one unit's weights fills: [first, last) of buckets().
+  std::pair<std::size_t, std::size_t> gathered(const models::JointCollective& joint) const;
   /// The tied table here; nothing where there is none or it has no second copy.
   const PlacedTensor* tied_table() const;
 
@@ -91,6 +91,7 @@ class Layout {
   std::uint32_t tensor_named(std::int64_t layer, const models::Operand& operand);
   void place_chunk(std::uint32_t chunk);
   void place_kind(const models::LayerKind& kind, std::int64_t layer);
+  std::int64_t begin_of(const models::LayerKind& kind, std::int64_t layer) const;
   PlacedTensor cut(const models::Operand& operand) const;
   void place_columns(const models::Operand& operand, models::Dimension dimension,
                      PlacedTensor& here) const;
@@ -106,7 +107,9 @@ class Layout {
   void list_partial_sums();
 
   const models::Program& program_;
-  std::int64_t rank_, stage_, data_, shards_;
+  std::int64_t rank_, stage_;
+  std::int64_t replica_, shards_;  // which of those that share state this one is
+
   std::vector<StateTensor> tensors_;
   std::map<std::string, std::uint32_t> numbers_;
   std::vector<PlacedTensor> placed_;

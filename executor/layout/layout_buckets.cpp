@@ -26,7 +26,9 @@ Layout::Reductions Layout::reductions_of(std::uint32_t chunk) const {
     if (each.op != models::Opcode::reduce_gradient || each.chunk != chunk) continue;
     const models::JointCollective& joint = program_.collectives[each.target];
     std::size_t& k = so_far[each.micro_batch];
-    const bool goes_along = joint.part > 0;  // another part of the same compressed bucket
+    // Another part of the same compressed bucket, or its pieces once more between copies.
+    const bool goes_along = joint.part > 0 || program_.role_of(joint.communicator) ==
+                                                  models::CommunicatorRole::replica;
     if (!goes_along && k == found.elements.size()) found.elements.push_back(joint.elements);
     if (!goes_along) ++k;
     found.of_collective.emplace_back(each.target, k - 1);
@@ -84,8 +86,17 @@ std::pair<std::size_t, std::size_t> Layout::reduced(std::uint32_t collective) co
   return reduced_.at(collective);
 }
 
+/// One, or those around a tied table.
+std::pair<std::size_t, std::size_t> Layout::gathered(const models::JointCollective& joint) const {
+  const models::Unit& unit = program_.units[joint.first_unit];
+  const std::size_t first = bucket_at(begin_of(program_.kinds[unit.kinds.front()], unit.layer));
+  std::size_t last = first;
+  for (std::int64_t held = 0; held < joint.elements; ++last) held += buckets_.at(last).count;
+  return {first, last};
+}
+
 std::int64_t Layout::piece_of(const Bucket& bucket) const {
-  return bucket.first + (sharded() ? data_ * bucket.piece : 0);
+  return bucket.first + (sharded() ? replica_ * bucket.piece : 0);
 }
 
 std::size_t Layout::bucket_at(std::int64_t element) const {
@@ -124,7 +135,7 @@ void Layout::list_runs() {
             [](const PlacedTensor& a, const PlacedTensor& b) { return a.offset < b.offset; });
   for (const PlacedTensor& here : ordered) {
     const bool counts = here.first && !here.copy;
-    const bool single = shards_ > 1 || data_ == 0;
+    const bool single = shards_ > 1 || replica_ == 0;
     for (const StateRun& run : runs_of(here)) {
       for (const Bucket& bucket : buckets_) {
         const std::int64_t piece = piece_of(bucket);
@@ -147,7 +158,8 @@ void Layout::list_runs() {
 }
 
 void Layout::list_partial_sums() {
-  const bool pieces = shards_ > 1 && program_.sharding.gradients;
+  const models::StateSharding& sharding = program_.sharding;
+  const bool pieces = shards_ > 1 && (sharding.gradients || sharding.parameters);
   for (const PlacedTensor& each : placed_) {
     if (!each.partial) continue;
     if (!pieces) {

@@ -110,8 +110,10 @@ std::int64_t MemoryPlan::size_of(std::uint16_t type) const {
     if (splits_ && own.kept == type) return room(chunks_[v].kept);
     if (splits_ && own.delayed == type) return room(chunks_[v].delayed);
   }
-  // Gathered weights end with the last owner's padding, less than an element for each owner.
-  const std::int64_t padding = program_.sharding.parameters ? program_.shards() * 8 : 0;
+  // Gathered buckets end with the last owner's padding, less than an element for each owner; a tied
+  // table is one between two others.
+  const std::int64_t buckets = program_.tied == models::TiedTable::copied ? 3 : 1;
+  const std::int64_t padding = program_.sharding.parameters ? buckets * program_.shards() * 8 : 0;
   return aligned(ranks_.types[type].bytes.count() + padding);
 }
 

@@ -70,7 +70,10 @@ void Blocks::begin_step(double loss_scale) {
 
 void Blocks::run(Token i) {
   const models::Instruction& each = rank_.instruction(i);
-  if (each.awaits != models::no_token) reducer_.wait_for(each.awaits);
+  if (each.awaits != models::no_token) {
+    reducer_.wait_for(each.awaits);
+    if (rank_.instruction(each.awaits).op == Opcode::unshard) reducer_.use_gathered(each.awaits);
+  }
   const bool backward = each.op == Opcode::backward;
   if (backward && rank_.program.sharding.gradients) empty_buckets(i);
   const std::size_t entry =

@@ -108,7 +108,7 @@ void Optimizer::adam(const models::Operation& op) {
   numbers.gradient_scale = (clips ? clip / norm_ : 1.0) / scale_.value();
   if (!scale_.accept(norm_)) return leave_out_update();
   numbers.step = ++updates_;
-  const bool in_a_row = !layout.sharded() || sharding.parameters;
+  const bool in_a_row = !layout.sharded() || (sharding.parameters && sharding.gradients);
   if (in_a_row) return update(op, numbers, 0, layout.owned());
   for (const Bucket& bucket : layout.buckets()) update(op, numbers, bucket.owned, bucket.piece);
   // What other ranks own holds partial sums still.

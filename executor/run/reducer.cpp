@@ -47,8 +47,11 @@ void Reducer::start(CollectiveCall call, PendingCall pending) {
 /// One bucket, or its parts around a tied table.
 void Reducer::reduce(Token i) {
   const models::JointCollective& joint = rank_.joint(i);
+  const models::CommunicatorRole role = rank_.program.role_of(joint.communicator);
+  if (role == models::CommunicatorRole::replica) return reduce_between_copies(i);
   PendingCall pending = begin(i, joint.communicator);
   if (compressed_.any()) return start(compressed_.call_of(i), pending);
+  const bool ends = rank_.program.mesh.degree(models::MeshAxis::replica) == 1;
   const auto [first, last] = rank_.layout.reduced(rank_.instruction(i).target);
   for (std::size_t b = first; b < last; ++b) {
     const Bucket& bucket = rank_.layout.buckets()[b];
@@ -61,6 +64,23 @@ void Reducer::reduce(Token i) {
       call.count = bucket.piece;
       call.receive = weights_.gradient(rank_.layout.piece_of(bucket));
     }
+    if (rank_.program.sharding.gradients && ends) pending.filled = weights_.gradient(bucket.first);
+    start(call, pending);
+  }
+}
+
+/// The pieces that the instruction before has reduced, once more between the copies of what is
+/// sharded.
+void Reducer::reduce_between_copies(Token i) {
+  wait_for(i - 1);
+  PendingCall pending = begin(i, rank_.joint(i).communicator);
+  const auto [first, last] = rank_.layout.reduced(rank_.instruction(i).target);
+  for (std::size_t b = first; b < last; ++b) {
+    const Bucket& bucket = rank_.layout.buckets()[b];
+    CollectiveCall call;
+    call.send = call.receive = weights_.gradient(rank_.layout.piece_of(bucket));
+    call.count = bucket.piece;
+    call.element = rank_.calls.element(weights_.formats().gradient);
     if (rank_.program.sharding.gradients) pending.filled = weights_.gradient(bucket.first);
     start(call, pending);
   }
@@ -75,19 +95,32 @@ void Reducer::compress(Token i) {
 /// One unit's weights from their owners (ZeRO-3).
 void Reducer::unshard(Token i) {
   const models::JointCollective& joint = rank_.joint(i);
-  const models::Unit& unit = rank_.program.units[joint.first_unit];
-  const std::int64_t element =
-      rank_.layout.begin_of(rank_.program.kinds[unit.kinds.front()], unit.layer);
-  const std::size_t number = rank_.layout.bucket_at(element);
-  const Bucket& bucket = rank_.layout.buckets()[number];
-  CollectiveCall call;
-  call.kind = Collective::all_gather;
-  call.send = weights_.working(bucket.owned);
-  call.receive = rank_.arena + rank_.plan.bound(i).saved;
-  call.count = bucket.piece;
-  call.element = rank_.calls.element(weights_.formats().storage);
-  weights_.bind_gathered(number, call.receive);
-  start(call, begin(i, joint.communicator));
+  const PendingCall pending = begin(i, joint.communicator);
+  const auto [first, last] = rank_.layout.gathered(joint);
+  for (std::size_t b = first; b < last; ++b) {
+    const Bucket& bucket = rank_.layout.buckets()[b];
+    CollectiveCall call;
+    call.kind = Collective::all_gather;
+    call.send = weights_.working(bucket.owned);
+    call.receive = gathered_at(i, first, b);
+    call.count = bucket.piece;
+    call.element = rank_.calls.element(weights_.formats().storage);
+    start(call, pending);
+  }
+}
+
+/// Buckets lie there as they do in the layout.
+std::byte* Reducer::gathered_at(Token gather, std::size_t first, std::size_t bucket) const {
+  const std::vector<Bucket>& all = rank_.layout.buckets();
+  const std::int64_t before = all[bucket].first - all[first].first;
+  return rank_.arena + rank_.plan.bound(gather).saved + before * width_of(weights_.formats().storage);
+}
+
+void Reducer::use_gathered(Token gather) {
+  const auto [first, last] = rank_.layout.gathered(rank_.joint(gather));
+  for (std::size_t b = first; b < last; ++b) {
+    weights_.bind_gathered(b, gathered_at(gather, first, b));
+  }
 }
 
 void Reducer::tie(Token i) {
@@ -99,9 +132,13 @@ void Reducer::tie(Token i) {
   if (role != models::CommunicatorRole::tie) return sum_partial(pending);
   const PlacedTensor* tied = rank_.layout.tied_table();
   ensure(tied != nullptr, "a tie without a tied table");
+  // Where weights are sharded, the owned piece of a table that is a bucket of its own.
+  const Bucket& bucket = rank_.layout.buckets()[rank_.layout.bucket_at(tied->offset)];
+  const bool piece = rank_.layout.sharded() && rank_.program.sharding.parameters;
   CollectiveCall call;
-  call.send = call.receive = weights_.owned_gradient(tied->offset);
-  call.count = tied->elements();
+  call.send = call.receive =
+      weights_.owned_gradient(piece ? rank_.layout.piece_of(bucket) : tied->offset);
+  call.count = piece ? bucket.piece : tied->elements();
   call.element = rank_.calls.element(weights_.formats().gradient);
   start(call, pending);
 }

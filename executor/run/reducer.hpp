@@ -20,6 +20,9 @@ class Reducer {
   void tie(models::Token i);
   void gather(models::Token i);
 
+  /// What runs next reads the weights that this gather has filled.
+  void use_gathered(models::Token gather);
+
   /// The working copies that other ranks own, where parameters are not sharded; after a load.
   void gather_all();
 
@@ -39,8 +42,10 @@ class Reducer {
   PendingCall begin(models::Token i, std::uint16_t communicator);
   void start(CollectiveCall call, PendingCall pending);
   void gather_parameters(models::Collective kind, const PendingCall& pending);
+  void reduce_between_copies(models::Token i);
   void sum_copies(const PendingCall& pending);
   void sum_partial(PendingCall pending);
+  std::byte* gathered_at(models::Token gather, std::size_t first, std::size_t bucket) const;
   void wait(PendingCall& pending);
 
   const RankContext& rank_;

@@ -88,14 +88,17 @@ std::byte* Samples::part(std::int64_t number) const {
 double Samples::weight() const {
   const models::Program& program = rank_.program;
   return 1.0 / static_cast<double>(program.step.micro_batches * program.step.tokens() *
-                                   program.mesh.degree(models::MeshAxis::data));
+                                   program.mesh.degree(models::data_axes));
 }
 
 void Samples::load(std::int64_t step) {
   if (batch_ == nullptr) return;
   const models::StepShape& of = rank_.program.step;
   const std::int64_t samples = of.micro_batches * of.sequences, s = of.seq_len;
-  const std::int64_t replica = rank_.program.mesh.coordinate(rank_.rank, models::MeshAxis::data);
+  const models::Mesh& mesh = rank_.program.mesh;
+  const std::int64_t replica =
+      mesh.coordinate(rank_.rank, models::MeshAxis::data) +
+      mesh.coordinate(rank_.rank, models::MeshAxis::replica) * mesh.degree(models::MeshAxis::data);
   std::vector<std::int64_t> sample(static_cast<std::size_t>(s + 1));
   std::vector<std::int64_t> both(static_cast<std::size_t>(2 * samples * s));
   for (std::int64_t i = 0; i < samples; ++i) {

@@ -26,6 +26,7 @@ Weights::Weights(const RankContext& rank, HeldMemory& memory)
   const std::int64_t states = separate_master() ? 3 : 2;
   optimizer_ =
       memory.hold(BufferKind::optimizer, states * layout.owned() * width_of(formats().state));
+  gathered_.assign(layout.buckets().size(), nullptr);
   if (sharding_.gradients) hold_buckets(memory);
   accumulate_.kind = models::OpKind::accumulate;
   accumulate_.dtype = formats().gradient;
@@ -44,7 +45,6 @@ void Weights::hold_buckets(HeldMemory& memory) {
   }
   buckets_ = memory.hold(BufferKind::gradient, bytes);
   filled_.assign(rank_.layout.buckets().size(), nullptr);
-  gathered_ = filled_;
   // A tied head adds to the embedding's bucket before its turn comes.
   const std::vector<models::Instruction>& list = rank_.ranks.instructions;
   for (auto each = list.rbegin(); each != list.rend(); ++each) {

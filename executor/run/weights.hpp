@@ -50,7 +50,7 @@ class Weights {
   /// A reduction has ended: the owned piece is added to the sums, and the bucket is cleared for
   /// what fills it next.
   void add_to_sums(std::uint32_t collective, std::byte* filled);
-  /// All parameters of a bucket are being gathered there.
+  /// What runs next finds all parameters of a bucket there.
   void bind_gathered(std::size_t bucket, std::byte* at) { gathered_[bucket] = at; }
 
  private:

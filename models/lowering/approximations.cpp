@@ -35,8 +35,6 @@ std::string of_plan(const BlockInputs& inputs) {
   const Plan& plan = inputs.plan;
   if (plan.context > 1) return "context parallelism";
   if (plan.offload != Offload::none) return "offloading";
-  if (plan.data_shards() < plan.data) return "state that is sharded and copied (HSDP)";
-  if (shards_gradients(plan) && plan.pipeline > 1) return "ZeRO-2 and 3 with a pipeline";
   const bool picks = inputs.software.kernels.predicted_share < 1 && !inputs.model.causal;
   if (picks) return "a share of predictions";
   if (plan.task != Task::pretrain && plan.task != Task::sft) {

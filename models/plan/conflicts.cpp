@@ -232,6 +232,8 @@ class Checker {
           fmt::format("data_shard {} does not divide data {}", plan_.data_shard, plan_.data));
     } else if (plan_.data_shards() < plan_.data && plan_.zero == Zero::none) {
       add("/data_shard", "data_shard needs zero above 0");
+    } else if (plan_.data_shards() * plan_.context == 1 && plan_.data > 1) {
+      add("/data_shard", "data_shard 1 shards nothing; leave zero and data_shard out");
     }
     if (plan_.offload != Offload::none && plan_.zero == Zero::none) {
       add("/offload", "offload needs zero above 0, whose ranks step their own shards");

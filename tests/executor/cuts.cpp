@@ -65,6 +65,30 @@ std::vector<Cut> cuts() {
         p.recompute = Recompute::full;
       });
     }
+    for (const Zero zero : {Zero::one, Zero::two, Zero::three}) {
+      const std::string stage = "ZeRO-" + std::to_string(static_cast<int>(zero));
+      add(stage + ", copies of shards" + of, model, [&](Plan& p) {
+        p.data = 4;
+        p.data_shard = 2;
+        p.zero = zero;
+        p.bucket = Bytes{1};
+      });
+      add(stage + ", copies of shards, tensor, pipeline" + of, model, [&](Plan& p) {
+        p.tensor = p.pipeline = 2;
+        p.data = 2;
+        p.data_shard = zero == Zero::one ? 0 : 2;
+        p.zero = zero;
+        p.sequence_parallel = true;
+      });
+    }
+    for (const bool reshard : {true, false}) {
+      add("ZeRO-3 on 2 stages, units kept or not" + of, model, [&](Plan& p) {
+        p.pipeline = p.data = 2;
+        p.zero = Zero::three;
+        p.reshard = reshard;
+        p.prefetch = 2;
+      });
+    }
     add("tensor 2" + of, model, [](Plan& p) { p.tensor = 2; });
     add("tensor 4" + of, model, [](Plan& p) { p.tensor = 4; });
     add("sequence" + of, model, [](Plan& p) {
@@ -145,6 +169,14 @@ std::vector<Cut> cuts() {
     p.schedule = "interleaved-1f1b";
     p.zero = Zero::one;
     p.bucket = Bytes{1};
+  });
+  add("interleaved, copies of shards, ZeRO-3", four, [](Plan& p) {
+    p.pipeline = p.virtual_stages = 2;
+    p.data = 4;
+    p.data_shard = 2;
+    p.global_batch = 8;
+    p.schedule = "interleaved-1f1b";
+    p.zero = Zero::three;
   });
   add("uneven stages", four, [](Plan& p) {
     p.pipeline = 2;

@@ -253,7 +253,16 @@ def test_a_narrow_run_stays_near_a_wide_one(model, precision):
     assert narrow == pytest.approx(wide, rel=1e-2)
 
 
-PLANS = ["gpt-1rank", "gpt-dp2", "gpt-pp2-1f1b", "gpt-pp2-zb", "gpt-tp2-dp2", "llama-tp2"]
+PLANS = [
+    "gpt-1rank",
+    "gpt-dp2",
+    "gpt-hsdp4",
+    "gpt-pp2-1f1b",
+    "gpt-pp2-zb",
+    "gpt-pp2-zero3",
+    "gpt-tp2-dp2",
+    "llama-tp2",
+]
 ONE_RANK = ["--set", "/plan/tensor=1", "--set", "/plan/sequence=false"]
 
 

@@ -48,8 +48,11 @@ class Plans {
               models::ChunksPerStage::several) != (plan.virtual_stages > 1));
     plan.recompute = static_cast<models::Recompute>(one_of({0, 1, 2}));
     plan.zero = static_cast<models::Zero>(one_of({0, 1, 2, 3}));
-    // Executed without a pipeline alone.
-    if (plan.pipeline > 1 && models::shards_gradients(plan)) plan.zero = models::Zero::one;
+    if (plan.zero != models::Zero::none) plan.data_shard = one_of({0, 0, 2});
+    if (plan.zero == models::Zero::three) {
+      plan.reshard = one_of({0, 1}) == 1;
+      plan.prefetch = one_of({0, 1, 3});
+    }
     plan.overlap_gradients = one_of({0, 1}) == 1;
     plan.bucket = Bytes{one_of({0, 1, 8000})};
     if (plan.virtual_stages == 1 && plan.pipeline == 2 && one_of({0, 1}) == 1) {

@@ -94,13 +94,9 @@ TEST_CASE("Measured memory is what the Program promises, up to alignment") {
   }
 }
 
-TEST_CASE("State written by one cut and read by another goes on as if nothing had happened") {
-  // Three steps on one rank, or one on eight ranks and two on one.
-  const models::Model model = small_gpt();
+/// Three steps on one rank, or one as the plan cuts it and two on one.
+void check_goes_on(const models::Model& model, const Plan& cut) {
   const Plan whole = small_plan(4);
-  Plan cut = whole;
-  cut.tensor = cut.data = cut.pipeline = 2;
-  cut.zero = models::Zero::one;
   const Arithmetic ring = Arithmetic::ring;
   const Outcome through = run({.model = model, .plan = whole, .arithmetic = ring, .steps = 3});
   const Outcome begun = run({.model = model, .plan = cut, .arithmetic = ring, .steps = 1});
@@ -127,6 +123,24 @@ TEST_CASE("State written by one cut and read by another goes on as if nothing ha
   runner.finish_loading(1);
   CHECK(runner.step(1).ring_loss == through.steps[1].ring_loss);
   CHECK(runner.step(2).ring_loss == through.steps[2].ring_loss);
+}
+
+TEST_CASE("State written by one cut and read by another goes on as if nothing had happened") {
+  Plan cut = small_plan(4);
+  SECTION("all kinds of ranks, ZeRO-1") {
+    cut.tensor = cut.data = cut.pipeline = 2;
+    cut.zero = models::Zero::one;
+  }
+  SECTION("stages of ZeRO-3") {
+    cut.data = cut.pipeline = 2;
+    cut.zero = models::Zero::three;
+  }
+  SECTION("copies of shards") {
+    cut.data = 4;
+    cut.data_shard = 2;
+    cut.zero = models::Zero::three;
+  }
+  check_goes_on(small_gpt(), cut);
 }
 
 class CountsMarks final : public CpuDevice {
@@ -166,8 +180,12 @@ TEST_CASE("Each element of the model's state has one writer") {
   models::Model model = small_gpt();
   Plan plan = small_plan(4);
   plan.tensor = plan.data = plan.pipeline = 2;
-  for (const auto zero : {models::Zero::none, models::Zero::one}) {
+  for (const auto& [zero, shards] : {std::pair{models::Zero::none, 0}, {models::Zero::one, 0},
+                                     {models::Zero::three, 0}, {models::Zero::three, 2}}) {
     plan.zero = zero;
+    plan.data_shard = shards;
+    plan.data = shards > 0 ? 4 : 2;
+    plan.tensor = shards > 0 ? 1 : 2;
     const models::Program program = lowered(model, plan);
     ThreadWorld world{8};
     std::map<std::string, std::vector<int>> written;

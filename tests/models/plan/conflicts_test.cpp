@@ -124,6 +124,9 @@ TEST_CASE("State is sharded in any pipeline, among replicas that share out all o
   }
   plan.data_shard = 3;
   CHECK(told(plan, small_gpt()) == Lines{"/data_shard: data_shard 3 does not divide data 4"});
+  plan.data_shard = 1;
+  CHECK(told(plan, small_gpt()) ==
+        Lines{"/data_shard: data_shard 1 shards nothing; leave zero and data_shard out"});
   plan.data_shard = 2;
   CHECK(told(plan, small_gpt()).empty());
   plan.reshard = false;
