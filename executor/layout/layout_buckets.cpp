@@ -27,8 +27,8 @@ Layout::Reductions Layout::reductions_of(std::uint32_t chunk) const {
     const models::JointCollective& joint = program_.collectives[each.target];
     std::size_t& k = so_far[each.micro_batch];
     // Another part of the same compressed bucket, or its pieces once more between copies.
-    const bool goes_along = joint.part > 0 || program_.role_of(joint.communicator) ==
-                                                  models::CommunicatorRole::replica;
+    const bool goes_along =
+        joint.part > 0 || program_.role_of(joint.communicator) == models::CommunicatorRole::replica;
     if (!goes_along && k == found.elements.size()) found.elements.push_back(joint.elements);
     if (!goes_along) ++k;
     found.of_collective.emplace_back(each.target, k - 1);

@@ -113,7 +113,8 @@ void Reducer::unshard(Token i) {
 std::byte* Reducer::gathered_at(Token gather, std::size_t first, std::size_t bucket) const {
   const std::vector<Bucket>& all = rank_.layout.buckets();
   const std::int64_t before = all[bucket].first - all[first].first;
-  return rank_.arena + rank_.plan.bound(gather).saved + before * width_of(weights_.formats().storage);
+  return rank_.arena + rank_.plan.bound(gather).saved +
+         before * width_of(weights_.formats().storage);
 }
 
 void Reducer::use_gathered(Token gather) {

@@ -180,8 +180,10 @@ TEST_CASE("Each element of the model's state has one writer") {
   models::Model model = small_gpt();
   Plan plan = small_plan(4);
   plan.tensor = plan.data = plan.pipeline = 2;
-  for (const auto& [zero, shards] : {std::pair{models::Zero::none, 0}, {models::Zero::one, 0},
-                                     {models::Zero::three, 0}, {models::Zero::three, 2}}) {
+  for (const auto& [zero, shards] : {std::pair{models::Zero::none, 0},
+                                     {models::Zero::one, 0},
+                                     {models::Zero::three, 0},
+                                     {models::Zero::three, 2}}) {
     plan.zero = zero;
     plan.data_shard = shards;
     plan.data = shards > 0 ? 4 : 2;
