@@ -43,13 +43,17 @@ CollectiveTime WirePricer::modelled(Collective kind, Bytes bytes,
   return price(kind, bytes, group, cluster_, {.sharing = sharing_});
 }
 
-/// Rows on their way to experts; once per node where the dispatcher does so.
+CollectivePricing pricing_of(std::int64_t copies, const GroupShape& group, LinkSharing sharing) {
+  CollectivePricing pricing{.sharing = sharing, .copies = static_cast<int>(copies)};
+  if (copies > 0 && group.nodes > 1) pricing.choice.algorithm = "deduplicating";
+  return pricing;
+}
+
+/// Rows on their way to experts.
 CollectiveTime WirePricer::dispatched(const Operation& op) const {
   const GroupShape& group = groups_[op.communicator];
-  CollectivePricing pricing{.sharing = sharing_, .copies = static_cast<int>(op.copies)};
-  if (group.nodes == 1) return price(op.collective, op.bytes, group, cluster_, pricing);
-  if (op.copies > 0) {
-    pricing.choice.algorithm = "deduplicating";
+  const CollectivePricing pricing = pricing_of(op.copies, group, sharing_);
+  if (group.nodes == 1 || op.copies > 0) {
     return price(op.collective, op.bytes, group, cluster_, pricing);
   }
   // The collective library's, at the share of the NICs that the stack reaches.

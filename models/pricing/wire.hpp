@@ -19,6 +19,11 @@
 
 namespace orrery::models {
 
+/// How a collective is priced whose rows hold so many copies of each token, 0 where no two rows are
+/// alike: copies cross between nodes once, as dispatchers do that know of them.
+CollectivePricing pricing_of(std::int64_t copies, const GroupShape& group,
+                             LinkSharing sharing = LinkSharing::with_siblings);
+
 /// Prices everything that one Program sends.
 class WirePricer {
  public:

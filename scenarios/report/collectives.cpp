@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "models/network/placement.hpp"
-#include "models/pricing/price.hpp"
+#include "models/pricing/wire.hpp"
 #include "models/program/walk.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
@@ -22,8 +22,10 @@ struct ReportedCall {
   std::string communicator;
   Collective kind{};
   Bytes bytes{};
+  std::int64_t copies = 0;  // of a token among its rows
   friend bool operator<(const ReportedCall& a, const ReportedCall& b) {
-    return std::tie(a.communicator, a.kind, a.bytes) < std::tie(b.communicator, b.kind, b.bytes);
+    return std::tie(a.communicator, a.kind, a.bytes, a.copies) <
+           std::tie(b.communicator, b.kind, b.bytes, b.copies);
   }
 };
 
@@ -51,8 +53,8 @@ class Counter {
       for (std::size_t i = 0; i < block.operations.size(); ++i) {
         const models::Operation& op = block.operations[i];
         if (op.kind != models::OpKind::collective) continue;
-        add({op.communicator, op.collective, op.bytes}, prediction_.priced.blocks[run.block][i],
-            run.count);
+        add({op.communicator, op.collective, op.bytes, op.copies},
+            prediction_.priced.blocks[run.block][i], run.count);
       }
     }
   }
@@ -75,11 +77,12 @@ class Counter {
     std::uint16_t communicator = 0;
     Collective kind{};
     Bytes bytes{};
+    std::int64_t copies = 0;
   };
 
   void add(const Sent& sent, const models::PricedOperation& each, std::int64_t count) {
     const models::Communicator& group = program_.communicators.at(sent.communicator);
-    CollectiveTally& tally = calls_[{group.name, sent.kind, sent.bytes}];
+    CollectiveTally& tally = calls_[{group.name, sent.kind, sent.bytes, sent.copies}];
     tally.count += count;
     tally.queue += each.occupied() * count;
     tally.shown += each.duration * count;
@@ -111,7 +114,8 @@ std::string collectives_section(const ReportInputs& in) {
                    {"limited by", Align::left}}};
   const hardware::Cluster& cluster = in.question.cluster;
   for (const auto& [call, tally] : Counter{in.prediction, cluster.node.gpus}.run()) {
-    const models::CollectiveTime one = models::price(call.kind, call.bytes, tally.shape, cluster);
+    const models::CollectiveTime one = models::price(call.kind, call.bytes, tally.shape, cluster,
+                                                     models::pricing_of(call.copies, tally.shape));
     const double bus = models::bus_factor(call.kind, tally.shape.ranks) *
                        static_cast<double>(call.bytes.count()) / seconds(one.time);
     const std::string protocol =

@@ -11,6 +11,7 @@
 #include "models/network/collectives/collective.hpp"
 #include "models/network/placement.hpp"
 #include "models/pricing/price.hpp"
+#include "models/pricing/wire.hpp"
 #include "models/program/walk.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/errors.hpp"
@@ -49,13 +50,14 @@ class Laws {
   }
 
  private:
-  const models::CollectiveTime& law(Collective kind, Bytes bytes, std::uint16_t communicator) {
-    const auto [found, fresh] = laws_.try_emplace({kind, bytes, communicator});
+  const models::CollectiveTime& law(Collective kind, Bytes bytes, std::uint16_t communicator,
+                                    std::int64_t copies = 0) {
+    const auto [found, fresh] = laws_.try_emplace({kind, bytes, communicator, copies});
     if (fresh) {
-      const int gpus = asked_.cluster.node.gpus;
-      found->second = models::price(
-          kind, bytes, models::shape_of(program_.mesh, program_.communicators[communicator], gpus),
-          asked_.cluster);
+      const models::GroupShape group = models::shape_of(
+          program_.mesh, program_.communicators[communicator], asked_.cluster.node.gpus);
+      found->second =
+          models::price(kind, bytes, group, asked_.cluster, models::pricing_of(copies, group));
     }
     return found->second;
   }
@@ -63,7 +65,7 @@ class Laws {
   void add_block(const models::Invocation& run, Isolated& sum) {
     for (const models::Operation& op : program_.blocks[run.block].operations) {
       if (op.kind != models::OpKind::collective) continue;
-      const models::CollectiveTime& one = law(op.collective, op.bytes, op.communicator);
+      const models::CollectiveTime& one = law(op.collective, op.bytes, op.communicator, op.copies);
       sum.tensor += one.time * run.count;
       sum.collectives_nic += one.links.nic * run.count;
     }
@@ -93,7 +95,8 @@ class Laws {
 
   const models::Question& asked_;
   const models::Program& program_;
-  std::map<std::tuple<Collective, Bytes, std::uint16_t>, models::CollectiveTime> laws_;
+  std::map<std::tuple<Collective, Bytes, std::uint16_t, std::int64_t>, models::CollectiveTime>
+      laws_;
 };
 
 /// The queues of every rank class and their NIC. Down and up the pipeline are two channels each.
