@@ -1,5 +1,6 @@
 #include "scenarios/validation/measured_run.hpp"
 
+#include <regex>
 #include <string>
 
 #include "models/plan/fields.hpp"
@@ -71,11 +72,31 @@ void read_hybrid_shards(MeasuredRun& run) {
   run.plan["data_shard"] = std::to_string(*run.gpus_per_node);
 }
 
+/// The last release by calendar in a text, "25.04.02" of "README.md (v25.02..v25.04.02)".
+std::string release_in(const std::string& text) {
+  static const std::regex calendar{
+      R"((?:^|[^0-9.]|\.\.)v?((?:2[0-9])\.(?:0[1-9]|1[0-2])(?:\.\d+)*))"};
+  std::string last;
+  for (std::sregex_iterator at{text.begin(), text.end(), calendar}, end; at != end; ++at) {
+    last = (*at)[1].str();
+  }
+  return last;
+}
+
+/// As its column says, or else where it was published.
+std::string release_of(const Row& row) {
+  std::string stated = text(row, "release");
+  if (stated.empty()) stated = release_in(text(row, "source_location"));
+  if (stated.empty()) stated = release_in(text(row, "source"));
+  return stated;
+}
+
 MeasuredRun read_run(const Row& row, bool by_id) {
   MeasuredRun run;
   run.run = text(row, by_id ? "id" : "run");
   run.source = text(row, "source");
   run.software = text(row, "software");
+  run.release = release_of(row);
   run.year = row.integer("software_year");
   run.task = text(row, "task");
   run.family = text(row, "family");

@@ -19,6 +19,7 @@ struct MeasuredRun {
   std::string site;  // where it ran, a name that rows and profiles share; empty: not stated
   std::string set_aside;
   std::string reported_apart;  // the group that it is scored in by itself; empty: with the others
+  std::string release;         // of the software, "25.08.02"; empty: not stated
   std::optional<std::int64_t> year;
   std::optional<std::int64_t> layers, hidden, heads, gpus;
   std::optional<std::int64_t> kv_heads, ffn_hidden, vocab, gpus_per_node;

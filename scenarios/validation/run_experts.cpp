@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "models/plan/fields.hpp"
+#include "models/software/descent.hpp"
 #include "scenarios/embedded.hpp"
 #include "sim/errors.hpp"
 
@@ -97,13 +99,29 @@ std::vector<int> numbers_in(std::string_view release) {
   return numbers;
 }
 
-/// The release that a source ends with, "... summary 26.02"; without one, the end of its year.
+/// Where it is not stated, the end of its year.
 std::vector<int> release_of(const MeasuredRun& run) {
-  const std::size_t at = run.source.rfind(' ');
-  const std::vector<int> last =
-      numbers_in(std::string_view{run.source}.substr(at == std::string::npos ? 0 : at + 1));
-  if (last.size() > 1 && last.front() > 0) return last;
+  if (!run.release.empty()) return numbers_in(run.release);
   return {static_cast<int>(run.year.value_or(2099) % 100), 99};
+}
+
+/// Of the release's month or earlier: patches of a month ship the recipes of that month.
+bool by_month_of(const std::vector<int>& recipe, const std::vector<int>& run) {
+  const auto month = [](const std::vector<int>& release) {
+    return std::pair{release.empty() ? 0 : release[0], release.size() < 2 ? 0 : release[1]};
+  };
+  return month(recipe) <= month(run);
+}
+
+/// Stacks of which one took over another's recipes: a profile, its parent and its children.
+bool share_recipes(const std::string& one, const std::string& other) {
+  if (one == other) return true;
+  const auto parent_of = [](const std::string& stack) -> std::string {
+    const std::vector<std::string> known = models::software_names();
+    if (std::find(known.begin(), known.end(), stack) == known.end()) return {};
+    return models::written_profile(stack).value("parent", "");
+  };
+  return parent_of(one) == other || parent_of(other) == one;
 }
 
 /// A line of recipes.csv.
@@ -146,30 +164,34 @@ const std::vector<Recipe>& recipes() {
   return known;
 }
 
-/// Those that agree, if any does.
-void prefer(std::vector<const Recipe*>& left, const std::function<bool(const Recipe&)>& agrees) {
+/// Those that agree, if any does. Does any?
+bool prefer(std::vector<const Recipe*>& left, const std::function<bool(const Recipe&)>& agrees) {
   const auto found =
       std::stable_partition(left.begin(), left.end(), [&](const Recipe* r) { return agrees(*r); });
-  if (found != left.begin()) left.erase(found, left.end());
+  if (found == left.begin()) return false;
+  left.erase(found, left.end());
+  return true;
 }
 
 const Recipe* recipe_of(const MeasuredRun& run, const std::string& architecture) {
+  const std::vector<int> release = release_of(run);
   std::vector<const Recipe*> left;
   for (const Recipe& each : recipes()) {
-    if (each.stack == run.software && each.architecture == architecture) left.push_back(&each);
+    if (each.architecture != architecture || !by_month_of(each.release, release)) continue;
+    if (share_recipes(run.software, each.stack)) left.push_back(&each);
   }
   if (left.empty()) return nullptr;
-  const std::vector<int> release = release_of(run);
   const std::string chunks = run.stated("virtual_stages");
   prefer(left, [&](const Recipe& each) { return each.gpu == run.gpu; });
-  prefer(left, [&](const Recipe& each) { return each.release <= release; });
   prefer(left, [&](const Recipe& each) { return each.expert == run.stated("expert"); });
-  prefer(left, [&](const Recipe& each) {
+  const bool same_degrees = prefer(left, [&](const Recipe& each) {
     return each.tensor == run.stated("tensor") && each.pipeline == run.stated("pipeline");
   });
+  if (!same_degrees) prefer(left, [&](const Recipe& each) { return each.stack == run.software; });
   prefer(left, [&](const Recipe& each) {
     return each.virtual_stages == (chunks.empty() ? "1" : chunks);
   });
+  prefer(left, [&](const Recipe& each) { return each.release <= release; });
   return *std::max_element(left.begin(), left.end(), [](const Recipe* a, const Recipe* b) {
     return a->release < b->release;
   });
@@ -214,12 +236,14 @@ Model expert_model_of(const MeasuredRun& run, std::vector<std::string>& assumpti
 void follow_recipe(const MeasuredRun& run, Plan& plan, std::vector<std::string>& assumptions) {
   // Megatron-Core runs experts under tensor parallelism with sequence parallelism alone.
   if (plan.tensor > 1) plan.sequence_parallel = true;
-  plan.expert_tensor = plan.tensor;
+  const std::int64_t ranks = plan.gpus() / plan.pipeline;
+  plan.expert_tensor = ranks % (plan.expert * plan.tensor) == 0 ? plan.tensor : 1;
   const Architecture* known = architecture_of(run);
   const Recipe* recipe = known ? recipe_of(run, known->type) : nullptr;
   if (!recipe) {
     assumptions.push_back(
-        "/plan/dispatcher: alltoall taken, expert_tensor as tensor; no recipe of this stack");
+        "/plan/dispatcher: alltoall taken, expert_tensor as tensor; no recipe of this stack and "
+        "release");
     return;
   }
   std::string taken;

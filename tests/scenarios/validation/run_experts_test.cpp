@@ -51,7 +51,7 @@ TEST_CASE("Dispatcher and capacity are the recipe's of the same degrees and rele
   CHECK(asked(run).plan.dispatcher == models::Dispatcher::all_to_all);
   CHECK(asked(run).plan.capacity == 1);
   CHECK(asked(run).plan.expert_tensor == 1);
-  run.source = "a table 25.08.02";
+  run.release = "25.08.02";
   run.plan["tensor"] = "1";
   run.plan["pipeline"] = "8";
   run.plan["virtual_stages"] = "2";
@@ -70,10 +70,54 @@ TEST_CASE("A run follows the recipes of its own release, not later ones") {
   MeasuredRun run = latent_run();
   run.software = "megatron-bridge";
   run.gpu = "gb200";
-  run.source = "a summary 25.09";
+  run.release = "25.09";
   CHECK(asked(run).plan.dispatcher == models::Dispatcher::all_to_all);
-  run.source = "a summary 25.11";
+  run.release = "25.11";
   CHECK(asked(run).plan.dispatcher == models::Dispatcher::hybridep);
+}
+
+TEST_CASE("Without a recipe of its time a run does what Megatron-Core does unasked") {
+  MeasuredRun run = latent_run();
+  run.release = "24.11";
+  CHECK(asked(run).plan.capacity == 0);
+  CHECK(asked(run).plan.expert_tensor == 1);  // 64 x 2 does not divide the 64 ranks of a stage
+  run.plan["expert"] = "32";
+  CHECK(asked(run).plan.expert_tensor == 2);
+}
+
+TEST_CASE("A stack goes on with the recipes of the one that took its place") {
+  // NeMo on H100 had all-to-alls that nothing hid; Megatron-Bridge of 25.11 hides them behind the
+  // other micro-batch.
+  MeasuredRun run = latent_run();
+  run.family = "moe";
+  run.hidden = 4096;
+  run.heads = 64;
+  run.kv_heads = 4;
+  run.ffn_hidden = 1536;
+  run.layers = 94;
+  run.experts = 128;
+  run.gpus = 256;
+  run.plan = {{"tensor", "2"},          {"pipeline", "8"},   {"virtual_stages", "4"},
+              {"expert", "32"},         {"data", "16"},      {"micro_batch", "1"},
+              {"global_batch", "2048"}, {"seq_len", "4096"}, {"precision", "bf16"}};
+  run.release = "25.08";
+  CHECK(asked(run).plan.expert_overlap == models::ExpertOverlap::none);
+  run.release = "25.12";
+  CHECK(asked(run).plan.expert_overlap == models::ExpertOverlap::micro_batches);
+}
+
+TEST_CASE("A run's release is its column's, or the last in where it was published") {
+  const auto release = [](const std::string& columns, const std::string& cells) {
+    const std::string text =
+        "run,source,software,family,layers,hidden,heads,seq_len,gpu,gpus,tp,pp,global_batch,"
+        "step_time_s" +
+        columns + "\none,arXiv 2402.15627,nemo,gpt,2,64,2,64,a100-sxm-80gb,1,1,1,1,1" + cells +
+        "\n";
+    return read_runs(Table::parse(text, "runs.csv")).front().release;
+  };
+  CHECK(release("", "").empty());
+  CHECK(release(",source_location", ",grok1/README.md (v25.02..v25.04.02)") == "25.04.02");
+  CHECK(release(",release,source_location", ",25.07,README.md (v25.02)") == "25.07");
 }
 
 TEST_CASE("Runs with experts are reported apart") {
