@@ -7,13 +7,14 @@
 
 namespace orrery::models {
 
-/// Fused kernels exist for 16-bit storage only, and training ones not for sinks, which a softmax's
-/// sum has next to the scores.
-/// Source  NVIDIA/TransformerEngine, issues 2318 and 2483: with learnable sinks FlashAttention is
-///         off and the fused kernel needs cuDNN 9.13.1
+/// Fused kernels exist for 16-bit storage only, and for sinks, which a softmax's sum has next to
+/// the scores, cuDNN's alone. Source  NVIDIA/TransformerEngine, issues 2318 and 2483: with
+/// learnable sinks FlashAttention is
+///         off and the fused kernel needs cuDNN 9.13.1 (of September 2025)
 bool LayerBuilder::fused_attention() const {
-  return bits(storage_) == 16 && !inputs_.model.attention_sinks &&
-         inputs_.software.attention(inputs_.generation) != "unfused";
+  const std::string_view kernel = inputs_.software.attention(inputs_.generation);
+  if (inputs_.model.attention_sinks && kernel != "cudnn") return false;
+  return bits(storage_) == 16 && kernel != "unfused";
 }
 
 std::int64_t LayerBuilder::local_heads(std::int64_t heads) const {
