@@ -126,9 +126,17 @@ LinearBuilder::Quantised LinearBuilder::kept(const Linear& layer, OperandId inpu
   return how == nullptr ? Quantised{input, {}} : copy_of(*how, input, Role::saved, Along::columns);
 }
 
+/// A frozen matrix that nothing but products in 8 bits reads, with one scale for the tensor.
+bool LinearBuilder::kept_in_8_bits(const Linear& layer) const {
+  const Quantisation* how = quantisation(layer);
+  return inputs_.plan.low_precision_gather && inputs_.plan.task == Task::lora && how != nullptr &&
+         how->dtype == DType::fp8 && !how->both_ways();
+}
+
 /// As products read it. Stored in 4 bits it is made 16 bits wide before each.
 OperandId LinearBuilder::weight(const Linear& layer) {
   ModelTensor tensor = weight_of(layer, inputs_.model);
+  if (kept_in_8_bits(layer)) return block_.parameter(tensor, DType::fp8);
   if (inputs_.plan.task != Task::qlora || !layer.target) return block_.parameter(tensor, storage());
   const OperandId wide = block_.operand(layer.name + ".weight.wide", Role::temporary, storage(),
                                         tensor.uncut, tensor.sharding);

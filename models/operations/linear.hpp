@@ -55,6 +55,7 @@ class LinearBuilder {
   void quantise(const Quantisation& how, OperandId source, Role role);
   Quantised quantised(const Linear& layer, OperandId source, Role role, Along along);
   Quantised kept(const Linear& layer, OperandId input);
+  bool kept_in_8_bits(const Linear& layer) const;
   OperandId weight(const Linear& layer);
   void weight_gradient(const Linear& layer, const Quantised& input,
                        const Quantised& output_gradient);

@@ -326,7 +326,8 @@ class Checker {
                                   word_of(moments_words, plan_.moments)));
     }
     const bool in_8_bits = compute_dtype(plan_.precision) == hardware::DType::fp8;
-    if (plan_.low_precision_gather && (!in_8_bits || plan_.zero == Zero::none)) {
+    const bool gathers = plan_.zero != Zero::none || plan_.task == Task::lora;
+    if (plan_.low_precision_gather && (!in_8_bits || !gathers)) {
       add("/low_precision_gather",
           fmt::format("weights are gathered in 8 bits by ZeRO in fp8, not with zero {} in {}",
                       word_of(zero_words, plan_.zero), name(plan_.precision)));

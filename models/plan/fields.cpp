@@ -519,7 +519,7 @@ constexpr std::array<PlanField, 43> field_rows{{
      .on = &Plan::fused_cross_entropy,
      .write =
          [](const Plan& plan) { return plan.fused_cross_entropy ? Json(true) : Json(nullptr); }},
-    {.key = "low_precision_gather",  // of weights under ZeRO, in the products' 8 bits
+    {.key = "low_precision_gather",  // of weights under ZeRO, and of frozen ones, in 8 bits
      .name = "gather in 8 bits",
      .kind = Kind::flag,
      .by_default = Default::silent,

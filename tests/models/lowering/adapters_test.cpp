@@ -107,6 +107,14 @@ TEST_CASE("QLoRA stores a layer's matrices in 4 bits and makes them wide before 
   CHECK(has_operation(block_named(program, "layer.backward"), "projection.dequantise"));
 }
 
+TEST_CASE("Frozen matrices take a byte a number where they are kept in 8 bits") {
+  const Program program =
+      lower(llama("task=lora,data=8,global_batch=8,precision=fp8,low_precision_gather=true"));
+  const std::int64_t matrices = 32 * std::int64_t{218'103'808};
+  CHECK(persistent_bytes(program, "frozen_parameters").count() ==
+        matrices + 2 * (all_parameters - matrices));
+}
+
 TEST_CASE("Adapters are cut over tensor ranks as their matrices are, the narrow side is whole") {
   // A of queries, keys and values is whole, B is cut; of the projection the other way round.
   const Program program = lower(llama("task=lora,tensor=4,sequence=true,data=2,global_batch=2"));

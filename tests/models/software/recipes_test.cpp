@@ -22,6 +22,10 @@ TEST_CASE("A recipe decides by stack, task and sizes, not by a model's name") {
   CHECK(recipe_choice(asked, "lora_rank") == 16);
   CHECK(recipe_choice(asked, "lora_dropout") == true);
   CHECK(recipe_choice(asked, "sequence_lengths").is_null());
+  CHECK(recipe_choice(asked, "low_precision_gather").is_null());
+  asked.precision = Precision::fp8;
+  CHECK(recipe_choice(asked, "low_precision_gather") == true);
+  asked.precision = Plan{}.precision;
   const std::size_t choices = recipe_of(asked).size();
   model.name = "another";
   CHECK(recipe_of(asked).size() == choices);
