@@ -144,9 +144,17 @@ class Pricer {
       } else {
         price.duration = kernel_time(op, cluster_.gpu(), software_, at_once());
       }
-      price.launch = launch_time(op, software_, wires_.ranks(op.communicator));
+      price.launch = launch_time(op, software_, wires_.ranks(op.communicator)) +
+                     software_.host.expert_launch * quantised_experts(op, block);
     }
     return prices;
+  }
+
+  /// Experts whose rows an operation quantises with scales for blocks.
+  static std::int64_t quantised_experts(const Operation& op, const Block& block) {
+    if (op.kind != OpKind::quantise || op.writes.size() < 2) return 0;
+    const std::int64_t matrices = block.operands[op.reads[0]].shape[0];
+    return matrices > 1 ? matrices : 0;
   }
 
   /// All-to-alls that are sent while the other direction of another micro-batch is computed: others
@@ -246,6 +254,13 @@ std::optional<Time> host_time(const Operation& op, const hardware::Gpu& gpu, int
   return std::nullopt;
 }
 
+/// Of a grouped GEMM for each of its experts.
+Time quantised_start(const Operation& op, const Software& software, std::string_view generation) {
+  if (op.dtype != hardware::DType::fp8 && op.dtype != hardware::DType::fp4) return Time{};
+  const auto products = std::max<std::int64_t>(1, std::ssize(op.group_rows));
+  return software.quantised_start(generation) * products;
+}
+
 }  // namespace
 
 Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& software,
@@ -261,11 +276,11 @@ Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& 
       return scaled(without_hidden_start(gpu.gemm_time(op.dtype, op.flops, op.bytes),
                                          gpu.gemm.at(op.dtype).overhead),
                     software.gemm_derate(generation) * alignment_derate(op) / gpu.sustained_share) +
-             accumulation_time(op, gpu, software);
+             accumulation_time(op, gpu, software) + quantised_start(op, software, generation);
     case OpKind::grouped_gemm:
       return scaled(without_hidden_start(grouped_time(op, gpu), gpu.gemm.at(op.dtype).overhead),
                     software.gemm_derate(generation) / gpu.sustained_share) +
-             accumulation_time(op, gpu, software);
+             accumulation_time(op, gpu, software) + quantised_start(op, software, generation);
     case OpKind::attention:
     case OpKind::attention_backward:
       return scaled(gpu.attention_time(software.attention(generation), op.dtype, call_of(op)),
@@ -282,6 +297,8 @@ Time launch_time(const Operation& op, const Software& software, int ranks) {
   if (op.kind == OpKind::collective) return host.communication_launch + host.jitter * ranks;
   const bool python = op.pass == Pass::forward || op.pass == Pass::recompute;
   const Time one = python ? host.forward_launch : host.backward_launch;
+  const bool routes = op.kind == OpKind::route || op.kind == OpKind::route_backward;
+  if (routes) return one + scaled(host.expert_layer, 0.5);
   return falls_apart(op, software) ? one * softmax_pieces : one;
 }
 

@@ -40,14 +40,17 @@ double number(const Node& parent, std::string_view key, double otherwise, double
 }
 
 HostCosts read_host(const Node& node) {
-  node.only({"forward_launch", "backward_launch", "communication_launch", "graph_launch", "jitter",
-             "step", "synchronous", "blocking_receive", "communication", "waits_for_tensor"});
+  node.only({"forward_launch", "backward_launch", "communication_launch", "graph_launch",
+             "expert_layer", "expert_launch", "jitter", "step", "synchronous", "blocking_receive",
+             "communication", "waits_for_tensor"});
   const auto communication = node.find("communication");
   const auto graph = node.find("graph_launch");
   return {.forward_launch = node["forward_launch"].as<Time>(),
           .backward_launch = node["backward_launch"].as<Time>(),
           .communication_launch = node["communication_launch"].as<Time>(),
           .graph_launch = graph ? std::optional{graph->as<Time>()} : std::nullopt,
+          .expert_layer = node.value_or("expert_layer", Time{}),
+          .expert_launch = node.value_or("expert_launch", Time{}),
           .jitter = node.value_or("jitter", Time{}),
           .step = node.value_or("step", Time{}),
           .synchronous = node.value_or("synchronous", false),
@@ -58,12 +61,17 @@ HostCosts read_host(const Node& node) {
 }
 
 KernelChoices read_kernels(const Node& node) {
-  node.only({"gemm_derate", "memory_derate", "mixed_derate", "attention", "attention_derate",
-             "loss_forward_bytes", "loss_backward_bytes", "predicted_share", "dropout",
-             "accumulate_derate", "accumulate_exposed", "softmax_in_fours"});
+  node.only({"gemm_derate", "quantised_start", "memory_derate", "mixed_derate", "attention",
+             "attention_derate", "loss_forward_bytes", "loss_backward_bytes", "predicted_share",
+             "dropout", "accumulate_derate", "accumulate_exposed", "softmax_in_fours"});
   KernelChoices kernels;
   for (const auto& [generation, value] : node["gemm_derate"].members()) {
     kernels.gemm_derate[generation] = number(node["gemm_derate"], generation, 1, 0.2, 20);
+  }
+  if (const auto starts = node.find("quantised_start")) {
+    for (const auto& [generation, value] : starts->members()) {
+      kernels.quantised_start[generation] = value.as<Time>();
+    }
   }
   for (const auto& [generation, value] : node["attention"].members()) {
     kernels.attention[generation] = value.as<std::string>();
@@ -203,6 +211,11 @@ hardware::DType Software::gradient_beside(hardware::DType type) const {
 
 double Software::gemm_derate(std::string_view generation) const {
   return of_generation(kernels.gemm_derate, generation);
+}
+
+Time Software::quantised_start(std::string_view generation) const {
+  const auto found = kernels.quantised_start.find(std::string{generation});
+  return found == kernels.quantised_start.end() ? Time{} : found->second;
 }
 
 std::string_view Software::attention(std::string_view generation) const {

@@ -41,6 +41,12 @@ struct HostCosts {
   Time communication_launch{};  // one collective or transfer
   /// One CUDA graph of a stretch of operations (plan: cuda_graphs); where not stated, as published.
   std::optional<Time> graph_launch;
+  /// Router and dispatcher of a layer with experts, forward and backward together: many small
+  /// operations of the framework for the few that a Program states.
+  Time expert_layer{};
+  /// One expert's part of a grouped GEMM whose operands have scales for blocks: its quantisation
+  /// and the layout of its scales are launched expert by expert.
+  Time expert_launch{};
   Time jitter{};             // per rank and collective: a group waits for its slowest host
   Time step{};               // data loading, logging, learning rate: once per step
   bool synchronous = false;  // a launch returns when the operation has ended (CPU)
@@ -52,6 +58,9 @@ struct HostCosts {
 struct KernelChoices {
   /// GEMM time in a long step over the isolated kernel, by GPU generation; "default" otherwise.
   std::map<std::string, double> gemm_derate;
+  /// GPU time that a product in 8 or 4 bits takes beyond its curve and the passes over its
+  /// operands, by GPU generation: scales, amax and transposes in small kernels.
+  std::map<std::string, Time> quantised_start;
   /// Memory-bound time over the fused kernel's ideal traffic.
   double memory_derate = 1.0;
   /// The same once more for kernels on 16-bit tensors: automatic mixed precision leaves norms,
@@ -162,6 +171,7 @@ struct Software {
   /// What gradients are added up and reduced in by a run that computes in `type`.
   hardware::DType gradient_beside(hardware::DType type) const;
   double gemm_derate(std::string_view generation) const;
+  Time quantised_start(std::string_view generation) const;
   std::string_view attention(std::string_view generation) const;
 };
 

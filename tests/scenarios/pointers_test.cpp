@@ -113,7 +113,7 @@ std::map<std::string, bool> moved_pointers(const std::vector<Scenario>& scenario
 
 /// Numbers that other scenarios are moved by: of degrees, nodes and GPUs whose product must stay,
 /// of fabrics that nodes of several leaves share, of heads of 128, of memory that is nearly full,
-/// of another generation of GPUs, of years before a stack's first runs.
+/// of models with experts, of another generation of GPUs, of years before a stack's first runs.
 bool counts_elsewhere(const std::string& pointer) {
   static const std::set<std::string> known = {"/plan/data",
                                               "/plan/tensor",
@@ -125,6 +125,8 @@ bool counts_elsewhere(const std::string& pointer) {
                                               "/cluster/fabric/oversubscription",
                                               "/cluster/fabric/switch/bandwidth",
                                               "/cluster/fabric/switch/ports",
+                                              "/software/host/expert_launch",
+                                              "/software/host/expert_layer",
                                               "/software/kernels/gemm_derate/blackwell",
                                               "/software/uncertainty/years/0"};
   const bool of_heads = pointer.find("/attention/") != std::string::npos &&

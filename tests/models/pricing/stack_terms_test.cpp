@@ -73,6 +73,58 @@ TEST_CASE("A weight gradient shows a share of reading and writing its fp32 sums"
   CHECK(shown == Approx(0.5 * 134217728 / rate).epsilon(1e-6));
 }
 
+TEST_CASE(
+    "A product in 8 bits starts later, each expert's by itself, on GPUs that the stack names") {
+  const hardware::Gpu h100 = hardware::named_gpu("h100-sxm-80gb");
+  Operation op;
+  op.kind = OpKind::gemm;
+  op.gemm = {.m = 4096, .n = 4096, .k = 4096};
+  op.flops = Flops{2 * std::int64_t{4096} * 4096 * 4096};
+  Software later = plain_software();
+  later.kernels.quantised_start["hopper"] = 40_us;
+  const auto longer = [&](const hardware::Gpu& gpu) {
+    return kernel_time(op, gpu, later) - kernel_time(op, gpu, plain_software());
+  };
+  op.dtype = DType::fp8;
+  CHECK(longer(h100) == 40_us);
+  CHECK(longer(hardware::named_gpu("b200-sxm")) == Time{});
+  op.kind = OpKind::grouped_gemm;
+  op.group_rows = {2048, 1024, 1024};
+  CHECK(longer(h100) == 120_us);
+  op.dtype = DType::bf16;
+  CHECK(longer(h100) == Time{});
+}
+
+TEST_CASE("A host launches a router's small operations, half of them backward") {
+  Software software = plain_software();
+  Operation op;
+  for (const OpKind kind : {OpKind::route, OpKind::route_backward}) {
+    op.kind = kind;
+    software.host.expert_layer = Time{};
+    const Time alone = launch_time(op, software, 1);
+    software.host.expert_layer = 4_ms;
+    CHECK(launch_time(op, software, 1) - alone == 2_ms);
+  }
+}
+
+TEST_CASE("Experts' rows in blocks that share a scale are quantised expert by expert") {
+  // Four experts of eight are here; their rows in and between their two products.
+  Question asked = question("mixtral-8x7b", "hgx-b200 x 1",
+                            "data=8,expert=2,global_batch=8,precision=mxfp8", "generic");
+  const Program program = lower(asked);
+  const auto launched = [&](Time each) {
+    asked.software.host.expert_launch = each;
+    std::vector<std::string> assumptions;
+    const PricedProgram priced = price_program(program, asked.cluster, asked.software, assumptions);
+    Time sum{};
+    for (const PricedOperation& price : priced.blocks[program.kinds.front().forward]) {
+      sum += price.launch;
+    }
+    return sum;
+  };
+  CHECK(launched(10_us) - launched(Time{}) == 80_us);
+}
+
 TEST_CASE("Kernels in a queue show no more than 4 us of their start") {
   Operation op;
   op.kind = OpKind::add;
