@@ -38,9 +38,31 @@ OperandId LayerBuilder::expert_rows(std::string_view name, Role role, OperandId 
 }
 
 /// [T, k]: which experts a token meets, and with what weight.
-OperandId LayerBuilder::routing(std::string_view name, DType dtype) {
-  return block_.operand(name, Role::saved, dtype, {1, tokens(), inputs_.model.experts_per_token},
+OperandId LayerBuilder::routing(std::string_view name, Role role, DType dtype) {
+  return block_.operand(name, role, dtype, {1, tokens(), inputs_.model.experts_per_token},
                         rows_layout(inputs_.plan));
+}
+
+OperandId LayerBuilder::chosen() {
+  return routing("router.chosen", Role::saved, DType::int32);
+}
+
+/// In fp32, or as wide as everything else where that is wider.
+OperandId LayerBuilder::weights() {
+  return routing("router.probabilities", Role::saved, weights_dtype());
+}
+
+OperandId LayerBuilder::weights_gradient() {
+  return routing("router.probabilities.grad", Role::temporary, weights_dtype());
+}
+
+DType LayerBuilder::weights_dtype() const {
+  return storage_ == DType::fp64 ? DType::fp64 : DType::fp32;
+}
+
+/// What experts made of a rank's tokens, kept until backward.
+OperandId LayerBuilder::kept_outputs(OperandId tokens) {
+  return expert_rows("experts.kept", Role::saved, tokens, inputs_.model.hidden, at_senders());
 }
 
 Linear LayerBuilder::router() const {
@@ -100,9 +122,11 @@ std::int64_t LayerBuilder::copies_to_nodes() const {
   return every_row ? 0 : inputs_.model.experts_per_token;
 }
 
-Operation& LayerBuilder::permute(OpKind kind, const std::string& name, OperandId in,
+Operation& LayerBuilder::permute(RowMove move, const std::string& name, OperandId in,
                                  OperandId out) {
-  Operation& op = block_.add(kind, name, {in}, {out});
+  const bool adds_up = move == RowMove::combine || move == RowMove::dispatch_backward;
+  Operation& op = block_.add(adds_up ? OpKind::unpermute : OpKind::permute, name, {in}, {out});
+  op.moves = move;
   op.dtype = storage_;
   op.copies = copies_to_nodes();
   op.next_to_other = inputs_.plan.expert_overlap == ExpertOverlap::micro_batches;
@@ -113,9 +137,13 @@ void LayerBuilder::route(OperandId in) {
   const OperandId logits =
       features("router.out", Role::saved, inputs_.model.experts, rows_layout(inputs_.plan));
   linear_.forward(router(), in, logits);
-  block_.add(
-      OpKind::route, "route", {logits},
-      {routing("router.probabilities", DType::fp32), routing("router.chosen", DType::int32)});
+  block_.add(OpKind::route, "route", {logits}, {weights(), chosen()});
+}
+
+/// Rows that arrived by rank in the order of local experts, or the other way round.
+void LayerBuilder::sort(RowMove move, const std::string& name, OperandId in, OperandId out) {
+  Operation& op = permute(move, name, in, out);
+  op.senders = block_.mesh().degree({MeshAxis::expert, MeshAxis::expert_tensor});
 }
 
 /// From rows in the order of local experts to their partial sums.
@@ -132,6 +160,15 @@ void LayerBuilder::local_experts_forward(OperandId tokens, OperandId rows) {
                   expert_rows("experts.out", Role::temporary, tokens, model.hidden, expert_sums()));
 }
 
+void LayerBuilder::combine(OperandId tokens, OperandId back, OperandId routed) {
+  Operation& sum = permute(RowMove::combine, "unpermute", back, routed);
+  block_.need(sum, back, at_senders());
+  sum.bytes = 9 * rows_sent(back) + block_.at(routed).bytes();
+  block_.read(sum, weights());
+  block_.read(sum, chosen());
+  if (keeps_outputs()) block_.write(sum, kept_outputs(tokens));
+}
+
 void LayerBuilder::experts_forward(OperandId in, OperandId out) {
   const Model& model = inputs_.model;
   const bool shares = model.shared_ffn > 0;
@@ -143,14 +180,15 @@ void LayerBuilder::experts_forward(OperandId in, OperandId out) {
   OperandId arrived =
       expert_rows(sorts() ? "dispatched" : "experts.in", sorts() ? Role::temporary : Role::saved,
                   in, model.hidden, at_experts());
-  Operation& dispatch = permute(OpKind::permute, "permute", in, arrived);
+  Operation& dispatch = permute(RowMove::dispatch, "permute", in, arrived);
   block_.make(dispatch, arrived, at_senders());
   dispatch.bytes = 2 * rows_sent(arrived);
-  block_.read(dispatch, routing("router.chosen", DType::int32));
+  dispatch.drops = inputs_.plan.capacity > 0;
+  block_.read(dispatch, chosen());
   if (shares && overlaps) mlp_forward(shared(), in, shared_out);
   if (sorts()) {
     const OperandId sorted = expert_rows("experts.in", Role::saved, in, model.hidden, at_experts());
-    permute(OpKind::permute, "sort", arrived, sorted);
+    sort(RowMove::by_expert, "sort", arrived, sorted);
     arrived = sorted;
   }
   local_experts_forward(in, arrived);
@@ -158,14 +196,10 @@ void LayerBuilder::experts_forward(OperandId in, OperandId out) {
   if (sorts()) {
     const OperandId unsorted =
         expert_rows("returned", Role::temporary, in, model.hidden, expert_sums());
-    permute(OpKind::permute, "sort.back", back, unsorted);
+    sort(RowMove::by_rank, "sort.back", back, unsorted);
     back = unsorted;
   }
-  Operation& combine = permute(OpKind::unpermute, "unpermute", back, routed);
-  block_.need(combine, back, at_senders());
-  combine.bytes = 9 * rows_sent(back) + block_.at(routed).bytes();
-  block_.read(combine, routing("router.probabilities", DType::fp32));
-  block_.read(combine, routing("router.chosen", DType::int32));
+  combine(in, back, routed);
   if (shares) block_.add(OpKind::add, "experts.add", {routed, shared_out}, {out});
 }
 
@@ -194,13 +228,25 @@ void LayerBuilder::route_backward(OperandId saved_in, OperandId gradient_in) {
   const OperandId logits = features("router.out", Role::saved, inputs_.model.experts, layout);
   const OperandId d_logits =
       features("router.out.grad", Role::temporary, inputs_.model.experts, layout);
-  block_
-      .add(OpKind::route_backward, "route.backward",
-           {logits, routing("router.probabilities", DType::fp32),
-            routing("router.chosen", DType::int32)},
-           {d_logits})
-      .dtype = storage_;
+  Operation& op = block_.add(OpKind::route_backward, "route.backward",
+                             {logits, weights(), chosen()}, {d_logits});
+  op.dtype = storage_;
+  if (keeps_outputs()) block_.read(op, weights_gradient());
   linear_.backward(router(), saved_in, d_logits, gradient_in);
+}
+
+/// The gradients of what experts made, at the ranks that they were sent back to, and of the weights
+/// that it was added up with.
+void LayerBuilder::combine_backward(OperandId tokens, OperandId gradient, OperandId rows_gradient) {
+  Operation& spread =
+      permute(RowMove::combine_backward, "unpermute.backward", gradient, rows_gradient);
+  block_.make(spread, rows_gradient, at_senders());
+  spread.bytes = 11 * rows_sent(rows_gradient);
+  block_.read(spread, weights());
+  if (!keeps_outputs()) return;
+  block_.read(spread, chosen());
+  block_.read(spread, kept_outputs(tokens));
+  block_.write(spread, weights_gradient());
 }
 
 void LayerBuilder::experts_backward(OperandId saved_in, OperandId gradient_out,
@@ -211,30 +257,27 @@ void LayerBuilder::experts_backward(OperandId saved_in, OperandId gradient_out,
     return expert_rows(name, Role::temporary, saved_in, h, layout);
   };
   OperandId down_gradient = named(sorts() ? "returned.grad" : "experts.out.grad", at_experts());
-  Operation& spread = permute(OpKind::permute, "unpermute.backward", gradient_out, down_gradient);
-  block_.make(spread, down_gradient, at_senders());
-  spread.bytes = 11 * rows_sent(down_gradient);
-  block_.read(spread, routing("router.probabilities", DType::fp32));
+  combine_backward(saved_in, gradient_out, down_gradient);
   const OperandId d_shared = rows("shared.in.grad", Role::temporary);
   if (shares) mlp_backward(shared(), saved_in, gradient_out, d_shared);
   if (sorts()) {
     const OperandId sorted = named("experts.out.grad", at_experts());
-    permute(OpKind::permute, "sort.back.backward", down_gradient, sorted);
+    sort(RowMove::by_expert, "sort.back.backward", down_gradient, sorted);
     down_gradient = sorted;
   }
   OperandId up_gradient = named("experts.in.grad", expert_sums());
   local_experts_backward(saved_in, down_gradient, up_gradient);
   if (sorts()) {
     const OperandId unsorted = named("dispatched.grad", expert_sums());
-    permute(OpKind::permute, "sort.backward", up_gradient, unsorted);
+    sort(RowMove::by_rank, "sort.backward", up_gradient, unsorted);
     up_gradient = unsorted;
   }
   const OperandId d_rows = rows("permute.in.grad", Role::temporary);
   const OperandId d_router = rows("router.in.grad", Role::temporary);
-  Operation& sum = permute(OpKind::unpermute, "permute.backward", up_gradient, d_rows);
+  Operation& sum = permute(RowMove::dispatch_backward, "permute.backward", up_gradient, d_rows);
   block_.need(sum, up_gradient, at_senders());
   sum.bytes = 3 * rows_sent(up_gradient) + block_.at(d_rows).bytes();
-  block_.read(sum, routing("router.chosen", DType::int32));
+  block_.read(sum, chosen());
   route_backward(saved_in, d_router);
   Operation& add = block_.add(OpKind::add, "experts.in.add", {d_rows, d_router}, {gradient_in});
   if (shares) block_.read(add, d_shared);

@@ -103,7 +103,13 @@ class LayerBuilder : private TransformerBuilder {
   std::int64_t rows_of_expert(OperandId tokens) const;
   OperandId expert_rows(std::string_view name, Role role, OperandId tokens, std::int64_t columns,
                         const Sharding& layout);
-  OperandId routing(std::string_view name, DType dtype);
+  OperandId routing(std::string_view name, Role role, DType dtype);
+  OperandId chosen();
+  OperandId weights();
+  OperandId weights_gradient();
+  DType weights_dtype() const;
+  OperandId kept_outputs(OperandId tokens);
+  bool keeps_outputs() const { return inputs_.software.runs.keeps_expert_outputs; }
   Linear router() const;
   Linear expert_up() const;
   Linear expert_down() const;
@@ -111,7 +117,10 @@ class LayerBuilder : private TransformerBuilder {
   Bytes rows_sent(OperandId rows) const;
   bool sorts() const;
   std::int64_t copies_to_nodes() const;
-  Operation& permute(OpKind kind, const std::string& name, OperandId in, OperandId out);
+  Operation& permute(RowMove move, const std::string& name, OperandId in, OperandId out);
+  void sort(RowMove move, const std::string& name, OperandId in, OperandId out);
+  void combine(OperandId tokens, OperandId back, OperandId routed);
+  void combine_backward(OperandId tokens, OperandId gradient, OperandId rows_gradient);
   void route(OperandId in);
   void experts_forward(OperandId in, OperandId out);
   void local_experts_forward(OperandId tokens, OperandId rows);

@@ -31,6 +31,13 @@ std::string_view name(Product product) {
   return of[static_cast<int>(product)];
 }
 
+std::string_view name(RowMove move) {
+  constexpr std::string_view of[] = {
+      "none",      "dispatch", "combine", "combine_backward", "dispatch_backward",
+      "by_expert", "by_rank"};
+  return of[static_cast<int>(move)];
+}
+
 std::optional<OperandId> Block::find(std::string_view operand) const {
   const auto found = std::find_if(operands.begin(), operands.end(),
                                   [&](const Operand& each) { return each.name == operand; });

@@ -94,6 +94,9 @@ void put_operation(TextBuffer& text, std::size_t index, const Operation& op, con
     put(text, " queries={} keys={} width={}", op.heads.queries, op.heads.keys, op.heads.dim);
   }
   if (op.by_position) put(text, " by_position");
+  if (op.moves != RowMove::none) put(text, " moves={}", name(op.moves));
+  if (op.senders > 1) put(text, " senders={}", op.senders);
+  if (op.drops) put(text, " drops");
   if (op.attention_core) put(text, " attention_core");
   if (op.host_waits) put(text, " host_waits");
   for (std::size_t i = 0; i < op.after.size(); ++i) {

@@ -79,6 +79,19 @@ enum class Product : std::uint8_t {
 };
 std::string_view name(Product product);
 
+/// Which way a `permute` or `unpermute` moves rows. A slot is room for one row of one expert from
+/// one rank; slots that no token takes are rows of zeros.
+enum class RowMove : std::uint8_t {
+  none,
+  dispatch,  // reads tokens, chosen: a token to a slot of each of its experts
+  combine,   // reads slots, weights, chosen: the weighted sum of a token's slots; keeps them
+  combine_backward,   // reads gradient, weights, chosen, slots kept: their gradients, and weights'
+  dispatch_backward,  // reads slots, chosen: the sum of a token's slots
+  by_expert,          // slots by rank and then by expert become slots by expert and then by rank
+  by_rank,            // and back
+};
+std::string_view name(RowMove move);
+
 /// Sizes of one attention on one rank.
 struct AttentionShape {
   std::int64_t batch = 0, seq = 0, heads = 0, kv_heads = 0, head_dim = 0;
@@ -141,7 +154,12 @@ struct Operation {
   /// Of an all-to-all that sends a token once to each node that has any of its experts, and of what
   /// makes its rows: how many copies of a token they hold. 0: every row is sent.
   std::int64_t copies = 0;
-  /// Of the same: it is sent while the other direction of another micro-batch is computed.
+  RowMove moves = RowMove::none;  // of permute and unpermute
+  std::int64_t senders = 1;       // of by_expert and by_rank: ranks whose rows an expert has
+  bool drops =
+      false;  // of dispatch: tokens without a slot are left out; otherwise that is an error
+  /// Of an all-to-all, and of what makes its rows: it is sent while the other direction of another
+  /// micro-batch is computed.
   bool next_to_other = false;
   std::int64_t vocabulary = 0;  // of a loss: its columns of all shards, without padding
   Flops flops{};                // multiply-adds count two; causal attention counts half

@@ -9,7 +9,8 @@
 namespace orrery::models {
 
 RunnablePlans read_runnable(const Node& node) {
-  node.only({"zero", "tensor", "pipeline", "context", "schedules", "source"});
+  node.only(
+      {"zero", "tensor", "pipeline", "context", "schedules", "keeps_expert_outputs", "source"});
   RunnablePlans plans;
   plans.zero.clear();
   for (const Node& stage : node["zero"].elements()) {
@@ -35,6 +36,7 @@ RunnablePlans read_runnable(const Node& node) {
       plans.schedules.push_back(name);
     }
   }
+  plans.keeps_expert_outputs = node.value_or("keeps_expert_outputs", false);
   plans.source = node["source"].as<std::string>();
   return plans;
 }

@@ -17,11 +17,15 @@ struct RunnablePlans {
   bool tensor = true, pipeline = true;
   std::vector<ContextForm> context;    // the usual one first; empty: no context parallelism
   std::vector<std::string> schedules;  // that a search tries next to the usual ones
-  std::string source;                  // empty: the profile does not say; the above is taken
+  /// With experts: what they made of a rank's tokens is kept until backward, where the gradients of
+  /// the weights that it was added up with are made of it. Not stated: not counted.
+  bool keeps_expert_outputs = false;
+  std::string source;  // empty: the profile does not say; the above is taken
 };
 
 /// `{"zero": [0, 1], "tensor": true, "pipeline": true, "context": ["ring"], "schedules": ["zb-v"],
-/// "source": TEXT}`; of tensor and pipeline true where left out, of context and schedules none.
+/// "keeps_expert_outputs": true, "source": TEXT}`; of tensor and pipeline true where left out, of
+/// the others none.
 /// Errors  stages that do not rise, a stage above 3, an unknown schedule, no source
 RunnablePlans read_runnable(const Node& node);
 
