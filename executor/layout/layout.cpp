@@ -40,8 +40,28 @@ std::int64_t extent(const models::Shape& shape, Dimension dimension) {
   return shape[static_cast<std::size_t>(dimension)];
 }
 
-std::int64_t place_among(const std::vector<std::int64_t>& ranks, std::int64_t rank) {
-  return std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
+/// Those ranks of a stage whose norms are summed.
+std::vector<std::int64_t> ranks_of_norm(const Program& program, std::int64_t rank) {
+  const std::int64_t stage = program.mesh.stage_of(rank);
+  const std::vector<models::Instruction>& list =
+      program.classes[static_cast<std::size_t>(stage)].instructions;
+  const auto norm = std::find_if(list.begin(), list.end(),
+                                 [](const auto& each) { return each.op == models::Opcode::norm; });
+  ensure(norm != list.end(), "a step has no norm");
+  const models::Communicator& group =
+      program.communicators[program.collectives[norm->target].communicator];
+  std::vector<std::int64_t> ranks = program.mesh.members(rank, group.axes, group.stages);
+  ranks.erase(
+      std::remove_if(ranks.begin(), ranks.end(),
+                     [&](std::int64_t each) { return program.mesh.stage_of(each) != stage; }),
+      ranks.end());
+  return ranks;
+}
+
+/// Which of the ranks along these axes it is.
+std::int64_t index_along(const models::Mesh& mesh, std::int64_t rank, models::AxisSet axes) {
+  const std::vector<std::int64_t> members = mesh.members(rank, axes);
+  return std::find(members.begin(), members.end(), rank) - members.begin();
 }
 
 }  // namespace
@@ -50,8 +70,10 @@ Layout::Layout(const Program& program, std::int64_t rank)
     : program_{program},
       rank_{rank},
       stage_{program.mesh.stage_of(rank)},
-      replica_{place_among(program.mesh.members(rank, program.sharding.over), rank)},
-      shards_{program.sharding.optimizer ? program.shards() : 1} {
+      dense_{owners_of(program.sharding.over)},
+      experts_{owners_of(MeshAxis::expert_data)},
+      norm_ranks_{ranks_of_norm(program, rank)},
+      stage_ranks_{program.mesh.members(rank, models::dense_axes)} {
   name_tensors();
   std::vector<std::uint32_t> chunks = program.classes[static_cast<std::size_t>(stage_)].chunks;
   // Of two copies of the model in one order, for what both stages that hold a chunk sum.
@@ -74,7 +96,7 @@ std::uint32_t Layout::tensor_named(std::int64_t layer, const Operand& operand) {
       numbers_.try_emplace(name, static_cast<std::uint32_t>(tensors_.size()));
   if (operand.tied()) tied_ = known->second;
   if (fresh) {
-    tensors_.push_back({name, extent(operand.uncut, rows_of(operand)),
+    tensors_.push_back({name, operand.uncut[0] * extent(operand.uncut, rows_of(operand)),
                         extent(operand.uncut, columns_of(operand)), operand.initial});
   }
   return known->second;
@@ -115,27 +137,55 @@ void Layout::place_columns(const Operand& operand, Dimension dimension, PlacedTe
   ensure(local == here.columns, "a parameter has columns of no group");
 }
 
-PlacedTensor Layout::cut(const Operand& operand) const {
+Owners Layout::owners_of(models::AxisSet replicas) const {
+  if (!program_.sharding.optimizer) return {};
+  return {program_.mesh.degree(replicas), index_along(program_.mesh, rank_, replicas)};
+}
+
+/// Of these ranks, is it the first that updates the same elements of a parameter?
+bool Layout::is_first(const std::vector<std::int64_t>& of, const Operand& operand,
+                      models::AxisSet replicas) const {
   const models::Mesh& mesh = program_.mesh;
+  const auto same = [&](std::int64_t other) {
+    for (const Dimension each : {Dimension::matrices, Dimension::rows, Dimension::columns}) {
+      const models::Sharding& cut = operand.sharding;
+      if (shard_of(other, cut, each, mesh) != shard_of(rank_, cut, each, mesh)) return false;
+    }
+    return !program_.sharding.optimizer ||
+           index_along(mesh, other, replicas) == index_along(mesh, rank_, replicas);
+  };
+  return *std::find_if(of.begin(), of.end(), same) == rank_;
+}
+
+PlacedTensor Layout::cut(const Operand& operand, models::MeshView view) const {
+  const models::Mesh& mesh = program_.mesh;
+  const Dimension rows = rows_of(operand);
   PlacedTensor here;
-  here.rows = extent(operand.shape, rows_of(operand));
+  here.matrices = operand.shape[0];
+  here.rows = extent(operand.shape, rows);
   here.columns = extent(operand.shape, columns_of(operand));
-  here.first_row = shard_of(rank_, operand.sharding, rows_of(operand), mesh) * here.rows;
+  here.first_matrix = shard_of(rank_, operand.sharding, Dimension::matrices, mesh) * here.matrices;
+  here.first_row = shard_of(rank_, operand.sharding, rows, mesh) * here.rows;
+  here.matrix_rows = extent(operand.uncut, rows);
   place_columns(operand, columns_of(operand), here);
-  for (const MeshAxis axis : {MeshAxis::tensor, MeshAxis::replica}) {
-    const bool same = !operand.sharding.cut(axis);
-    if (same && mesh.coordinate(rank_, axis) > 0) here.first = false;
-  }
+  const bool experts = view == models::MeshView::experts;
+  const models::AxisSet replicas =
+      experts ? models::AxisSet{MeshAxis::expert_data} : program_.sharding.over;
+  here.counts = is_first(norm_ranks_, operand, replicas);
+  here.writes = is_first(stage_ranks_, operand, replicas);
   const std::int64_t stages = mesh.degree(MeshAxis::pipeline);
   const bool mirrored = program_.copies > 1 && 2 * stage_ >= stages;
   here.copy = operand.tied() || mirrored;
   return here;
 }
 
-void Layout::place_kind(const LayerKind& kind, std::int64_t layer) {
+/// What of a layer has these replicas.
+void Layout::place_kind(const LayerKind& kind, std::int64_t layer, models::MeshView view) {
+  const bool apart = kind.expert_parameters > 0;
   for (const Operand& each : program_.blocks[kind.forward].operands) {
     if (each.role != Role::parameter || (each.tied() && tied_here())) continue;
-    PlacedTensor here = cut(each);
+    if ((apart ? each.view : models::MeshView::dense) != view) continue;
+    PlacedTensor here = cut(each, view);
     here.partial = sums_partially(program_.blocks[kind.backward], each.tensor) ||
                    (kind.weight_gradient &&
                     sums_partially(program_.blocks[*kind.weight_gradient], each.tensor));
@@ -150,21 +200,23 @@ void Layout::place_kind(const LayerKind& kind, std::int64_t layer) {
 /// Head, layers down, embedding: as backward goes. Where a tied embedding and its head are gathered
 /// as one, the head stands next to the embedding.
 void Layout::place_chunk(std::uint32_t chunk) {
-  const std::size_t first = placed_.size();
   std::vector<models::Invocation> runs =
       program_.phases[program_.chunks[chunk].backward].invocations;
-  if (program_.sharding.parameters && shards_ > 1 && tied_here()) {
+  if (program_.sharding.parameters && dense_.count > 1 && tied_here()) {
     std::stable_partition(runs.begin(), runs.end(), [this](const models::Invocation& run) {
       return program_.use_of(run.block).of(ModelPart::layer);
     });
   }
-  for (const models::Invocation& run : runs) {
-    const LayerKind& kind = *program_.use_of(run.block).kind;
-    for (std::int64_t i = 0; i < run.count; ++i) {
-      place_kind(kind, run.first_layer < 0 ? -1 : run.first_layer - i);
+  for (const models::MeshView view : {models::MeshView::dense, models::MeshView::experts}) {
+    const std::size_t first = placed_.size();
+    for (const models::Invocation& run : runs) {
+      const LayerKind& kind = *program_.use_of(run.block).kind;
+      for (std::int64_t i = 0; i < run.count; ++i) {
+        place_kind(kind, run.first_layer < 0 ? -1 : run.first_layer - i, view);
+      }
     }
+    if (placed_.size() > first) cut_buckets(chunk, first, view);
   }
-  cut_buckets(chunk, first);
 }
 
 std::int64_t Layout::offset(std::int64_t layer, const std::string& tensor) const {

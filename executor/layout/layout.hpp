@@ -3,7 +3,8 @@
 // same layout: flat per chunk in the order in which backward completes them, so that a bucket is
 // one range. Under ZeRO a bucket is padded to a multiple of the data degree, and each data rank
 // owns one piece of it; a tied table is a bucket of its own, so that its two copies, on the first
-// stage and the last, are cut at the same elements.
+// stage and the last, are cut at the same elements. Experts that have replicas of their own
+// (MeshView::experts) follow a chunk's other parameters, in buckets of their own.
 
 #include <cstdint>
 #include <map>
@@ -26,14 +27,21 @@ struct ColumnPart {
 struct PlacedTensor {
   std::uint32_t tensor = 0;  // in Layout::tensors
   std::int64_t offset = 0;   // first element in the parameter and gradient buffers
-  std::int64_t rows = 1, columns = 1;
-  std::int64_t first_row = 0;     // in the global tensor
-  std::vector<ColumnPart> parts;  // of a row; what they leave out is padding
-  bool first = true;              // of the ranks of this stage that hold the same part
-  bool partial = false;           // its gradient is a partial sum until the end of the step
-  bool copy = false;              // of a tied table, of a copy of the model
+  std::int64_t matrices = 1, rows = 1, columns = 1;
+  std::int64_t first_matrix = 0, first_row = 0;  // in the global tensor
+  std::int64_t matrix_rows = 1;                  // of a matrix there
+  std::vector<ColumnPart> parts;                 // of a row; what they leave out is padding
+  bool counts = true;    // of the ranks that sum the norm and update the same, the first
+  bool writes = true;    // ... and of all ranks of the stage
+  bool partial = false;  // its gradient is a partial sum until the end of the step
+  bool copy = false;     // of a tied table, of a copy of the model
 
-  std::int64_t elements() const { return rows * columns; }
+  std::int64_t elements() const { return matrices * rows * columns; }
+};
+
+/// Replicas that own a piece each of a part's state, and which of them this rank is.
+struct Owners {
+  std::int64_t count = 1, index = 0;
 };
 
 /// Gradients reduced together; without data parallelism, those of a chunk.
@@ -41,7 +49,9 @@ struct Bucket {
   std::int64_t first = 0, count = 0;  // elements, in the buffers
   std::int64_t padded = 0;            // a multiple of the data degree where pieces are owned
   std::int64_t piece = 0;             // of one owner
-  std::int64_t owned = 0;             // where this rank's piece begins among all that it owns
+  Owners owners = {};
+  models::MeshView view = models::MeshView::dense;  // whose replicas reduce it
+  std::int64_t owned = 0;  // where this rank's piece begins among all that it owns
 };
 
 /// Elements in a row, in the buffers.
@@ -61,7 +71,7 @@ class Layout {
 
   std::int64_t elements() const { return elements_; }  // of a buffer, padding included
   std::int64_t owned() const { return owned_; }        // that this rank updates
-  bool sharded() const { return shards_ > 1; }
+  bool sharded() const { return dense_.count > 1 || experts_.count > 1; }
   /// Where a bucket's piece of this rank begins in the buffers.
   std::int64_t piece_of(const Bucket& bucket) const;
   /// The bucket that an element of the buffers lies in.
@@ -90,9 +100,12 @@ class Layout {
   void name_tensors();
   std::uint32_t tensor_named(std::int64_t layer, const models::Operand& operand);
   void place_chunk(std::uint32_t chunk);
-  void place_kind(const models::LayerKind& kind, std::int64_t layer);
+  void place_kind(const models::LayerKind& kind, std::int64_t layer, models::MeshView view);
   std::int64_t begin_of(const models::LayerKind& kind, std::int64_t layer) const;
-  PlacedTensor cut(const models::Operand& operand) const;
+  Owners owners_of(models::AxisSet replicas) const;
+  bool is_first(const std::vector<std::int64_t>& of, const models::Operand& operand,
+                models::AxisSet replicas) const;
+  PlacedTensor cut(const models::Operand& operand, models::MeshView view) const;
   void place_columns(const models::Operand& operand, models::Dimension dimension,
                      PlacedTensor& here) const;
   bool tied_here() const;
@@ -100,16 +113,16 @@ class Layout {
     std::vector<std::int64_t> elements;  // of each
     std::vector<std::pair<std::uint32_t, std::size_t>> of_collective;
   };
-  Reductions reductions_of(std::uint32_t chunk) const;
-  void cut_buckets(std::uint32_t chunk, std::size_t first_placed);
-  std::int64_t add_bucket(std::int64_t first, std::int64_t count);
+  Reductions reductions_of(std::uint32_t chunk, models::MeshView view) const;
+  void cut_buckets(std::uint32_t chunk, std::size_t first_placed, models::MeshView view);
+  std::int64_t add_bucket(std::int64_t first, std::int64_t count, models::MeshView view);
   void list_runs();
   void list_partial_sums();
 
   const models::Program& program_;
   std::int64_t rank_, stage_;
-  std::int64_t replica_, shards_;  // which of those that share state this one is
-
+  Owners dense_, experts_;
+  std::vector<std::int64_t> norm_ranks_, stage_ranks_;  // of this stage, that sum the norm; all
   std::vector<StateTensor> tensors_;
   std::map<std::string, std::uint32_t> numbers_;
   std::vector<PlacedTensor> placed_;

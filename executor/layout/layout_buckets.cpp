@@ -18,13 +18,14 @@ const PlacedTensor* Layout::tied_table() const {
 
 /// What a chunk's reductions hold, in their order. Where gradients are sharded, every micro-batch
 /// reduces the same buckets in the same order.
-Layout::Reductions Layout::reductions_of(std::uint32_t chunk) const {
+Layout::Reductions Layout::reductions_of(std::uint32_t chunk, models::MeshView view) const {
   Reductions found;
   std::map<std::uint32_t, std::size_t> so_far;  // of a micro-batch
   for (const models::Instruction& each :
        program_.classes[static_cast<std::size_t>(stage_)].instructions) {
     if (each.op != models::Opcode::reduce_gradient || each.chunk != chunk) continue;
     const models::JointCollective& joint = program_.collectives[each.target];
+    if (program_.units[joint.first_unit].view != view) continue;
     std::size_t& k = so_far[each.micro_batch];
     // Another part of the same compressed bucket, or its pieces once more between copies.
     const bool goes_along =
@@ -38,13 +39,13 @@ Layout::Reductions Layout::reductions_of(std::uint32_t chunk) const {
 
 /// Each reduction of the chunk takes the next of its gradients, as many as it holds; a tied table
 /// is a bucket of its own. Padding moves what lies after it.
-void Layout::cut_buckets(std::uint32_t chunk, std::size_t first_placed) {
-  Reductions reductions = reductions_of(chunk);
+void Layout::cut_buckets(std::uint32_t chunk, std::size_t first_placed, models::MeshView view) {
+  Reductions reductions = reductions_of(chunk, view);
   const std::vector<PlacedTensor> unpadded(
       placed_.begin() + static_cast<std::ptrdiff_t>(first_placed), placed_.end());
   std::int64_t from = unpadded.empty() ? elements_ : unpadded.front().offset, to = from;
   if (reductions.elements.empty()) reductions.elements.push_back(elements_ - from);
-  const PlacedTensor* table = sharded() ? tied_table() : nullptr;
+  const PlacedTensor* table = dense_.count > 1 ? tied_table() : nullptr;
   const std::int64_t table_begin = table == nullptr ? -1 : table->offset;
   const std::int64_t table_end = table == nullptr ? -1 : table->offset + table->elements();
   std::vector<std::pair<std::size_t, std::size_t>> ranges;
@@ -61,7 +62,7 @@ void Layout::cut_buckets(std::uint32_t chunk, std::size_t first_placed) {
         const std::int64_t offset = unpadded[i].offset;
         if (from <= offset && offset < next) placed_[first_placed + i].offset = offset - from + to;
       }
-      to += add_bucket(to, next - from);
+      to += add_bucket(to, next - from, view);
       from = next;
     }
     ranges.emplace_back(first_bucket, buckets_.size());
@@ -72,10 +73,12 @@ void Layout::cut_buckets(std::uint32_t chunk, std::size_t first_placed) {
 }
 
 /// Its elements with padding.
-std::int64_t Layout::add_bucket(std::int64_t first, std::int64_t count) {
+std::int64_t Layout::add_bucket(std::int64_t first, std::int64_t count, models::MeshView view) {
   Bucket bucket{.first = first, .count = count};
-  bucket.piece = (count + shards_ - 1) / shards_;
-  bucket.padded = bucket.piece * shards_;
+  bucket.view = view;
+  bucket.owners = view == models::MeshView::experts ? experts_ : dense_;
+  bucket.piece = (count + bucket.owners.count - 1) / bucket.owners.count;
+  bucket.padded = bucket.piece * bucket.owners.count;
   bucket.owned = owned_;
   owned_ += bucket.piece;
   buckets_.push_back(bucket);
@@ -96,7 +99,7 @@ std::pair<std::size_t, std::size_t> Layout::gathered(const models::JointCollecti
 }
 
 std::int64_t Layout::piece_of(const Bucket& bucket) const {
-  return bucket.first + (sharded() ? replica_ * bucket.piece : 0);
+  return bucket.first + bucket.owners.index * bucket.piece;
 }
 
 std::size_t Layout::bucket_at(std::int64_t element) const {
@@ -109,9 +112,11 @@ std::size_t Layout::bucket_at(std::int64_t element) const {
 std::vector<StateRun> Layout::runs_of(const PlacedTensor& here) const {
   const StateTensor& whole = tensors_[here.tensor];
   std::vector<StateRun> runs;
-  for (std::int64_t row = 0; row < here.rows; ++row) {
-    const std::int64_t global_row = here.first_row + row;
-    if (global_row >= whole.rows) break;  // padding of the vocabulary
+  for (std::int64_t row = 0; row < here.matrices * here.rows; ++row) {
+    const std::int64_t in_matrix = here.first_row + row % here.rows;
+    if (in_matrix >= here.matrix_rows) continue;  // padding of the vocabulary
+    const std::int64_t global_row =
+        (here.first_matrix + row / here.rows) * here.matrix_rows + in_matrix;
     for (const ColumnPart& part : here.parts) {
       const StateRun run{here.tensor, global_row * whole.columns + part.global, part.count,
                          here.offset + row * here.columns + part.local, false};
@@ -134,8 +139,7 @@ void Layout::list_runs() {
   std::sort(ordered.begin(), ordered.end(),
             [](const PlacedTensor& a, const PlacedTensor& b) { return a.offset < b.offset; });
   for (const PlacedTensor& here : ordered) {
-    const bool counts = here.first && !here.copy;
-    const bool single = shards_ > 1 || replica_ == 0;
+    const bool counts = here.counts && !here.copy;
     for (const StateRun& run : runs_of(here)) {
       for (const Bucket& bucket : buckets_) {
         const std::int64_t piece = piece_of(bucket);
@@ -143,7 +147,7 @@ void Layout::list_runs() {
         const std::int64_t last = std::min(run.local + run.count, piece + bucket.piece);
         if (first >= last) continue;
         runs_.push_back({run.tensor, run.offset + first - run.local, last - first,
-                         bucket.owned + first - piece, counts && single});
+                         bucket.owned + first - piece, here.writes && !here.copy});
         if (!counts) continue;
         const bool joins =
             !counted_.empty() && counted_.back().first + counted_.back().count == first;
@@ -159,7 +163,7 @@ void Layout::list_runs() {
 
 void Layout::list_partial_sums() {
   const models::StateSharding& sharding = program_.sharding;
-  const bool pieces = shards_ > 1 && (sharding.gradients || sharding.parameters);
+  const bool pieces = dense_.count > 1 && (sharding.gradients || sharding.parameters);
   for (const PlacedTensor& each : placed_) {
     if (!each.partial) continue;
     if (!pieces) {

@@ -184,11 +184,20 @@ void Reducer::gather(Token i) {
   gather_parameters(joint.kind, begin(i, joint.communicator));
 }
 
+/// Of whose replicas a communicator is.
+models::MeshView Reducer::view_of(std::uint16_t communicator) const {
+  const bool experts = rank_.program.role_of(communicator) == models::CommunicatorRole::expert_data;
+  return experts ? models::MeshView::experts : models::MeshView::dense;
+}
+
 void Reducer::gather_all() {
   if (!rank_.layout.sharded() || rank_.program.sharding.parameters) return;
-  gather_parameters(
-      Collective::all_gather,
-      begin(models::no_token, rank_.program.communicator(models::CommunicatorRole::data)));
+  for (std::uint16_t c = 0; c < rank_.program.communicators.size(); ++c) {
+    const models::CommunicatorRole role = rank_.program.role_of(c);
+    const bool owners =
+        role == models::CommunicatorRole::data || role == models::CommunicatorRole::expert_data;
+    if (owners) gather_parameters(Collective::all_gather, begin(models::no_token, c));
+  }
   wait_for_all();
   rank_.device.finish();
 }
@@ -197,8 +206,9 @@ void Reducer::gather_all() {
 void Reducer::gather_parameters(Collective kind, const PendingCall& pending) {
   const models::DType type = weights_.formats().storage;
   const bool in_turn = kind == Collective::broadcast;
-  const int owners = in_turn ? static_cast<int>(rank_.program.shards()) : 1;
   for (const Bucket& bucket : rank_.layout.buckets()) {
+    if (bucket.view != view_of(pending.communicator)) continue;
+    const int owners = in_turn ? static_cast<int>(bucket.owners.count) : 1;
     for (int owner = 0; owner < owners; ++owner) {
       CollectiveCall call;
       call.kind = kind;

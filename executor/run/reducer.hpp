@@ -41,6 +41,7 @@ class Reducer {
  private:
   PendingCall begin(models::Token i, std::uint16_t communicator);
   void start(CollectiveCall call, PendingCall pending);
+  models::MeshView view_of(std::uint16_t communicator) const;
   void gather_parameters(models::Collective kind, const PendingCall& pending);
   void reduce_between_copies(models::Token i);
   void sum_copies(const PendingCall& pending);

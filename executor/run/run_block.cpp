@@ -12,6 +12,14 @@ namespace {
 using models::Lane;
 using models::Operation;
 
+/// What a fabric counts of a collective: elements of a part where it takes or makes one for each
+/// member, of what is sent otherwise.
+std::int64_t count_of(models::Collective kind, const View& from, const View& to,
+                      std::int64_t members) {
+  if (kind == models::Collective::all_to_all) return from.elements() / members;
+  return kind == models::Collective::reduce_scatter ? to.elements() : from.elements();
+}
+
 }  // namespace
 
 void Blocks::run_block(const Use& use) {
@@ -87,7 +95,7 @@ void Blocks::wait_for(const Operation& op) {
   if (awaited) rank_.calls.wait_for_all(pending_);
 }
 
-/// A collective of the tensor group inside a block.
+/// A collective inside a block.
 void Blocks::start_collective(const Use& use, std::size_t index) {
   const Operation& op = rank_.plan.blocks()[use.block].operations[index];
   const View& from = views_[op.reads.front()];
@@ -103,8 +111,8 @@ void Blocks::start_collective(const Use& use, std::size_t index) {
   call.kind = op.collective;
   call.send = from.data;
   call.receive = to.data;
-  const bool shrinks = op.collective == models::Collective::reduce_scatter;
-  call.count = shrinks ? to.elements() : from.elements();
+  const auto members = static_cast<std::int64_t>(rank_.calls.group(op.communicator).members.size());
+  call.count = count_of(op.collective, from, to, members);
   call.element = rank_.calls.element(from.dtype);
   rank_.calls.start(call, pending);
   pending_.push_back(pending);

@@ -10,7 +10,6 @@ namespace {
 std::string of_model(const Model& model, std::int64_t tensor) {
   if (model.not_simulated) return *model.not_simulated;
   if (!model.inexact.empty()) return model.inexact;
-  if (model.experts > 0) return "mixture of experts";
   if (model.kv_rank > 0) return "latent attention";
   if (model.attention_sinks) return "attention sinks";
   if (model.full_attention_every > 0) return "windows on some layers";
@@ -28,6 +27,24 @@ std::string of_model(const Model& model, std::int64_t tensor) {
   if (model.head_transform) return "a head with a transform";
   if (model.head_bias) return "a head with a bias";
   if (model.post_norms) return "norms after attention and MLP";
+  return {};
+}
+
+std::string of_experts(const BlockInputs& inputs) {
+  const Plan& plan = inputs.plan;
+  if (inputs.model.experts == 0) return {};
+  if (!inputs.software.runs.keeps_expert_outputs) {
+    return "experts whose outputs the software does not keep until backward";
+  }
+  if (inputs.model.mlp_bias && expert_tensor_of(plan) > 1) {
+    return "biases of experts that several ranks cut";
+  }
+  if (plan.dispatcher != Dispatcher::all_to_all) {
+    return fmt::format("dispatcher '{}'", word_of(dispatcher_words, plan.dispatcher));
+  }
+  if (plan.expert_overlap == ExpertOverlap::micro_batches) {
+    return "experts' all-to-all next to another micro-batch";
+  }
   return {};
 }
 
@@ -57,8 +74,10 @@ std::string of_plan(const BlockInputs& inputs) {
 }  // namespace
 
 std::string approximated(const BlockInputs& inputs) {
-  const std::string why = of_model(inputs.model, inputs.plan.tensor);
-  return why.empty() ? of_plan(inputs) : why;
+  for (std::string why : {of_model(inputs.model, inputs.plan.tensor), of_experts(inputs)}) {
+    if (!why.empty()) return why;
+  }
+  return of_plan(inputs);
 }
 
 }  // namespace orrery::models

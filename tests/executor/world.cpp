@@ -220,11 +220,19 @@ models::Model small_llama(std::int64_t layers) {
   return model;
 }
 
+models::Model with_experts(models::Model model) {
+  model.name += "-experts";
+  model.experts = 4;
+  model.experts_per_token = 2;
+  return model;
+}
+
 models::Plan small_plan(std::int64_t samples) {
   models::Plan plan;
   plan.global_batch = samples;
   plan.seq_len = 8;
   plan.precision = models::Precision::fp64;
+  plan.imbalance = 2;
   return plan;
 }
 

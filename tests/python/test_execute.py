@@ -32,6 +32,7 @@ from executing import (
     needs_execute,
     newest_checkpoint,
     outcome,
+    write_model,
 )
 
 pytestmark = needs_execute
@@ -92,6 +93,27 @@ def test_another_number_of_ranks_resumes(model, tmp_path):
     tensor = PLAN.replace("tensor=1", "tensor=2")
     again = execute(model, "--steps", "6", "--checkpoint", folder, plan=tensor)
     assert losses(again) == pytest.approx(whole[3:], rel=1e-4)
+
+
+def test_experts_resume_where_other_ranks_share_them(tmp_path):
+    model = write_model(tmp_path / "model.json", experts=4, experts_per_token=2)
+    plan = PLAN.replace("fp32", "fp64") + ",imbalance=2"
+    whole = losses(execute(model, "--steps", "6", plan=plan))
+    folder = str(tmp_path / "checkpoint")
+    for steps, ranks, expert in ((2, 2, 2), (4, 4, 4), (6, 1, 1)):
+        flags = ("--steps", str(steps), "--ranks", str(ranks), "--checkpoint", folder)
+        part = execute(model, *flags, plan=f"{plan},expert={expert}")
+        assert losses(part) == pytest.approx(whole[steps - 2 : steps], rel=1e-10)
+
+
+def test_routing_that_needs_more_room_than_the_plan_gives_ends_the_run(tmp_path):
+    model = write_model(tmp_path / "model.json", experts=8, experts_per_token=1)
+    ran = outcome(line(model, "--steps", "2", "--ranks", "2", plan=f"{PLAN},expert=2"))
+    assert ran.returncode == 70
+    assert "it needs imbalance" in ran.stderr
+    assert "or a capacity, beyond which rows are dropped" in ran.stderr
+    done = execute(model, "--steps", "2", "--ranks", "2", plan=f"{PLAN},expert=2,imbalance=8")
+    assert len(losses(done)) == 2
 
 
 def test_a_foreign_checkpoint_is_refused_in_one_sentence(model, tmp_path):
@@ -254,6 +276,7 @@ def test_a_narrow_run_stays_near_a_wide_one(model, precision):
 
 
 PLANS = [
+    "experts-ep2",
     "gpt-1rank",
     "gpt-dp2",
     "gpt-hsdp4",
@@ -264,6 +287,7 @@ PLANS = [
     "llama-tp2",
 ]
 ONE_RANK = ["--set", "/plan/tensor=1", "--set", "/plan/sequence=false"]
+WHOLE_EXPERTS = ["--set", "/plan/data=1", "--set", "/plan/expert=1"]
 
 
 @pytest.fixture(scope="module")
@@ -272,7 +296,11 @@ def losses_of_one_rank() -> dict[str, list[float]]:
         path = str(SCENARIOS / f"{scenario}.json")
         return losses(answer_of([COMMAND, "execute", path, "--steps", "2", "--json", *flags]))
 
-    return {"gpt": alone("gpt-1rank"), "llama": alone("llama-tp2", *ONE_RANK)}
+    return {
+        "gpt": alone("gpt-1rank"),
+        "llama": alone("llama-tp2", *ONE_RANK),
+        "experts": alone("experts-ep2", *WHOLE_EXPERTS),
+    }
 
 
 @pytest.mark.parametrize("scenario", PLANS)

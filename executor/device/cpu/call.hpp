@@ -77,5 +77,11 @@ template <class T>
 void top_k(const Call<T>& call);
 template <class T>
 void scatter_add(const Call<T>& call);
+template <class T>
+void route(const Call<T>& call);
+template <class T>
+void route_backward(const Call<T>& call);
+template <class T>
+void move_rows(const Call<T>& call);
 
 }  // namespace orrery::executor::cpu

@@ -113,6 +113,10 @@ constexpr auto kernels() {
   set(OpKind::cast, cpu::cast<T>);
   set(OpKind::top_k, cpu::top_k<T>);
   set(OpKind::scatter_add, cpu::scatter_add<T>);
+  set(OpKind::route, cpu::route<T>);
+  set(OpKind::route_backward, cpu::route_backward<T>);
+  set(OpKind::permute, cpu::move_rows<T>);
+  set(OpKind::unpermute, cpu::move_rows<T>);
   return table;
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "executor/device/cpu/call.hpp"
+#include "executor/device/cpu/zero_rows.hpp"
 #include "executor/device/grouped.hpp"
 #include "sim/errors.hpp"
 
@@ -69,6 +70,48 @@ void multiply(const GemmShape& s, const Matrices<T>& x) {
   multiply_by_loops(s, x);
 }
 #endif
+
+/// A bias.
+template <class T>
+void add_to_rows(const T* bias, std::int64_t rows, std::int64_t n, T* to) {
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) to[i * n + j] += bias[j];
+  }
+}
+/// ... and its gradient.
+template <class T>
+void add_up_rows(const T* rows, std::int64_t count, std::int64_t n, T* sum) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) sum[j] += rows[i * n + j];
+  }
+}
+
+/// An expert's product of its rows in use; of the others it is zero.
+template <class T>
+void multiply_rows(GemmShape shape, Matrices<T> x) {
+  if (!shape.accumulate) std::fill_n(x.c, shape.m * x.row_c, T{});
+  const Matrices<T> whole = x;
+  for_rows_in_use(x.a, shape.m, x.row_a, [&](std::int64_t first, std::int64_t count) {
+    x.a = whole.a + first * x.row_a;
+    x.c = whole.c + first * x.row_c;
+    shape.m = count;
+    multiply(shape, x);
+  });
+}
+
+/// The sum over an expert's rows in use, which is its weight's gradient.
+template <class T>
+void multiply_columns(GemmShape shape, Matrices<T> x) {
+  if (!shape.accumulate) std::fill_n(x.c, shape.m * x.row_c, T{});
+  shape.accumulate = true;
+  const Matrices<T> whole = x;
+  for_rows_in_use(x.b, shape.k, x.row_b, [&](std::int64_t first, std::int64_t count) {
+    x.a = whole.a + first * x.row_a;
+    x.b = whole.b + first * x.row_b;
+    shape.k = count;
+    multiply(shape, x);
+  });
+}
 
 /// One head's product inside the operands of a whole attention.
 template <class T>
@@ -154,20 +197,8 @@ void gemm(const Call<T>& call) {
   const GemmShape& s = call.operation().gemm;
   multiply<T>(s, {call.reads[0], call.reads[1], call.writes[0], s.transpose_a ? s.m : s.k,
                   s.transpose_b ? s.k : s.n, s.n});
-  if (call.kernel.reads.size() > 2) {
-    const T* bias = call.reads[2];
-    for (std::int64_t i = 0; i < s.m; ++i) {
-      T* row = call.writes[0] + i * s.n;
-      for (std::int64_t j = 0; j < s.n; ++j) row[j] += bias[j];
-    }
-  }
-  if (call.kernel.writes.size() > 1) {
-    T* gradient = call.writes[1];
-    for (std::int64_t k = 0; k < s.k; ++k) {
-      const T* row = call.reads[1] + k * s.n;
-      for (std::int64_t j = 0; j < s.n; ++j) gradient[j] += row[j];
-    }
-  }
+  if (call.kernel.reads.size() > 2) add_to_rows(call.reads[2], s.m, s.n, call.writes[0]);
+  if (call.kernel.writes.size() > 1) add_up_rows(call.reads[1], s.k, s.n, call.writes[1]);
 }
 
 template <class T>
@@ -175,14 +206,24 @@ void batched_gemm(const Call<T>& call) {
   PerHead<T>{call}.run();
 }
 
-/// c_e = op(a_e) op(b_e), or c_e += ..., expert by expert.
+/// c_e = op(a_e) op(b_e) [+ bias_e], or c_e += ..., expert by expert; of a weight's gradient also
+/// bias gradient_e += columns of b_e.
 template <class T>
 void grouped_gemm(const Call<T>& call) {
   const GemmShape& s = call.operation().gemm;
+  std::int64_t expert = 0;
   for (const ExpertProduct& each : expert_products(call.operation())) {
-    multiply<T>(each.shape,
-                {call.reads[0] + each.a, call.reads[1] + each.b, call.writes[0] + each.c,
-                 s.transpose_a ? s.m : s.k, s.transpose_b ? s.k : s.n, s.n});
+    const Matrices<T> of{call.reads[0] + each.a,    call.reads[1] + each.b,
+                         call.writes[0] + each.c,   s.transpose_a ? s.m : s.k,
+                         s.transpose_b ? s.k : s.n, s.n};
+    s.transpose_a ? multiply_columns(each.shape, of) : multiply_rows(each.shape, of);
+    if (call.kernel.reads.size() > 2) {
+      add_to_rows(call.reads[2] + expert * s.n, each.shape.m, s.n, of.c);
+    }
+    if (call.kernel.writes.size() > 1) {
+      add_up_rows(of.b, each.shape.k, s.n, call.writes[1] + expert * s.n);
+    }
+    ++expert;
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "executor/device/cpu/call.hpp"
 #include "executor/device/cpu/exponential.hpp"
+#include "executor/device/cpu/zero_rows.hpp"
 
 namespace orrery::executor::cpu {
 
@@ -70,13 +71,18 @@ struct Identity {
   static T slope(T) { return T(1); }
 };
 
-/// out = f(in), or f(gate) up where the row of `in` is [gate | up].
+/// out = f(in), or f(gate) up where the row of `in` is [gate | up]. Of all f, f(0) = 0.
 template <class F, class T>
 void forward(const Call<T>& call, bool gated) {
-  const std::int64_t rows = call.out(0).shape[1], n = call.out(0).shape[2];
+  const std::int64_t n = call.out(0).shape[2], rows = call.out(0).elements() / n;
   for (std::int64_t i = 0; i < rows; ++i) {
     T* out = call.writes[0] + i * n;
-    const T* gate = call.reads[0] + i * n * (gated ? 2 : 1);
+    const std::int64_t width = n * (gated ? 2 : 1);
+    const T* gate = call.reads[0] + i * width;
+    if (is_zero(gate, width)) {
+      std::fill_n(out, n, T{});
+      continue;
+    }
     for (std::int64_t j = 0; j < n; ++j) out[j] = F::value(gate[j]);
     if (!gated) continue;
     for (std::int64_t j = 0; j < n; ++j) out[j] *= gate[n + j];
@@ -85,12 +91,16 @@ void forward(const Call<T>& call, bool gated) {
 
 template <class F, class T>
 void backward(const Call<T>& call, bool gated) {
-  const std::int64_t rows = call.in(0).shape[1], n = call.in(0).shape[2];
+  const std::int64_t n = call.in(0).shape[2], rows = call.in(0).elements() / n;
   for (std::int64_t i = 0; i < rows; ++i) {
-    const std::int64_t first = i * n * (gated ? 2 : 1);
+    const std::int64_t width = n * (gated ? 2 : 1);
     const T* dy = call.reads[0] + i * n;
-    const T* gate = call.reads[1] + first;
-    T* out = call.writes[0] + first;
+    const T* gate = call.reads[1] + i * width;
+    T* out = call.writes[0] + i * width;
+    if (is_zero(dy, n)) {
+      std::fill_n(out, width, T{});
+      continue;
+    }
     if (!gated) {
       for (std::int64_t j = 0; j < n; ++j) out[j] = dy[j] * F::slope(gate[j]);
       continue;
@@ -142,22 +152,24 @@ void activation_backward(const Call<T>& call) {
   with_function<T, Backward>(call, call.in(1).shape[2] == 2 * call.in(0).shape[2]);
 }
 
-/// out = a + b [+ bias], or a + the table's row of each token's position.
+/// out = a + b [+ bias, or c], or a + the table's row of each token's position.
 template <class T>
 void add(const Call<T>& call) {
   const std::int64_t rows = call.out(0).shape[1], n = call.out(0).shape[2];
   const Place& place = call.kernel.place;
   const bool table = call.operation().by_position;
-  const T* bias = call.kernel.reads.size() > 2 ? call.reads[2] : nullptr;
+  const T* third = call.kernel.reads.size() > 2 ? call.reads[2] : nullptr;
+  const std::int64_t third_row = third != nullptr && call.in(2).shape[1] == rows ? n : 0;
   for (std::int64_t i = 0; i < rows; ++i) {
     const std::int64_t other = table ? (place.first_row + i) % place.sequence : i;
     const T* a = call.reads[0] + i * n;
     const T* b = call.reads[1] + other * n;
     T* out = call.writes[0] + i * n;
-    if (bias == nullptr) {
+    if (third == nullptr) {
       for (std::int64_t j = 0; j < n; ++j) out[j] = a[j] + b[j];
     } else {
-      for (std::int64_t j = 0; j < n; ++j) out[j] = a[j] + b[j] + bias[j];
+      const T* c = third + i * third_row;
+      for (std::int64_t j = 0; j < n; ++j) out[j] = a[j] + b[j] + c[j];
     }
   }
 }

@@ -77,6 +77,7 @@ Model read_mixtral(Config& config) {
   Model model = llama_like(config);
   read_experts(config, model, "num_local_experts", "intermediate_size");
   model.sliding_window = config.size_or("sliding_window", Limits::positions, 0);
+  model.rotary.base = 1e6;  // where the file is silent, as the transformers library has it
   Tally tally;
   tally_ends(tally, model);
   tally_attention(tally, model, 0);
@@ -91,6 +92,9 @@ Model read_qwen3_moe(Config& config) {
   read_experts(config, model, "num_experts", "moe_intermediate_size");
   model.qkv_bias = model.output_bias = config.flag("attention_bias", false);
   model.qk_norm = true;
+  if (!config.flag("norm_topk_prob", false)) {
+    model.inexact = "a router whose weights do not add up to 1 (norm_topk_prob)";
+  }
   config.find("sliding_window");
   config.find("max_window_layers");
   config.find("use_sliding_window");
@@ -163,6 +167,7 @@ Model read_llama4(Config& config) {
   config.find("attention_bias");
   config.find("use_qk_norm");
   const std::int64_t sparse = model.layers / step;
+  model.inexact = "a router of sigmoids";
   model.dense_ffn = dense_width;
   model.shared_ffn = model.ffn_hidden;
   model.expert_every = step;

@@ -23,6 +23,7 @@ class Plans {
     for (;;) {
       Drawn drawn{one_of({0, 1}) == 0 ? small_gpt(layers()) : small_llama(layers()), small_plan(8)};
       draw(drawn.plan);
+      if (one_of({0, 1}) == 1) add_experts(drawn);
       const std::int64_t ranks = drawn.plan.gpus();
       if (ranks <= 8 && models::conflicts(drawn.plan, drawn.model, ranks).empty()) return drawn;
     }
@@ -58,6 +59,23 @@ class Plans {
     if (plan.virtual_stages == 1 && plan.pipeline == 2 && one_of({0, 1}) == 1) {
       plan.embedding_counts = true;
     }
+  }
+
+  void add_experts(Drawn& drawn) {
+    drawn.model = with_experts(drawn.model);
+    drawn.plan.expert = one_of({1, 2, 4});
+    drawn.plan.expert_tensor = one_of({1, 2});
+    drawn.plan.sequence_parallel = drawn.plan.tensor > 1;
+    // Biases of experts are executed whole.
+    if (drawn.model.mlp_bias) drawn.plan.expert_tensor = 1;
+    if (one_of({0, 1}) == 0) {
+      drawn.model.name += "-shared";
+      drawn.model.shared_ffn = 8;
+    }
+    if (one_of({0, 1}) == 0) return;
+    drawn.model.name += "-mixed";
+    drawn.model.expert_every = 2;
+    drawn.model.dense_ffn = 16;
   }
 
   std::mt19937 random_;

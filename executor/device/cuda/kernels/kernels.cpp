@@ -68,6 +68,10 @@ std::int64_t scratch_bytes(const models::Operation& operation, std::span<const V
 }
 
 std::string kernel_refusal(const models::Operation& operation) {
+  for (const OpKind each :
+       {OpKind::route, OpKind::route_backward, OpKind::permute, OpKind::unpermute}) {
+    if (operation.kind == each) return "the GPU has no kernels that route tokens to experts";
+  }
   const bool narrow =
       operation.dtype == models::DType::fp8 || operation.dtype == models::DType::fp4;
   if (operation.kind != OpKind::quantise && narrow) {

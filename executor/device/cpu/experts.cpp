@@ -1,0 +1,241 @@
+// Routing, and rows on their way to experts and back. Which slot a token takes follows from the
+// experts that were chosen, tokens in their order, and is found again by whatever moves rows.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "executor/device/cpu/call.hpp"
+#include "executor/errors.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::executor::cpu {
+
+namespace {
+
+using models::RowMove;
+
+template <class Chosen>
+Chosen* experts_of(const View& chosen) {
+  return reinterpret_cast<Chosen*>(chosen.data);
+}
+
+/// What of a token's logits is largest, k of them in that order; of equals the lower expert.
+template <class T>
+void choose_largest(const T* logits, std::int64_t experts, std::int64_t k, std::int32_t* chosen) {
+  for (std::int64_t j = 0; j < k; ++j) {
+    std::int32_t best = -1;
+    for (std::int32_t e = 0; e < experts; ++e) {
+      if (std::find(chosen, chosen + j, e) != chosen + j) continue;
+      if (best < 0 || logits[e] > logits[best]) best = e;
+    }
+    chosen[j] = best;
+  }
+}
+
+/// exp(x_i) / sum exp(x) over those chosen.
+template <class T>
+void softmax_of_chosen(const T* logits, const std::int32_t* chosen, std::int64_t k, T* weights) {
+  const T largest = logits[chosen[0]];
+  T sum{};
+  for (std::int64_t j = 0; j < k; ++j) {
+    weights[j] = std::exp(logits[chosen[j]] - largest);
+    sum += weights[j];
+  }
+  for (std::int64_t j = 0; j < k; ++j) weights[j] /= sum;
+}
+
+/// Slots of a rank's tokens.
+class Slots {
+ public:
+  Slots(const View& chosen, const View& slots)
+      : chosen_{experts_of<const std::int32_t>(chosen)},
+        tokens_{chosen.shape[1]},
+        per_token_{chosen.shape[2]},
+        room_{slots.shape[1]},
+        taken_(static_cast<std::size_t>(slots.shape[0]), 0) {}
+
+  /// Calls visit(token, choice, slot); not for those without one.
+  template <class Visit>
+  void each(Visit visit) {
+    for (std::int64_t token = 0; token < tokens_; ++token) {
+      for (std::int64_t j = 0; j < per_token_; ++j) {
+        const std::int32_t expert = chosen_[token * per_token_ + j];
+        const std::int64_t next = taken_[static_cast<std::size_t>(expert)]++;
+        if (next < room_) visit(token, j, expert * room_ + next);
+      }
+    }
+  }
+
+  /// After `each`. Errors  tokens were left out: RunFailure{invalid_program}
+  void require_all() const {
+    const auto most = std::max_element(taken_.begin(), taken_.end());
+    if (*most <= room_) return;
+    const double mean =
+        static_cast<double>(tokens_ * per_token_) / static_cast<double>(taken_.size());
+    const double needed = std::ceil(static_cast<double>(*most) / mean * 100) / 100;
+    throw RunFailure{
+        Exit::invalid_program,
+        fmt::format("a rank routes {} of its {} rows to expert {}, the plan has room for {}: it "
+                    "needs imbalance {:.2f} at least, or a capacity, beyond which rows are dropped",
+                    *most, tokens_ * per_token_, most - taken_.begin(), room_, needed)};
+  }
+
+ private:
+  const std::int32_t* chosen_;
+  std::int64_t tokens_, per_token_, room_;
+  std::vector<std::int64_t> taken_;  // by expert
+};
+
+/// The rows of one move: [tokens, n] on one side, [slots, n] on the other.
+template <class T>
+class RowMover {
+ public:
+  explicit RowMover(const Call<T>& call) : call_{call}, n_{call.out(0).shape[2]} {}
+
+  void dispatch() const {
+    std::fill_n(out(), call_.out(0).elements(), T{});
+    Slots slots{call_.in(1), call_.out(0)};
+    slots.each([&](std::int64_t token, std::int64_t, std::int64_t slot) {
+      std::copy_n(in() + token * n_, n_, out() + slot * n_);
+    });
+    if (!call_.operation().drops) slots.require_all();
+  }
+
+  void combine() const {
+    std::fill_n(out(), call_.out(0).elements(), T{});
+    const std::int64_t k = call_.in(2).shape[2];
+    const bool keeps = call_.kernel.writes.size() > 1;  // what backward will ask for
+    Slots{call_.in(2), call_.in(0)}.each(
+        [&](std::int64_t token, std::int64_t j, std::int64_t slot) {
+          add(call_.reads[1][token * k + j], in() + slot * n_, out() + token * n_);
+          if (keeps) std::copy_n(in() + slot * n_, n_, call_.writes[1] + slot * n_);
+        });
+  }
+
+  void combine_backward() const {
+    std::fill_n(out(), call_.out(0).elements(), T{});
+    std::fill_n(call_.writes[1], call_.out(1).elements(), T{});
+    const std::int64_t k = call_.in(2).shape[2];
+    Slots{call_.in(2), call_.out(0)}.each(
+        [&](std::int64_t token, std::int64_t j, std::int64_t slot) {
+          const T* const gradient = in() + token * n_;
+          const T* const kept = call_.reads[3] + slot * n_;
+          add(call_.reads[1][token * k + j], gradient, out() + slot * n_);
+          T sum{};
+          for (std::int64_t i = 0; i < n_; ++i) sum += gradient[i] * kept[i];
+          call_.writes[1][token * k + j] = sum;
+        });
+  }
+
+  void dispatch_backward() const {
+    std::fill_n(out(), call_.out(0).elements(), T{});
+    Slots{call_.in(1), call_.in(0)}.each([&](std::int64_t token, std::int64_t, std::int64_t slot) {
+      add(T{1}, in() + slot * n_, out() + token * n_);
+    });
+  }
+
+  /// [outer, inner, a rank's slots of an expert, n] becomes [inner, outer, ...].
+  void transpose(std::int64_t outer, std::int64_t inner) const {
+    const std::int64_t size = call_.out(0).elements() / (outer * inner);
+    for (std::int64_t o = 0; o < outer; ++o) {
+      for (std::int64_t i = 0; i < inner; ++i) {
+        std::copy_n(in() + (o * inner + i) * size, size, out() + (i * outer + o) * size);
+      }
+    }
+  }
+
+ private:
+  const T* in() const { return call_.reads[0]; }
+  T* out() const { return call_.writes[0]; }
+  void add(T factor, const T* row, T* to) const {
+    for (std::int64_t i = 0; i < n_; ++i) to[i] += factor * row[i];
+  }
+
+  const Call<T>& call_;
+  std::int64_t n_;
+};
+
+}  // namespace
+
+/// Of a token's experts the k with the largest logits, and the softmax over those logits: weights
+/// that add up to 1, as of Mixtral. In the ring the experts are a function of the token's position
+/// p alone, (p p + j) mod E, and weights are the logits. Source  Jiang et al. 2024, arXiv
+/// 2401.04088, section 2.1
+template <class T>
+void route(const Call<T>& call) {
+  const std::int64_t tokens = call.in(0).shape[1], experts = call.in(0).shape[2];
+  const std::int64_t k = call.out(1).shape[2];
+  const Place& place = call.kernel.place;
+  for (std::int64_t token = 0; token < tokens; ++token) {
+    const T* const logits = call.reads[0] + token * experts;
+    std::int32_t* const chosen = experts_of<std::int32_t>(call.out(1)) + token * k;
+    T* const weights = call.writes[0] + token * k;
+    if constexpr (in_ring<T>) {
+      const std::int64_t p = (place.first_row + token) % place.sequence;
+      for (std::int64_t j = 0; j < k; ++j) {
+        chosen[j] = static_cast<std::int32_t>((p * p + j) % experts);
+        weights[j] = logits[chosen[j]];
+      }
+    } else {
+      choose_largest(logits, experts, k, chosen);
+      softmax_of_chosen(logits, chosen, k, weights);
+    }
+  }
+}
+
+/// d logit_i = w_i (d w_i - sum_j w_j d w_j) of those chosen, 0 of the others.
+template <class T>
+void route_backward(const Call<T>& call) {
+  const std::int64_t tokens = call.in(0).shape[1], experts = call.in(0).shape[2];
+  const std::int64_t k = call.in(2).shape[2];
+  std::fill_n(call.writes[0], call.out(0).elements(), T{});
+  for (std::int64_t token = 0; token < tokens; ++token) {
+    const std::int32_t* const chosen = experts_of<const std::int32_t>(call.in(2)) + token * k;
+    const T* const weights = call.reads[1] + token * k;
+    const T* const gradient = call.reads[3] + token * k;
+    T* const logits = call.writes[0] + token * experts;
+    T mean{};
+    for (std::int64_t j = 0; j < k; ++j) mean += weights[j] * gradient[j];
+    for (std::int64_t j = 0; j < k; ++j) {
+      logits[chosen[j]] = in_ring<T> ? gradient[j] : weights[j] * (gradient[j] - mean);
+    }
+  }
+}
+
+template <class T>
+void move_rows(const Call<T>& call) {
+  const RowMover<T> rows{call};
+  const std::int64_t senders = call.operation().senders, experts = call.out(0).shape[0];
+  switch (call.operation().moves) {
+    case RowMove::dispatch:
+      return rows.dispatch();
+    case RowMove::combine:
+      return rows.combine();
+    case RowMove::combine_backward:
+      return rows.combine_backward();
+    case RowMove::dispatch_backward:
+      return rows.dispatch_backward();
+    case RowMove::by_expert:
+      return rows.transpose(senders, experts);
+    case RowMove::by_rank:
+      return rows.transpose(experts, senders);
+    case RowMove::none:
+      break;
+  }
+  throw ContractError{"a permutation does not say which"};
+}
+
+template void route(const Call<float>&);
+template void route(const Call<double>&);
+template void route(const Call<Ring>&);
+template void route_backward(const Call<float>&);
+template void route_backward(const Call<double>&);
+template void route_backward(const Call<Ring>&);
+template void move_rows(const Call<float>&);
+template void move_rows(const Call<double>&);
+template void move_rows(const Call<Ring>&);
+
+}  // namespace orrery::executor::cpu

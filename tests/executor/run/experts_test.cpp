@@ -1,0 +1,317 @@
+// Mixtures of experts: every cut computes what one rank does, and routing is what it says. Slots
+// are as many as any routing needs, so that no cut drops a token.
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "executor/errors.hpp"
+#include "sim/input/document.hpp"
+#include "tests/executor/cuts.hpp"
+
+namespace orrery::executor {
+namespace {
+
+using models::Model;
+using models::OpKind;
+using models::Plan;
+using models::RowMove;
+using models::Zero;
+
+Model experts_gpt(std::int64_t layers = 2) {
+  return with_experts(small_gpt(layers));
+}
+Model experts_llama(std::int64_t layers = 2) {
+  return with_experts(small_llama(layers));
+}
+
+std::vector<Cut> expert_cuts() {
+  std::vector<Cut> all;
+  const auto add = [&](std::string name, const Model& model, auto change) {
+    all.push_back(cut(std::move(name), model, change));
+  };
+  for (const Model& model : {experts_gpt(), experts_llama()}) {
+    const std::string of = " of " + model.name;
+    add("data" + of, model, [](Plan& p) { p.data = 2; });
+    add("a rank for every expert" + of, model, [](Plan& p) { p.data = p.expert = 4; });
+    add("experts, replicas, ZeRO-1" + of, model, [](Plan& p) {
+      p.data = 4;
+      p.expert = 2;
+      p.zero = Zero::one;
+      p.bucket = Bytes{1};
+    });
+    add("tensor ranks with all experts whole, ZeRO-1" + of, model, [](Plan& p) {
+      p.tensor = 2;
+      p.sequence_parallel = true;
+      p.expert_tensor = 1;
+      p.zero = Zero::one;
+    });
+    add("tensor ranks that share experts" + of, model, [](Plan& p) {
+      p.tensor = p.expert = 2;
+      p.sequence_parallel = true;
+      p.expert_tensor = 1;
+    });
+    add("tensor and data ranks share experts, ZeRO-1, recomputation" + of, model, [](Plan& p) {
+      p.tensor = p.data = 2;
+      p.sequence_parallel = true;
+      p.expert = 4;
+      p.expert_tensor = 1;
+      p.zero = Zero::one;
+      p.recompute = models::Recompute::full;
+    });
+    for (const Zero zero : {Zero::two, Zero::three}) {
+      add("sharded gradients" + of, model, [&](Plan& p) {
+        p.data = 2;
+        p.zero = zero;
+      });
+    }
+  }
+  const Model llama = experts_llama();
+  add("experts cut by columns", llama, [](Plan& p) {
+    p.tensor = 2;
+    p.sequence_parallel = true;
+  });
+  add("experts cut and shared, and replicas", llama, [](Plan& p) {
+    p.tensor = p.expert = 2;
+    p.data = 4;
+    p.sequence_parallel = true;
+    p.zero = Zero::one;
+  });
+  add("experts cut where layers are not", llama, [](Plan& p) {
+    p.data = 4;
+    p.expert = p.expert_tensor = 2;
+  });
+  Model mixed = experts_llama(4);
+  mixed.name += "-mixed";
+  mixed.shared_ffn = 8;
+  mixed.dense_first = 1;
+  mixed.dense_ffn = 16;
+  add("a dense layer first, shared experts, 1f1b", mixed, [](Plan& p) {
+    p.pipeline = p.data = p.expert = 2;
+    p.zero = Zero::one;
+    p.expert_overlap = models::ExpertOverlap::shared;
+  });
+  for (const char* schedule : {"zb-h1", "zb-v", "dualpipe"}) {
+    add(schedule, mixed, [&](Plan& p) {
+      p.pipeline = p.data = p.expert = 2;
+      p.global_batch = 8;
+      p.virtual_stages = schedule == std::string{"zb-v"} ? 2 : 1;
+      p.schedule = schedule;
+    });
+  }
+  return all;
+}
+
+TEST_CASE("In the ring every cut of experts gives the bits of one rank") {
+  for (const Cut& each : expert_cuts()) {
+    INFO(each.name);
+    const Outcome& one = reference(each, Arithmetic::ring);
+    const Outcome many =
+        run({.model = each.model, .plan = each.plan, .arithmetic = Arithmetic::ring, .steps = 3});
+    CHECK(same_bits(many.gradients, one.gradients));
+    check_bits(many, one);
+  }
+}
+
+TEST_CASE("In fp64 every cut of experts gives what one rank does, to rounding") {
+  for (const Cut& each : expert_cuts()) {
+    INFO(each.name);
+    const Outcome& one = reference(each, Arithmetic::real);
+    const Outcome many = run({.model = each.model, .plan = each.plan, .steps = 3});
+    CHECK(distance(many.gradients, one.gradients) < 1e-12);
+    CHECK(distance(many.parameters, one.parameters) < 1e-9);
+    for (std::size_t step = 0; step < 3; ++step) {
+      CHECK(many.steps[step].loss == Approx(one.steps[step].loss).epsilon(1e-11));
+      CHECK(many.steps[step].gradient_norm == Approx(one.steps[step].gradient_norm).epsilon(1e-9));
+    }
+  }
+}
+
+TEST_CASE("In fp32 every cut of experts gives what one rank does, to its rounding") {
+  for (Cut each : expert_cuts()) {
+    each.plan.precision = models::Precision::fp32;
+    INFO(each.name);
+    const Outcome& one = reference(each, Arithmetic::real);
+    const Outcome many = run({.model = each.model, .plan = each.plan, .steps = 1});
+    CHECK(distance(many.gradients, one.gradients) < 1e-5);
+    CHECK(many.steps[0].loss == Approx(one.steps[0].loss).epsilon(1e-6));
+  }
+}
+
+// 8 bits of mantissa round logits, too: of experts that are as good as equal a token may meet
+// another one, which moves the loss of that token alone.
+TEST_CASE("In bf16 a cut of experts learns as fp32 does") {
+  const Cut whole =
+      cut("", experts_llama(), [](Plan& p) { p.precision = models::Precision::fp32; });
+  const Outcome& wide = reference(whole, Arithmetic::real);
+  for (const std::int64_t expert : {1, 2}) {
+    Plan plan = small_plan();
+    plan.precision = models::Precision::bf16;
+    plan.tensor = 2;
+    plan.sequence_parallel = true;
+    plan.data = plan.expert = expert;
+    const Outcome narrow = run({.model = whole.model, .plan = plan, .steps = 3});
+    for (std::size_t step = 0; step < 3; ++step) {
+      CHECK(narrow.steps[step].loss == Approx(wide.steps[step].loss).epsilon(2e-3));
+      CHECK(narrow.steps[step].gradient_norm ==
+            Approx(wide.steps[step].gradient_norm).epsilon(5e-2));
+    }
+  }
+}
+
+/// Parameters by a formula; one of them moved.
+class Moved final : public ParameterSource {
+ public:
+  Moved(std::string tensor, std::int64_t element, double by)
+      : tensor_{std::move(tensor)}, element_{element}, by_{by} {}
+  void require(const std::vector<StateTensor>&) override {}
+  void fill(const StateTensor& tensor, std::int64_t first, std::span<double> to) const override {
+    const bool norm = tensor.name.find("norm") != std::string::npos;
+    for (std::size_t i = 0; i < to.size(); ++i) {
+      const std::int64_t at = first + static_cast<std::int64_t>(i);
+      const double phase = static_cast<double>(tensor.name.size()) + 0.7 * static_cast<double>(at);
+      to[i] = (norm ? 1 : 0) + 0.3 * std::sin(phase * phase);
+      if (tensor.name == tensor_ && at == element_) to[i] += by_;
+    }
+  }
+
+ private:
+  std::string tensor_;
+  std::int64_t element_;
+  double by_;
+};
+
+Outcome from(Moved initial, const Plan& plan) {
+  Job job{.model = experts_gpt(), .plan = plan};
+  job.settings.initial = &initial;
+  return run(job);
+}
+
+// Central differences of a smooth loss are off by the square of the step, 1e-10, and by rounding,
+// 1e-16 / 1e-5; gradients here are about 1e-2.
+TEST_CASE("Gradients of router and experts are those of the loss, also where tokens are dropped") {
+  constexpr double step = 1e-5;
+  for (const double capacity : {0.0, 0.75}) {
+    Plan plan = small_plan();
+    if (capacity > 0) plan.imbalance = 1;
+    plan.capacity = capacity;
+    const Outcome here = from({"", 0, 0}, plan);
+    for (const char* tensor : {"router.weight", "experts.up.weight", "experts.up.bias",
+                               "experts.down.weight", "experts.down.bias", "norm2.weight"}) {
+      for (const std::int64_t element : {3, 13}) {
+        const std::string name = std::string{"layer0."} + tensor;
+        INFO(name << " " << element << ", capacity " << capacity);
+        const double more = from({name, element, step}, plan).steps[0].loss;
+        const double less = from({name, element, -step}, plan).steps[0].loss;
+        const double gradient = here.gradients.at(name)[static_cast<std::size_t>(element)];
+        CHECK(gradient == Approx((more - less) / (2 * step)).epsilon(1e-5).margin(1e-9));
+      }
+    }
+  }
+}
+
+// 4 experts, 2 of them for each of 32 tokens: 16 rows each if they were even. Every token chooses
+// experts 0 and 1 where all logits are equal: 32 rows, twice as many.
+TEST_CASE("Dropless routing that needs more slots than there are says which imbalance it needs") {
+  Plan plan = small_plan();
+  plan.micro_batch = 4;
+  plan.imbalance = 1.5;
+  Job job{.model = experts_llama(), .plan = plan, .disturb = [](Kernel& kernel) {
+            if (kernel.operation->kind != OpKind::route) return;
+            const View& logits = kernel.reads[0];
+            std::fill_n(reinterpret_cast<double*>(logits.data), logits.elements(), 0.0);
+          }};
+  CHECK_THROWS_WITH(run(job),
+                    "a rank routes 32 of its 64 rows to expert 0, the plan has room for 24: it "
+                    "needs imbalance 2.00 at least, or a capacity, beyond which rows are dropped");
+  job.plan.imbalance = 2;
+  CHECK_NOTHROW(run(job));
+}
+
+TEST_CASE("A token that is sent to the wrong expert shows") {
+  Plan plan = small_plan();
+  const Outcome one = run({.model = experts_llama(), .plan = plan});
+  plan.data = plan.expert = 2;
+  const auto swapped = [](Kernel& kernel) {
+    if (kernel.operation->moves != RowMove::dispatch) return;
+    auto* const chosen = reinterpret_cast<std::int32_t*>(kernel.reads[1].data);
+    chosen[0] = (chosen[0] + 1) % 4 == chosen[1] ? (chosen[0] + 2) % 4 : (chosen[0] + 1) % 4;
+  };
+  const Outcome right = run({.model = experts_llama(), .plan = plan});
+  const Outcome wrong = run({.model = experts_llama(), .plan = plan, .disturb = swapped});
+  CHECK(distance(right.gradients, one.gradients) < 1e-12);
+  CHECK(distance(wrong.gradients, one.gradients) > 1e-3);
+}
+
+TEST_CASE("An all-to-all that is missing shows, there and back") {
+  Plan plan = small_plan();
+  const auto ring = [&](std::function<void(models::Program&)> tamper) {
+    return run({.model = experts_llama(),
+                .plan = plan,
+                .arithmetic = Arithmetic::ring,
+                .tamper = std::move(tamper)});
+  };
+  const Outcome one = ring({});
+  plan.data = plan.expert = 2;
+  CHECK(same_bits(ring({}).gradients, one.gradients));
+  // Each rank keeps its own rows: what the collective reads becomes what it writes.
+  const auto skip = [&](const char* block, const char* writer) {
+    return ring([=](models::Program& program) {
+      int skipped = 0;
+      for (models::Block& each : program.blocks) {
+        if (each.name != block) continue;
+        for (models::Operation& op : each.operations) {
+          const bool all_to_all = op.collective == models::Collective::all_to_all;
+          if (op.kind != OpKind::collective || !all_to_all) continue;
+          if (each.operands[op.reads[0]].name.rfind(writer, 0) != 0) continue;
+          op.kind = OpKind::cast;
+          op.queue = models::Lane::compute;
+          ++skipped;
+        }
+      }
+      REQUIRE(skipped == 1);
+    });
+  };
+  CHECK_FALSE(same_bits(skip("layer.forward", "dispatched").gradients, one.gradients));
+  CHECK_FALSE(same_bits(skip("layer.forward", "returned").gradients, one.gradients));
+  CHECK_FALSE(same_bits(skip("layer.backward", "returned.grad").gradients, one.gradients));
+  CHECK_FALSE(same_bits(skip("layer.backward", "dispatched.grad").gradients, one.gradients));
+}
+
+TEST_CASE("What of experts is not executed is refused by name") {
+  const auto why = [](const Model& model, auto change) {
+    Plan plan = small_plan();
+    change(plan);
+    return lowered(model, plan).approximated;
+  };
+  CHECK(why(experts_llama(), [](Plan&) {}).empty());
+  CHECK(why(experts_llama(), [](Plan& p) {
+          p.data = p.expert = 2;
+          p.dispatcher = models::Dispatcher::deepep;
+        }) == "dispatcher 'deepep'");
+  CHECK(why(experts_gpt(), [](Plan& p) {
+          p.tensor = 2;
+          p.sequence_parallel = true;
+        }) == "biases of experts that several ranks cut");
+  models::Software other = cpu_software();
+  other.runs.keeps_expert_outputs = false;
+  CHECK(lowered(experts_llama(), small_plan(), other).approximated ==
+        "experts whose outputs the software does not keep until backward");
+}
+
+TEST_CASE("Models of the catalogue are executed where their router is the executor's") {
+  const auto why = [](const char* name, const char* changed, bool to) {
+    Json config = models::model_config(name);
+    if (changed != nullptr) config[changed] = to;
+    const Document document = Document::from(config, name);
+    return lowered(models::read_model(document.root()), small_plan()).approximated;
+  };
+  CHECK(why("mixtral-8x7b", nullptr, true).empty());
+  CHECK(why("qwen3-30b-a3b", nullptr, true).empty());
+  CHECK(why("qwen3-30b-a3b", "norm_topk_prob", false) ==
+        "a router whose weights do not add up to 1 (norm_topk_prob)");
+  CHECK(why("llama4-maverick-400b", nullptr, true) == "a router of sigmoids");
+  CHECK(why("deepseek-v3", nullptr, true) == "latent attention");
+}
+
+}  // namespace
+}  // namespace orrery::executor
