@@ -106,8 +106,9 @@ Parts llama_parts(const Model& model, const Asked& of) {
                              {attention + "v_proj" + end, keys}});
   }
   if (of.part == "up") {
-    return side_by_side(of, {{layer + "mlp.gate_proj" + end, model.ffn_hidden},
-                             {layer + "mlp.up_proj" + end, model.ffn_hidden}});
+    const std::int64_t width = of.tensor.columns / 2;
+    return side_by_side(
+        of, {{layer + "mlp.gate_proj" + end, width}, {layer + "mlp.up_proj" + end, width}});
   }
   if (of.part == "qk_norm") {
     StoredPart query{.tensor = layer + "self_attn.q_norm" + end,
@@ -120,6 +121,41 @@ Parts llama_parts(const Model& model, const Asked& of) {
     return {query, key};
   }
   return {};
+}
+
+/// What a family calls a layer's experts and the linear layers of one.
+struct ExpertNames {
+  std::string block, gate, up, down;
+};
+
+/// As LLaMA, with experts in place of MLPs: ours one below the other, theirs apart.
+Parts expert_parts(const Model& model, const Asked& of, const ExpertNames& names) {
+  const std::string block = "model.layers." + of.layer + "." + names.block + ".";
+  const std::string end = "." + of.kind;
+  if (of.part == "router") return {linear(of, block + "gate" + end)};
+  if (of.part != "experts.up" && of.part != "experts.down") return llama_parts(model, of);
+  StateTensor tensor = of.tensor;
+  tensor.rows /= model.experts;
+  const Asked expert{of.layer, of.part, of.kind, tensor};
+  Parts parts;
+  for (std::int64_t e = 0; e < model.experts; ++e) {
+    const std::string own = block + "experts." + std::to_string(e) + ".";
+    const Parts theirs = of.part == "experts.down"
+                             ? Parts{linear(expert, own + names.down + end)}
+                             : side_by_side(expert, {{own + names.gate + end, tensor.columns / 2},
+                                                     {own + names.up + end, tensor.columns / 2}});
+    for (StoredPart part : theirs) {
+      part.row = e * tensor.rows;
+      parts.push_back(std::move(part));
+    }
+  }
+  return parts;
+}
+Parts mixtral_parts(const Model& model, const Asked& of) {
+  return expert_parts(model, of, {"block_sparse_moe", "w1", "w3", "w2"});
+}
+Parts qwen3_moe_parts(const Model& model, const Asked& of) {
+  return expert_parts(model, of, {"mlp", "gate_proj", "up_proj", "down_proj"});
 }
 
 /// GPT-2: queries, keys and values fused, its linear layers [in, out] as ours.
@@ -167,8 +203,9 @@ using Family = Parts (*)(const Model&, const Asked&);
 
 const std::map<std::string, Family, std::less<>>& families() {
   static const std::map<std::string, Family, std::less<>> known{
-      {"gpt2", gpt2_parts},     {"gpt_neox", gpt_neox_parts}, {"llama", llama_parts},
-      {"mistral", llama_parts}, {"qwen2", llama_parts},       {"qwen3", llama_parts}};
+      {"gpt2", gpt2_parts},     {"gpt_neox", gpt_neox_parts},  {"llama", llama_parts},
+      {"mistral", llama_parts}, {"mixtral", mixtral_parts},    {"qwen2", llama_parts},
+      {"qwen3", llama_parts},   {"qwen3_moe", qwen3_moe_parts}};
   return known;
 }
 

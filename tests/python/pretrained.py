@@ -46,6 +46,23 @@ CONFIGS = {
         "rope_parameters": {"rope_type": "linear", "rope_theta": 1000.0, "factor": 2.0},
     },
     "qwen3": {**LLAMA, "model_type": "qwen3", "head_dim": 16},
+    "mixtral": {
+        **LLAMA,
+        "model_type": "mixtral",
+        "num_local_experts": 4,
+        "num_experts_per_tok": 2,
+        "sliding_window": None,
+    },
+    "qwen3_moe": {
+        **LLAMA,
+        "model_type": "qwen3_moe",
+        "head_dim": 16,
+        "num_experts": 4,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 24,
+        "norm_topk_prob": True,
+        "decoder_sparse_step": 2,
+    },
     "gpt2": {
         "model_type": "gpt2",
         "n_layer": 2,
@@ -74,6 +91,29 @@ CONFIGS = {
         "use_parallel_residual": True,
     },
 }
+
+
+# What checkpoints call a layer's experts, and the gate, the other input and the output of one.
+EXPERTS = {
+    "mixtral": ("block_sparse_moe", "w1", "w3", "w2"),
+    "qwen3_moe": ("mlp", "gate_proj", "up_proj", "down_proj"),
+}
+
+
+def stored(family: str, name: str, values: np.ndarray) -> dict[str, np.ndarray]:
+    """Views of a parameter of the library as checkpoints hold it: each expert by itself."""
+    if family not in EXPERTS:
+        return {name: values}
+    block, gate, up, down = EXPERTS[family]
+    layer, _, joined = name.partition(".mlp.experts.")
+    if not joined:
+        return {name.replace(".mlp.gate.", f".{block}.gate."): values}
+    parts = {}
+    for number, one in enumerate(values):
+        of = {down: one} if joined == "down_proj" else dict(zip((gate, up), np.split(one, 2)))
+        for which, part in of.items():
+            parts[f"{layer}.{block}.experts.{number}.{which}.weight"] = part
+    return parts
 
 
 def weights(name: str, shape: list[int]) -> np.ndarray:
