@@ -30,11 +30,14 @@ struct View {
 /// each other, so that a shard cut wrongly, a sum missing or counted twice shows in the first bit.
 enum class Arithmetic : std::uint8_t { real, ring };
 
+struct TokenMap;
+
 /// What an operation must know next to its operands: where this rank stands in the cut.
 struct Place {
   std::int64_t first_row = 0;         // of the micro-batch's tokens, under sequence parallelism
   std::int64_t first_vocabulary = 0;  // first row of this rank's shard of the vocabulary
   std::int64_t sequence = 1;          // tokens of one sequence: row r has position r mod sequence
+  const TokenMap* tokens = nullptr;   // ... or the one that this says (token_map.hpp)
   double loss_scale = 1;              // of backward: 1 / tokens of the global batch, scaled
 };
 
@@ -72,6 +75,9 @@ class Device {
   virtual bool synchronous() const = 0;
   /// Why this operation cannot run here; empty: it can.
   virtual std::string refusal(const models::Operation& operation) const = 0;
+
+  /// Do its kernels ask a Place's map of tokens?
+  virtual bool maps_tokens() const { return false; }
 
   /// Memory aligned to 64 bytes. Errors: RunFailure{local_failure} saying how much was asked for.
   virtual std::byte* allocate(Bytes size) = 0;

@@ -87,6 +87,25 @@ void place_temporaries(const Block& block, BlockPlan& plan) {
   }
 }
 
+/// The most that a collective of ranks which share a sequence packs (run/sequence_moves.hpp).
+void add_scratch(const Block& block, BlockPlan& plan) {
+  std::int64_t most = 0;
+  for (const Operation& op : block.operations) {
+    if (op.kind != OpKind::collective || op.queue != models::Lane::context) continue;
+    const Operand& from = block.operands[op.reads.front()];
+    const Operand& to = block.operands[op.writes.front()];
+    const bool packs =
+        op.collective == models::Collective::all_to_all || from.shape[2] != to.shape[2];
+    const std::int64_t rows = std::min(from.shape[1], to.shape[1]);
+    const std::int64_t columns = op.collective == models::Collective::all_to_all
+                                     ? std::max(from.shape[2], to.shape[2])
+                                     : std::min(from.shape[2], to.shape[2]);
+    if (packs) most = std::max(most, aligned(rows * columns * width_of(from.dtype)));
+  }
+  plan.scratch = plan.workspace;
+  plan.workspace += most;
+}
+
 Base base_of(const Operand& operand) {
   switch (operand.role) {
     case Role::input:
@@ -184,6 +203,8 @@ BlockPlans plan_blocks(const Block& forward, const Block& backward, const Block*
   plans.backward.saved = saved;
   place_temporaries(forward, plans.forward);
   place_temporaries(backward, plans.backward);
+  add_scratch(forward, plans.forward);
+  add_scratch(backward, plans.backward);
   return plans;
 }
 

@@ -45,6 +45,7 @@ struct BlockPlan {
   std::vector<Source> sources;
   std::vector<models::Operation> operations;  // of `executed`
   std::int64_t workspace = 0;                 // bytes
+  std::int64_t scratch = 0;                   // where among them collectives pack what they move
   std::int64_t saved = 0;                     // bytes that forward leaves for backward
   std::int64_t kept = 0, delayed = 0;         // ... and both of them for weight gradients
   std::int64_t arrival = -1;  // where among them the input lies; -1: backward does not read it

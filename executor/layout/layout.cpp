@@ -25,7 +25,8 @@ std::string key_of(std::int64_t layer, const std::string& tensor) {
 /// Is what a rank accumulates of this tensor's gradient a partial sum?
 bool sums_partially(const models::Block& backward, const std::string& tensor) {
   return std::any_of(backward.operands.begin(), backward.operands.end(), [&](const Operand& each) {
-    return each.role == Role::gradient && each.tensor == tensor && !each.sharding.partial.empty();
+    return each.role == Role::gradient && each.tensor == tensor &&
+           each.sharding.partial.has(MeshAxis::tensor);
   });
 }
 

@@ -12,12 +12,14 @@ using models::Opcode;
 using models::Token;
 
 /// Where a rank's rows and its shard of the vocabulary begin.
-Place place_of(const models::Program& program, std::int64_t rank) {
+Place place_of(const models::Program& program, const TokenMap& tokens, std::int64_t rank) {
   const models::Block& embedding =
       program.blocks[program.kind(models::ModelPart::embedding).forward];
-  Place place{.sequence = program.step.seq_len};
+  Place place{.sequence = std::ssize(tokens.places), .tokens = &tokens};
+  // Among the tokens of a context rank.
   const auto begin = [&](const models::Operand& of) {
-    return shard_of(rank, of.sharding, models::Dimension::rows, program.mesh) * of.shape[1];
+    const bool cut = of.sharding.axes(models::Dimension::rows).has(models::MeshAxis::tensor);
+    return cut ? program.mesh.coordinate(rank, models::MeshAxis::tensor) * of.shape[1] : 0;
   };
   for (const models::Operation& op : embedding.operations) {
     if (op.kind == models::OpKind::embedding) {
@@ -38,7 +40,7 @@ Blocks::Blocks(const RankContext& rank, Weights& weights, Reducer& reducer, Samp
       reducer_{reducer},
       samples_{samples},
       captured_{rank.program, rank.device},
-      place_{place_of(rank.program, rank.rank)} {
+      place_{place_of(rank.program, rank.tokens, rank.rank)} {
   for (const std::uint32_t chunk : rank_.ranks.chunks) {
     const std::uint32_t forward = rank_.program.chunks[chunk].forward;
     for (const models::Invocation& run : rank_.program.phases[forward].invocations) {

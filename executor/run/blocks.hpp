@@ -11,6 +11,7 @@
 #include "executor/run/captured.hpp"
 #include "executor/run/reducer.hpp"
 #include "executor/run/samples.hpp"
+#include "executor/run/sequence_moves.hpp"
 
 namespace orrery::executor {
 
@@ -49,6 +50,11 @@ class Blocks {
   void bind_operands(const Use& use);
   void run_operation(const Use& use, std::size_t index);
   void start_collective(const Use& use, std::size_t index);
+  void start_on_context(const Use& use, std::size_t index);
+  void pass_on(const models::Operation& op, const SequenceMoves& moves, PendingCall pending);
+  void leave_keys(const models::Operation& op);
+  void move(const std::vector<RowsMove>& moves);
+  void end_collectives();
   void wait_for(const models::Operation& op);
 
   const RankContext& rank_;
@@ -63,6 +69,7 @@ class Blocks {
   std::byte* flowing_ = nullptr;  // the gradient that backward passes on
   int next_edge_ = 0;
   std::vector<PendingCall> pending_;
+  std::vector<RowsMove> arriving_;  // to do when those have ended
 };
 
 }  // namespace orrery::executor

@@ -35,6 +35,28 @@ void Calls::start(CollectiveCall call, PendingCall& pending) {
   recording_.end(pending.entry, pending.done);
 }
 
+void Calls::send(const std::byte* from, Bytes size, int to, PendingCall& pending) {
+  const Group& among = group(pending.communicator);
+  pending.peer = among.members[static_cast<std::size_t>(to)];
+  pending.lane = Lane::compute;
+  pending.request = fabric_.send({.group = among.id,
+                                  .peer = to,
+                                  .buffer = const_cast<std::byte*>(from),  // only read
+                                  .bytes = size.count(),
+                                  .queue = Lane::compute});
+}
+
+void Calls::receive(std::byte* to, Bytes size, int from, PendingCall& pending) {
+  const Group& among = group(pending.communicator);
+  pending.peer = among.members[static_cast<std::size_t>(from)];
+  pending.lane = Lane::compute;
+  pending.request = fabric_.receive({.group = among.id,
+                                     .peer = from,
+                                     .buffer = to,
+                                     .bytes = size.count(),
+                                     .queue = Lane::compute});
+}
+
 bool Calls::ended(const PendingCall& pending) {
   return device_.synchronous() && fabric_.test(pending.request);
 }

@@ -56,6 +56,9 @@ class Calls {
   /// Starts a collective of the communicator that `pending` names, on the lane that it names: its
   /// end is a place on that lane, whatever follows there.
   void start(CollectiveCall call, PendingCall& pending);
+  /// The same of a transfer to or from a member of that communicator, which compute comes before.
+  void send(const std::byte* from, Bytes size, int to, PendingCall& pending);
+  void receive(std::byte* to, Bytes size, int from, PendingCall& pending);
   /// Has it ended? Fabrics that cannot progress by themselves do so here.
   bool ended(const PendingCall& pending);
   /// The host waits where the fabric needs it; the compute lane goes on after the call.

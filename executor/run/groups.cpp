@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace orrery::executor {
 
@@ -14,6 +15,24 @@ std::vector<int> members_of(const models::Mesh& mesh, const Communicator& commun
                             std::int64_t rank) {
   const auto ranks = mesh.members(rank, communicator.axes, communicator.stages);
   return {ranks.begin(), ranks.end()};
+}
+
+/// Connects the ranks that pass each other keys and values.
+void connect_ring(const models::Program& program, std::size_t communicator, GroupId group,
+                  int members, Fabric& fabric) {
+  std::set<std::int64_t> ahead;
+  for (const models::Block& block : program.blocks) {
+    for (const models::Operation& op : block.operations) {
+      const bool passes = op.kind == models::OpKind::collective &&
+                          op.collective == models::Collective::send_receive;
+      if (passes && op.communicator == communicator) ahead.insert(op.sequence.ahead);
+    }
+  }
+  for (const std::int64_t by : ahead) {
+    for (int from = 0; from < members; ++from) {
+      fabric.connect(group, from, static_cast<int>((from + by + members) % members));
+    }
+  }
 }
 
 /// Connects the neighbours that send to each other in a group that may be a pipe.
@@ -42,7 +61,10 @@ std::vector<Group> make_groups(const models::Program& program, Fabric& fabric) {
       if (std::find(made.begin(), made.end(), members) != made.end()) continue;
       made.push_back(members);
       const GroupId id = members.size() < 2 ? 0 : fabric.make_group(members);
-      if (members.size() > 1) connect_channels(program, groups.size(), id, fabric);
+      if (members.size() > 1) {
+        connect_channels(program, groups.size(), id, fabric);
+        connect_ring(program, groups.size(), id, static_cast<int>(members.size()), fabric);
+      }
       const auto me = std::find(members.begin(), members.end(), fabric.rank());
       if (me != members.end()) own = {id, static_cast<int>(me - members.begin()), members};
     }

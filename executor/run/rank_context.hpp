@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "executor/device/device.hpp"
+#include "executor/device/token_map.hpp"
 #include "executor/layout/layout.hpp"
 #include "executor/layout/memory_plan.hpp"
 #include "executor/run/calls.hpp"
@@ -21,6 +22,7 @@ struct RankContext {
   const models::RankClass& ranks;  // that do what this one does
   const Layout& layout;
   const MemoryPlan& plan;
+  const TokenMap& tokens;  // where its tokens stand
   const RunSettings& settings;
   std::byte* arena;  // that the plan divides
   Device& device;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "executor/layout/sequences.hpp"
+
 namespace orrery::executor {
 
 namespace {
@@ -31,6 +33,14 @@ std::string refusal(const Program& program, const models::Software& software,
   }
   if (program.graphs && device.graphs() == nullptr) {
     return "cuda_graphs (this device has none)";
+  }
+  if (program.graphs && program.mesh.degree(models::context_axes) > 1) {
+    return "context parallelism in CUDA graphs";
+  }
+  if (maps_tokens(program) && !device.maps_tokens()) {
+    const bool packed = !program.step.documents.empty();
+    return fmt::format("{} (this device has no kernels for it)",
+                       packed ? "packed sequences" : "context parallelism");
   }
   for (const models::Block& block : program.blocks) {
     for (const models::Operation& op : block.operations) {

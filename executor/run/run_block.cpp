@@ -42,7 +42,7 @@ void Blocks::run_block(const Use& use) {
     });
     op = stretch->end;
   }
-  rank_.calls.wait_for_all(pending_);
+  end_collectives();
 }
 
 /// Where the block's formal operands lie for this layer and micro-batch.
@@ -79,20 +79,22 @@ void Blocks::run_operation(const Use& use, std::size_t index) {
   const Operation& op = rank_.plan.blocks()[use.block].operations[index];
   wait_for(op);
   reducer_.poll();
+  if (op.queue == Lane::context) return start_on_context(use, index);
   if (op.kind == models::OpKind::collective) return start_collective(use, index);
   const std::size_t entry =
       rank_.recording.begin(use.instruction, op.queue, use.block, use.layer, index);
   run_on(rank_.device, op, views_, place_);
   rank_.recording.end(entry, op.queue);
+  if (op.sequence.leaves_keys) leave_keys(op);
 }
 
 /// The block's collectives end before an operation that needs one of them, or their queue.
 void Blocks::wait_for(const Operation& op) {
   const bool awaited = std::any_of(pending_.begin(), pending_.end(), [&](const PendingCall& each) {
-    return op.queue == Lane::tensor ||
+    return op.queue == Lane::tensor || op.queue == Lane::context ||
            std::find(op.after.begin(), op.after.end(), each.operation) != op.after.end();
   });
-  if (awaited) rank_.calls.wait_for_all(pending_);
+  if (awaited) end_collectives();
 }
 
 /// A collective inside a block.

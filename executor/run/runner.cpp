@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "executor/errors.hpp"
+#include "executor/layout/sequences.hpp"
 #include "executor/run/blocks.hpp"
 #include "executor/run/optimizer.hpp"
 #include "executor/run/pipe.hpp"
@@ -74,6 +75,7 @@ struct Runner::Parts {
   RunSettings settings;
   Layout layout;
   MemoryPlan plan;
+  TokenMap tokens;
   std::vector<Group> groups;
   StepPosition at;
   HeldMemory memory;
@@ -94,14 +96,15 @@ Runner::Parts::Parts(const Program& program, Device& on, Fabric& between, RunSet
       settings{std::move(given)},
       layout{program, fabric.rank()},
       plan{program, program.mesh.stage_of(fabric.rank()), packed_sums(layout), send_depth(program)},
+      tokens{token_map(program, fabric.rank())},
       groups{make_groups(program, fabric)},
       memory{class_of(program, fabric.rank()), plan, device, settings.freed},
       recording{program, fabric.rank(), device, recordable(settings.trace, program.graphs)},
       calls{device, fabric, groups, settings.arithmetic, recording, at},
-      rank{program,        fabric.rank(), class_of(program, fabric.rank()),
-           layout,         plan,          settings,
-           memory.arena(), device,        calls,
-           recording},
+      rank{program,  fabric.rank(),  class_of(program, fabric.rank()),
+           layout,   plan,           tokens,
+           settings, memory.arena(), device,
+           calls,    recording},
       weights{rank, memory},
       reducer{rank, weights, memory},
       samples{rank, memory},

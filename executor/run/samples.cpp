@@ -70,8 +70,7 @@ Samples::Samples(const RankContext& rank, HeldMemory& memory)
   const bool predicts = any([&](std::uint32_t c) { return program.chunks[c].predicts; });
   const std::int64_t micro_batches = program.step.micro_batches;
   if (embeds || predicts) {
-    batch_ =
-        memory.hold(models::BufferKind::staging, 2 * micro_batches * program.step.tokens() * 8);
+    batch_ = memory.hold(models::BufferKind::staging, 2 * micro_batches * tokens() * 8);
   }
   if (!predicts) return;
   const models::LayerKind& head = program.kind(models::ModelPart::head);
@@ -82,7 +81,7 @@ Samples::Samples(const RankContext& rank, HeldMemory& memory)
 }
 
 std::byte* Samples::part(std::int64_t number) const {
-  return batch_ == nullptr ? nullptr : batch_ + number * rank_.program.step.tokens() * 8;
+  return batch_ == nullptr ? nullptr : batch_ + number * tokens() * 8;
 }
 
 double Samples::weight() const {
@@ -94,18 +93,22 @@ double Samples::weight() const {
 void Samples::load(std::int64_t step) {
   if (batch_ == nullptr) return;
   const models::StepShape& of = rank_.program.step;
-  const std::int64_t samples = of.micro_batches * of.sequences, s = of.seq_len;
+  const std::int64_t samples = of.micro_batches * of.sequences, s = std::ssize(rank_.tokens.places);
   const models::Mesh& mesh = rank_.program.mesh;
   const std::int64_t replica =
       mesh.coordinate(rank_.rank, models::MeshAxis::data) +
       mesh.coordinate(rank_.rank, models::MeshAxis::replica) * mesh.degree(models::MeshAxis::data);
-  std::vector<std::int64_t> sample(static_cast<std::size_t>(s + 1));
+  std::vector<std::int64_t> sample(static_cast<std::size_t>(of.seq_len + 1));
   std::vector<std::int64_t> both(static_cast<std::size_t>(2 * samples * s));
   for (std::int64_t i = 0; i < samples; ++i) {
     source_.fill(step, replica * samples + i, sample);
     if (rank_.settings.alive) rank_.settings.alive();
-    std::copy(sample.begin(), sample.end() - 1, both.begin() + i * s);
-    std::copy(sample.begin() + 1, sample.end(), both.begin() + (samples + i) * s);
+    for (std::int64_t token = 0; token < s; ++token) {
+      const std::int64_t* const here =
+          sample.data() + rank_.tokens.places[static_cast<std::size_t>(token)];
+      both[static_cast<std::size_t>(i * s + token)] = here[0];
+      both[static_cast<std::size_t>((samples + i) * s + token)] = here[1];  // its label
+    }
   }
   rank_.device.write(both.data(), batch_, Bytes{std::ssize(both) * 8});
 }

@@ -36,6 +36,10 @@ class Samples {
   /// Sum over this rank's micro-batches; bits of a double, or in the ring an integer.
   std::uint64_t known_loss() const;
 
+  std::int64_t tokens() const {  // of a micro-batch, on this rank
+    return rank_.program.step.sequences * std::ssize(rank_.tokens.places);
+  }
+
   const RankContext& rank_;
   std::unique_ptr<TokenSource> own_;
   const TokenSource& source_;

@@ -50,14 +50,13 @@ std::string of_experts(const BlockInputs& inputs) {
 
 std::string of_plan(const BlockInputs& inputs) {
   const Plan& plan = inputs.plan;
-  if (plan.context > 1) return "context parallelism";
+  if (plan.context > 1 && inputs.model.experts > 0) return "context parallelism with experts";
   if (plan.offload != Offload::none) return "offloading";
   const bool picks = inputs.software.kernels.predicted_share < 1 && !inputs.model.causal;
   if (picks) return "a share of predictions";
   if (plan.task != Task::pretrain && plan.task != Task::sft) {
     return fmt::format("task '{}'", word_of(task_words, plan.task));
   }
-  if (!plan.sequence_lengths.empty()) return "packed sequences";
   if (plan.moments != Moments::full) return "moments in fewer bits than the master weights";
   if (plan.fused_cross_entropy) return "fused cross-entropy";
   if (plan.low_precision_gather) return "weights gathered in 8 bits";

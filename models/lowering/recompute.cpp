@@ -90,6 +90,7 @@ void recompute_block(Block& forward, Block& backward, const Plan& plan) {
     Operation copy = forward.operations[i];
     copy.pass = Pass::recompute;
     copy.name += ".again";
+    forward.operations[i].sequence.leaves_keys = false;  // it begins with the rank's own again
     const auto move = [&](std::vector<OperandId>& ids) {
       for (OperandId& id : ids) id = adopt(backward, forward.operands[id]);
     };

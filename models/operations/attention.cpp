@@ -58,20 +58,22 @@ ModelTensor LayerBuilder::head_norm() const {
 
 OperandId LayerBuilder::scores(std::string_view name, Role role, DType dtype) {
   const Plan& plan = inputs_.plan;
+  Sharding by_head{MeshAxis::tensor, Dimension::matrices};
+  by_head.cut(MeshAxis::context_heads) = Cut{Dimension::matrices};
   return block_.operand(name, role, dtype,
                         {plan.micro_batch * inputs_.model.heads, plan.seq_len, plan.seq_len},
-                        {MeshAxis::tensor, Dimension::matrices});
+                        by_head);
 }
 
 OperandId LayerBuilder::log_sum_exp() {
-  return block_.operand("attention.lse", Role::saved, DType::fp32,
+  return block_.operand("attention.lse", Role::saved, state_dtype(inputs_.plan.precision),
                         {inputs_.plan.micro_batch, inputs_.model.heads, inputs_.plan.seq_len},
                         lse_layout());
 }
 
 GemmShape LayerBuilder::per_head(std::int64_t m, std::int64_t n, std::int64_t k) const {
-  return {
-      .m = m, .n = n, .k = k, .batch = inputs_.plan.micro_batch * local_heads(inputs_.model.heads)};
+  const std::int64_t heads = local_heads(inputs_.model.heads) / split().heads;
+  return {.m = m, .n = n, .k = k, .batch = inputs_.plan.micro_batch * heads};
 }
 
 void LayerBuilder::product(Product which, std::string_view name, OperandId a, OperandId b,
@@ -118,11 +120,11 @@ void LayerBuilder::attention_forward() {
 }
 
 void LayerBuilder::core_forward(OperandId qkv_out, OperandId out) {
-  if (!fused_attention()) return unfused_forward(qkv_out, out);
   if (split().pieces > 1) {
     const bool gathers = gathers_keys(inputs_.plan);
     return gathers ? gathered_forward(qkv_out, out) : ring_forward(qkv_out, out);
   }
+  if (!fused_attention()) return unfused_forward(qkv_out, out);
   Operation& op = block_.add(OpKind::attention, "attention", {qkv_out}, {out, log_sum_exp()});
   op.time_class = TimeClass::attention;
   op.attention = attention_shape();
@@ -182,12 +184,12 @@ void LayerBuilder::unfused_backward(OperandId qkv_out, OperandId gradient_out,
 
 void LayerBuilder::core_backward(OperandId qkv_out, OperandId out, OperandId gradient_out,
                                  OperandId gradient_in) {
-  if (!fused_attention()) return unfused_backward(qkv_out, gradient_out, gradient_in);
   if (split().pieces > 1) {
     const bool gathers = gathers_keys(inputs_.plan);
     return gathers ? gathered_backward(qkv_out, out, gradient_out, gradient_in)
                    : ring_backward(qkv_out, out, gradient_out, gradient_in);
   }
+  if (!fused_attention()) return unfused_backward(qkv_out, gradient_out, gradient_in);
   Operation& op = block_.add(OpKind::attention_backward, "attention.backward",
                              {qkv_out, out, log_sum_exp(), gradient_out}, {gradient_in});
   op.time_class = TimeClass::attention;

@@ -3,11 +3,11 @@
 //   ring        A rank has pieces i and 2n-1-i of the sequence's 2n, so that causal attention is as
 //               much work on each of the n ranks. Its own keys first, causally; then those that
 //               come round, of which it needs half: all its queries with the earlier piece, or its
-//               later queries with both. Keys and values go round once forward; backward they do
-//               again, and their gradients with them, so that these end where they belong.
+//               later queries with both. Keys and values go round once forward; the last that
+//               came are kept in place of the rank's own, and backward they go round again the
+//               other way, and their gradients with them, so that both end where they belong.
 //   contiguous  An all-gather whose ranks have one piece each: the last one, for which all wait,
-//   has
-//               2 - 1/n times the average to do.
+//               has 2 - 1/n times the average to do.
 //   all-gather  Every rank gathers all keys and values, and attends with each of its two pieces of
 //               queries to those before; the average of them over the ranks is half the sequence.
 //               Backward gathers again and reduce-scatters the gradients.
@@ -78,9 +78,9 @@ AttentionShape LayerBuilder::rectangle(std::int64_t keys) const {
 Operation& LayerBuilder::partial_forward(const std::string& name, const AttentionShape& shape,
                                          OperandId qkv, OperandId keys, OperandId out) {
   const OperandId sums =
-      name == "attention"
+      name == "attention" || gathers_keys(inputs_.plan)
           ? log_sum_exp()
-          : block_.operand(name + ".lse", Role::temporary, DType::fp32,
+          : block_.operand(name + ".lse", Role::temporary, state_dtype(inputs_.plan.precision),
                            {inputs_.plan.micro_batch, inputs_.model.heads, inputs_.plan.seq_len},
                            lse_layout());
   Operation& op = block_.add(OpKind::attention, name, {qkv, keys}, {out, sums});
@@ -113,6 +113,13 @@ std::vector<AttentionShape> LayerBuilder::gathered_parts() const {
   return {last};
 }
 
+/// The i-th of so many parts of a rank's queries, to the keys of all ranks.
+SequencePart LayerBuilder::gathered_part(std::size_t i, std::size_t parts) {
+  using Queries = SequencePart::Queries;
+  const Queries half = i == 0 ? Queries::early : Queries::late;
+  return {.keys = SequencePart::Keys::gathered, .queries = parts == 1 ? Queries::all : half};
+}
+
 void LayerBuilder::gathered_forward(OperandId qkv, OperandId out) {
   const OperandId all = keys_and_values("keys.all", true);
   Operation& gather =
@@ -120,8 +127,10 @@ void LayerBuilder::gathered_forward(OperandId qkv, OperandId out) {
   gather.bytes = block_.at(all).bytes();
   gather.attention_core = true;
   const std::vector<AttentionShape> parts = gathered_parts();
-  partial_forward("attention", parts.front(), qkv, all, out);
-  if (parts.size() > 1) partial_forward("attention.later", parts.back(), qkv, all, out);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const char* name = i == 0 ? "attention" : "attention.later";
+    partial_forward(name, parts[i], qkv, all, out).sequence = gathered_part(i, parts.size());
+  }
 }
 
 void LayerBuilder::gathered_backward(OperandId qkv, OperandId out, OperandId gradient_out,
@@ -132,16 +141,40 @@ void LayerBuilder::gathered_backward(OperandId qkv, OperandId out, OperandId gra
                                         CommunicatorRole::context, qkv, all);
   block_.read(gather, gradient_out);  // no collective is issued before its turn
   gather.bytes = block_.at(all).bytes();
-  const char* name = "attention.backward";
-  for (const AttentionShape& part : gathered_parts()) {
-    Operation& op = partial_backward(name, part, qkv, all, out, gradient_out, gradient_in);
+  const std::vector<AttentionShape> parts = gathered_parts();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const char* name = i == 0 ? "attention.backward" : "attention.later.backward";
+    Operation& op = partial_backward(name, parts[i], qkv, all, out, gradient_out, gradient_in);
     block_.write(op, sums);
-    name = "attention.later.backward";
+    op.sequence = gathered_part(i, parts.size());
   }
   block_
       .collective(Collective::reduce_scatter, "keys.grad.scatter", CommunicatorRole::context, sums,
                   gradient_in)
       .bytes = block_.at(sums).bytes();
+}
+
+/// Sends the keys of a rank to the one so many places after it.
+Operation& LayerBuilder::pass_keys(const std::string& name, OperandId from, OperandId to,
+                                   std::int64_t ahead) {
+  Operation& pass =
+      block_.collective(Collective::send_receive, name, CommunicatorRole::context, from, to);
+  pass.bytes = block_.at(to).bytes();
+  pass.sequence.ahead = ahead;
+  return pass;
+}
+
+/// Weighs what attention to other keys has made with what there is; nothing but these numbers
+/// counts as traffic.
+void LayerBuilder::merge(const std::string& number, OperandId out, OperandId part) {
+  Operation& op = block_.add(OpKind::add, "attention.combine" + number, {out, part}, {out});
+  op.attention_core = true;
+  op.sequence.merges = true;
+  op.attention = attention_shape();
+  const auto sums = block_.find("attention" + number + ".lse");
+  ensure(sums.has_value(), "an attention leaves no sums");
+  op.reads.insert(op.reads.end(), {log_sum_exp(), *sums});
+  op.writes.push_back(log_sum_exp());
 }
 
 void LayerBuilder::ring_forward(OperandId qkv, OperandId out) {
@@ -153,10 +186,7 @@ void LayerBuilder::ring_forward(OperandId qkv, OperandId out) {
     const std::string number = "." + std::to_string(step);
     if (step + 1 < steps) {
       keys = keys_and_values("keys." + std::to_string(step + 1), false);
-      Operation& pass = block_.collective(Collective::send_receive, "keys.pass" + number,
-                                          CommunicatorRole::context, here, keys);
-      pass.bytes = block_.at(keys).bytes();
-      pass.attention_core = true;
+      pass_keys("keys.pass" + number, here, keys, 1).attention_core = true;
     }
     if (step == 0) {
       partial_forward("attention", own, qkv, here, out);
@@ -164,8 +194,11 @@ void LayerBuilder::ring_forward(OperandId qkv, OperandId out) {
     }
     const OperandId part = block_.operand("attention.out" + number, Role::temporary, storage_,
                                           block_.at(out).uncut, block_.at(out).sharding);
-    partial_forward("attention" + number, rectangle(own.seq), qkv, here, part);
-    block_.add(OpKind::add, "attention.combine" + number, {out, part}, {out}).attention_core = true;
+    partial_forward("attention" + number, rectangle(own.seq), qkv, here, part).sequence = {
+        .keys = SequencePart::Keys::passed,
+        .ahead = steps - step,
+        .leaves_keys = step + 1 == steps};
+    merge(number, out, part);
   }
 }
 
@@ -179,29 +212,29 @@ void LayerBuilder::ring_backward(OperandId qkv, OperandId out, OperandId gradien
     const std::string number = "." + std::to_string(step);
     if (step + 1 < steps) {
       keys = keys_and_values("keys.back." + std::to_string(step + 1), false);
-      Operation& pass = block_.collective(Collective::send_receive, "keys.pass.backward" + number,
-                                          CommunicatorRole::context, here, keys);
-      if (step == 0) block_.read(pass, gradient_out);  // no message is sent before its turn
-      pass.bytes = block_.at(keys).bytes();
+      Operation& pass = pass_keys("keys.pass.backward" + number, here, keys, -1);
+      if (step == 0) pass.reads.push_back(gradient_out);  // no message is sent before its turn
     }
+    const SequencePart whose{.keys = SequencePart::Keys::passed, .ahead = (step + 1) % steps};
     if (step == 0) {
       partial_backward("attention.backward", rectangle(own.seq), qkv, here, out, gradient_out,
-                       gradient_in);
+                       gradient_in)
+          .sequence = whose;
       continue;
     }
     const OperandId part =
         block_.operand("attention.grad" + number, Role::temporary, storage_,
                        block_.at(gradient_in).uncut, block_.at(gradient_in).sharding);
     const OperandId arrived = keys_and_values("keys.grad" + number, false);
-    block_
-        .collective(Collective::send_receive, "keys.grad.pass" + number, CommunicatorRole::context,
-                    gradient_in, arrived)
-        .bytes = block_.at(arrived).bytes();
+    pass_keys("keys.grad.pass" + number, gradient_in, arrived, -1);
     const bool last = step + 1 == steps;
     partial_backward("attention.backward" + number, last ? own : rectangle(own.seq), qkv, here, out,
-                     gradient_out, part);
-    block_.add(OpKind::add, "attention.grad.add" + number, {gradient_in, part, arrived},
-               {gradient_in});
+                     gradient_out, part)
+        .sequence = whose;
+    block_
+        .add(OpKind::add, "attention.grad.add" + number, {gradient_in, part, arrived},
+             {gradient_in})
+        .sequence.merges = true;
   }
 }
 

@@ -76,6 +76,9 @@ class LayerBuilder : private TransformerBuilder {
                               OperandId gradient_in);
   /// Of the slowest rank.
   std::vector<AttentionShape> gathered_parts() const;
+  static SequencePart gathered_part(std::size_t i, std::size_t parts);
+  Operation& pass_keys(const std::string& name, OperandId from, OperandId to, std::int64_t ahead);
+  void merge(const std::string& number, OperandId out, OperandId part);
   void gathered_forward(OperandId qkv, OperandId out);
   void gathered_backward(OperandId qkv, OperandId out, OperandId gradient_out,
                          OperandId gradient_in);

@@ -46,7 +46,8 @@ std::vector<Conflict> conflicts(const Question& question) {
   }
   const bool fused = bits(storage_dtype(question.plan.precision)) == 16 &&
                      question.software.attention(gpu.generation.name) != "unfused";
-  if (question.plan.context > 1 && !fused) {
+  // A processor attends head by head, to whatever keys there are.
+  if (question.plan.context > 1 && !fused && !question.software.host.synchronous) {
     found.push_back({"/plan/context", "context parallelism needs a fused attention kernel, which " +
                                           question.software.name + " does not have on " + gpu.name +
                                           " in " + std::string{name(question.plan.precision)}});

@@ -77,11 +77,18 @@ struct LayerRange {
   bool has(std::int64_t layer) const { return layer >= first && layer < first + count; }
 };
 
+/// How context ranks along the axis `context` cut a sequence: one piece each, or the i-th of n
+/// ranks the pieces i and 2n-1-i of 2n.
+enum class SequenceCut : std::uint8_t { contiguous, early_and_late };
+
 /// What one step of one replica computes.
 struct StepShape {
   std::int64_t micro_batches = 1;
   std::int64_t sequences = 1;  // of a micro-batch
   std::int64_t seq_len = 1;
+  SequenceCut cut = SequenceCut::contiguous;
+  /// Lengths of the documents that every sequence holds one after another; empty: one document.
+  std::vector<std::int64_t> documents = {};
 
   std::int64_t tokens() const { return sequences * seq_len; }  // of a micro-batch
 };

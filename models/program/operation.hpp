@@ -103,6 +103,21 @@ struct AttentionShape {
   std::int64_t value_width() const { return value_dim > 0 ? value_dim : head_dim; }
 };
 
+/// Of ranks that share a sequence: what an attention reads of it, and what brings it there.
+struct SequencePart {
+  enum class Keys : std::uint8_t { own, gathered, passed };
+  enum class Queries : std::uint8_t { all, early, late };
+  Keys keys = Keys::own;           // of an attention: whose keys and values it reads
+  Queries queries = Queries::all;  // ... and which of the rank's pieces ask
+  /// How many places after this rank in its group stands the one whose keys were passed here, or to
+  /// which a send_receive sends.
+  std::int64_t ahead = 0;
+  /// An attention that leaves the keys which it read in the place of the rank's own: backward
+  /// begins with them.
+  bool leaves_keys = false;
+  bool merges = false;  // an add of what attentions to several ranks' keys have made
+};
+
 /// Heads next to each other in a row, queries and then keys. The columns after them are values.
 struct HeadColumns {
   std::int64_t queries = 0, keys = 0, dim = 0;
@@ -133,6 +148,7 @@ struct Operation {
   /// product is a matrix of writes[0]. They add up to m, to k with transpose_a.
   std::vector<std::int64_t> group_rows;
   AttentionShape attention{};
+  SequencePart sequence{};
   Product product = Product::none;           // of a batched_gemm
   Activation activation = Activation::gelu;  // of activations
   Collective collective = Collective::all_reduce;
@@ -161,6 +177,9 @@ struct Operation {
   /// Of an all-to-all, and of what makes its rows: it is sent while the other direction of another
   /// micro-batch is computed.
   bool next_to_other = false;
+  /// Of products and a loss that go through their rows in so many pieces, one after another, all
+  /// of them for a piece before any of them for the next.
+  std::int64_t pieces = 1;
   std::int64_t vocabulary = 0;  // of a loss: its columns of all shards, without padding
   Flops flops{};                // multiply-adds count two; causal attention counts half
   Bytes bytes{};                // memory traffic, or payload of a collective (nccl-tests size)

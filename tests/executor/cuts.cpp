@@ -24,6 +24,59 @@ const Outcome& reference(const Cut& cut, Arithmetic arithmetic) {
              run({.model = cut.model, .plan = whole, .arithmetic = arithmetic, .steps = 3});
 }
 
+namespace {
+
+using models::ContextForm;
+
+/// Ranks that share sequences, in every form.
+void add_context(std::vector<Cut>& all) {
+  const auto add = [&](std::string name, const Model& model, auto change) {
+    all.push_back(cut(std::move(name), model, change));
+  };
+  for (const Model& model : {small_gpt(), small_llama()}) {
+    for (const auto form : {ContextForm::all_gather, ContextForm::contiguous, ContextForm::ring,
+                            ContextForm::ulysses}) {
+      const std::string of = std::string{word_of(models::context_form_words, form)} + " of 2 ranks";
+      add(of + " of " + model.name, model, [&](Plan& p) {
+        p.context = 2;
+        p.context_form = form;
+        p.micro_batch = 2;
+      });
+      add(of + ", data, tensor, sequence, ZeRO-3 of " + model.name, model, [&](Plan& p) {
+        p.context = p.data = p.tensor = 2;
+        p.context_form = form;
+        p.sequence_parallel = true;
+        p.zero = Zero::three;
+      });
+      add(of + ", 2 stages, all recomputed of " + model.name, model, [&](Plan& p) {
+        p.context = p.pipeline = 2;
+        p.context_form = form;
+        p.recompute = Recompute::full;
+      });
+    }
+    for (const auto form : {ContextForm::all_gather, ContextForm::ring, ContextForm::ulysses}) {
+      add(std::string{word_of(models::context_form_words, form)} +
+              " of 4 ranks, attention recomputed of " + model.name,
+          model, [&](Plan& p) {
+            p.context = 4;
+            p.context_form = form;
+            p.recompute = Recompute::selective;
+            p.zero = Zero::one;
+            p.bucket = Bytes{1};
+          });
+    }
+    add("groups of 2 in a ring of " + model.name, model, [](Plan& p) {
+      p.context = 4;
+      p.context_form = ContextForm::hierarchical;
+      p.context_heads = 2;
+      p.micro_batch = 2;
+      p.tensor = 2;
+    });
+  }
+}
+
+}  // namespace
+
 std::vector<Cut> cuts() {
   std::vector<Cut> all;
   const auto add = [&](std::string name, const Model& model, auto change) {
@@ -110,6 +163,7 @@ std::vector<Cut> cuts() {
       p.recompute = Recompute::selective;
     });
   }
+  add_context(all);
   const Model four = small_gpt(4);
   for (const char* schedule : {"naive", "gpipe", "1f1b"}) {
     add(std::string{schedule} + " on 4 stages", four, [&](Plan& p) {

@@ -278,6 +278,9 @@ def test_a_narrow_run_stays_near_a_wide_one(model, precision):
 PLANS = [
     "experts-ep2",
     "gpt-1rank",
+    "gpt-cp2-gather",
+    "gpt-cp2-ring",
+    "gpt-cp2-ulysses",
     "gpt-dp2",
     "gpt-hsdp4",
     "gpt-pp2-1f1b",

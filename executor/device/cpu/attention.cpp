@@ -20,9 +20,12 @@ using models::AttentionShape;
 struct Seen {
   std::int64_t first = 0, last = 0;
 };
-Seen seen_by(const AttentionShape& shape, std::int64_t i) {
-  const std::int64_t first = shape.window > 0 ? std::max<std::int64_t>(0, i - shape.window + 1) : 0;
-  return {first, shape.causal ? i + 1 : shape.seq};
+Seen seen_by(const AttentionShape& shape, const TokenMap* tokens, std::int64_t i) {
+  const auto place = static_cast<std::size_t>(i);
+  const std::int64_t begin = tokens == nullptr ? 0 : tokens->begins[place];
+  const std::int64_t end = tokens == nullptr ? shape.seq : tokens->ends[place];
+  const std::int64_t first = shape.window > 0 ? std::max(begin, i - shape.window + 1) : begin;
+  return {first, shape.causal ? i + 1 : end};
 }
 
 template <class T>
@@ -40,11 +43,12 @@ void softmax_row(const T* scores, T* out, Seen seen, T scale) {
 
 /// Calls `row(first element, seen)` for every query of every head, and blanks what it does not see.
 template <class T, class Row>
-void for_each_query(const AttentionShape& shape, T* out, Row row) {
+void for_each_query(const Call<T>& call, T* out, Row row) {
+  const AttentionShape& shape = call.operation().attention;
   for (std::int64_t h = 0; h < shape.batch * shape.heads; ++h) {
     for (std::int64_t i = 0; i < shape.seq; ++i) {
       const std::int64_t at = (h * shape.seq + i) * shape.seq;
-      const Seen seen = seen_by(shape, i);
+      const Seen seen = seen_by(shape, call.kernel.place.tokens, i);
       row(at, seen);
       std::fill(out + at, out + at + seen.first, T{});
       std::fill(out + at + seen.last, out + at + shape.seq, T{});
@@ -93,7 +97,7 @@ void softmax(const Call<T>& call) {
   const AttentionShape& shape = call.operation().attention;
   const T* scores = call.reads[0];
   T* out = call.writes[0];
-  for_each_query(shape, out, [&](std::int64_t at, Seen seen) {
+  for_each_query(call, out, [&](std::int64_t at, Seen seen) {
     if constexpr (in_ring<T>) {
       std::copy(scores + at + seen.first, scores + at + seen.last, out + at + seen.first);
     } else {
@@ -110,7 +114,7 @@ void softmax_backward(const Call<T>& call) {
   const T* gradient = call.reads[0];
   const T* probability = call.reads[1];
   T* out = call.writes[0];
-  for_each_query(shape, out, [&](std::int64_t at, Seen seen) {
+  for_each_query(call, out, [&](std::int64_t at, Seen seen) {
     if constexpr (in_ring<T>) {
       std::copy(gradient + at + seen.first, gradient + at + seen.last, out + at + seen.first);
     } else {
@@ -137,10 +141,11 @@ void rotary(const Call<T>& call) {
   const View& view = call.out(0);
   const std::int64_t columns = view.shape[2];
   const bool back = call.operation().kind == models::OpKind::rotary_backward;
-  const std::int64_t sequence = call.kernel.place.sequence;
-  const auto& rotations = rotations_of<T>(sequence, frequencies);
+  const Place& place = call.kernel.place;
+  const auto& rotations = rotations_of<T>(
+      place.tokens == nullptr ? place.sequence : place.tokens->sequence(), frequencies);
   for (std::int64_t row = 0; row < view.shape[1]; ++row) {
-    const auto* rotation = rotations.data() + row % sequence * half;
+    const auto* rotation = rotations.data() + position_of(place, row) * half;
     for (std::int64_t h = 0; h < heads; ++h) {
       T* x = call.writes[0] + row * columns + h * d;
       for (std::int64_t i = 0; i < half; ++i) {

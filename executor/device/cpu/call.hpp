@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "executor/device/device.hpp"
+#include "executor/device/token_map.hpp"
 
 namespace orrery::executor::cpu {
 
@@ -32,6 +33,13 @@ struct Call {
   }
 };
 
+/// The position of the i-th token of a rank.
+inline std::int64_t position_of(const Place& place, std::int64_t i) {
+  const std::int64_t in_sequence = i % place.sequence;
+  if (place.tokens == nullptr) return in_sequence;
+  return place.tokens->positions[static_cast<std::size_t>(in_sequence)];
+}
+
 // One function per OpKind; what it computes is written at its definition.
 template <class T>
 void gemm(const Call<T>& call);
@@ -39,6 +47,10 @@ template <class T>
 void batched_gemm(const Call<T>& call);
 template <class T>
 void grouped_gemm(const Call<T>& call);
+template <class T>
+void attention(const Call<T>& call);
+template <class T>
+void merge(const Call<T>& call);
 template <class T>
 void softmax(const Call<T>& call);
 template <class T>

@@ -97,6 +97,8 @@ constexpr auto kernels() {
   set(OpKind::softmax_backward, cpu::softmax_backward<T>);
   set(OpKind::rotary, cpu::rotary<T>);
   set(OpKind::rotary_backward, cpu::rotary<T>);
+  set(OpKind::attention, cpu::attention<T>);
+  set(OpKind::attention_backward, cpu::attention<T>);
   set(OpKind::norm, cpu::norm<T>);
   set(OpKind::norm_backward, cpu::norm_backward<T>);
   set(OpKind::activation, cpu::activation<T>);
@@ -148,9 +150,6 @@ std::string CpuDevice::description() const {
 
 std::string CpuDevice::refusal(const models::Operation& op) const {
   switch (op.kind) {
-    case OpKind::attention:
-    case OpKind::attention_backward:
-      return "the CPU has no fused attention";
     case OpKind::copy:
       return "the CPU has no memory to copy from or to";
     case OpKind::grouped_gemm:

@@ -19,6 +19,7 @@ class CpuDevice : public Device {
   std::string description() const override;
   bool synchronous() const override { return true; }
   std::string refusal(const models::Operation& operation) const override;
+  bool maps_tokens() const override { return true; }
 
   std::byte* allocate(Bytes size) override;
   void release(std::byte* memory) noexcept override;

@@ -155,13 +155,14 @@ void activation_backward(const Call<T>& call) {
 /// out = a + b [+ bias, or c], or a + the table's row of each token's position.
 template <class T>
 void add(const Call<T>& call) {
+  if (call.operation().sequence.merges) return merge(call);
   const std::int64_t rows = call.out(0).shape[1], n = call.out(0).shape[2];
   const Place& place = call.kernel.place;
   const bool table = call.operation().by_position;
   const T* third = call.kernel.reads.size() > 2 ? call.reads[2] : nullptr;
   const std::int64_t third_row = third != nullptr && call.in(2).shape[1] == rows ? n : 0;
   for (std::int64_t i = 0; i < rows; ++i) {
-    const std::int64_t other = table ? (place.first_row + i) % place.sequence : i;
+    const std::int64_t other = table ? position_of(place, place.first_row + i) : i;
     const T* a = call.reads[0] + i * n;
     const T* b = call.reads[1] + other * n;
     T* out = call.writes[0] + i * n;
@@ -182,7 +183,7 @@ void add_backward(const Call<T>& call) {
   const bool table = call.operation().by_position;
   for (std::int64_t i = 0; i < rows; ++i) {
     const T* dy = call.reads[0] + i * n;
-    T* sum = call.writes[0] + (table ? (place.first_row + i) % place.sequence * n : 0);
+    T* sum = call.writes[0] + (table ? position_of(place, place.first_row + i) * n : 0);
     for (std::int64_t j = 0; j < n; ++j) sum[j] += dy[j];
   }
 }

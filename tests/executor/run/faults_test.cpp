@@ -107,6 +107,23 @@ TEST_CASE("A stage cut that is off by one layer is refused") {
                     "c1 begins at layer 2, the chunk before ends at 3");
 }
 
+TEST_CASE("Keys that are skipped in a ring, or kept as the wrong rank's, show") {
+  Plan plan = small_plan();
+  const Outcome one = ring(small_llama(), plan);
+  plan.context = 2;
+  CHECK(same_bits(ring(small_llama(), plan).gradients, one.gradients));
+  const auto skipped = [](Program& p) {
+    erase(p.blocks[models::layer_forward], "attention.combine.1");
+  };
+  CHECK_FALSE(same_bits(ring(small_llama(), plan, skipped).gradients, one.gradients));
+  const auto kept = [](Program& p) {
+    for (models::Operation& op : p.blocks[models::layer_forward].operations) {
+      op.sequence.leaves_keys = false;
+    }
+  };
+  CHECK_FALSE(same_bits(ring(small_llama(), plan, kept).gradients, one.gradients));
+}
+
 TEST_CASE("A loss that is scaled by the rank's own tokens shows") {
   Plan plan = small_plan();
   const Outcome one = run({.model = small_llama(), .plan = plan});

@@ -72,7 +72,7 @@ TEST_CASE("Queues do what they were given in their order, after the marks that t
   device.write(&seven, from, Bytes{8});
 
   models::Operation op;
-  op.kind = models::OpKind::attention;
+  op.kind = models::OpKind::copy;
   Kernel kernel;
   kernel.operation = &op;
   device.run(kernel);

@@ -54,6 +54,11 @@ class Plans {
       plan.reshard = one_of({0, 1}) == 1;
       plan.prefetch = one_of({0, 1, 3});
     }
+    plan.context = one_of({1, 1, 2, 4});
+    plan.context_form = static_cast<models::ContextForm>(one_of({0, 1, 2, 3, 4}));
+    const bool grouped = plan.context_form == models::ContextForm::hierarchical;
+    plan.context_heads = grouped && plan.context > 1 ? 2 : 1;
+    if (plan.context == 1 && one_of({0, 1, 2}) == 0) plan.sequence_lengths = {3, 4};
     plan.overlap_gradients = one_of({0, 1}) == 1;
     plan.bucket = Bytes{one_of({0, 1, 8000})};
     if (plan.virtual_stages == 1 && plan.pipeline == 2 && one_of({0, 1}) == 1) {
@@ -87,10 +92,13 @@ void check_plans(std::uint32_t seed, int count) {
   for (int i = 0; i < count; ++i) {
     const Drawn drawn = plans.next();
     INFO("plan " << i << " of seed " << seed << ": " << models::to_json(drawn.plan).dump());
-    const std::string key = drawn.model.name + std::to_string(drawn.model.layers);
+    const bool packed = !drawn.plan.sequence_lengths.empty();
+    const std::string key =
+        drawn.model.name + std::to_string(drawn.model.layers) + (packed ? " packed" : "");
     if (whole.count(key) == 0) {
       Plan plan = small_plan(8);
       plan.micro_batch = 8;
+      plan.sequence_lengths = drawn.plan.sequence_lengths;
       whole[key] =
           run({.model = drawn.model, .plan = plan, .arithmetic = Arithmetic::ring, .steps = 2});
     }

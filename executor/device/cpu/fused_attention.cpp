@@ -1,0 +1,375 @@
+// Attention in one operation: of whole sequences, and of a rank's tokens to the keys of some ranks
+// that share them (models/operations/context.cpp). A head's scores are made for one run of
+// consecutive queries at a time, of those runs of keys that it sees any of.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "executor/device/cpu/call.hpp"
+#include "executor/device/cpu/exponential.hpp"
+#include "executor/device/cpu/multiply.hpp"
+#include "executor/device/token_map.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::executor::cpu {
+
+namespace {
+
+using models::SequencePart;
+
+/// Consecutive places, the row of the first, and the first column of their scores.
+struct PlaceRun {
+  std::int64_t place = 0, row = 0, count = 0, column = 0;
+};
+
+/// Runs among places [first, last), whose rows begin at `row`.
+void add_runs(const std::vector<std::int64_t>& places, std::size_t first, std::size_t last,
+              std::int64_t row, std::vector<PlaceRun>& runs) {
+  for (std::size_t i = first; i < last; ++i) {
+    const bool goes_on = i > first && places[i] == places[i - 1] + 1;
+    if (!goes_on) runs.push_back({places[i], row + static_cast<std::int64_t>(i), 0, 0});
+    ++runs.back().count;
+  }
+}
+
+/// Whole sequences in order, each one document.
+TokenMap whole_sequences(std::int64_t length) {
+  TokenMap map;
+  map.attended.emplace_back();
+  for (std::int64_t i = 0; i < length; ++i) map.attended[0].push_back(i);
+  map.begins.assign(static_cast<std::size_t>(length), 0);
+  map.ends.assign(static_cast<std::size_t>(length), length);
+  return map;
+}
+
+/// Rows that hold a head's keys and values, or their gradients.
+template <class T>
+struct KeyRows {
+  T* data = nullptr;
+  std::int64_t columns = 0, key = 0, value = 0;
+
+  T* keys(std::int64_t row) const { return data + row * columns + key; }
+  T* values(std::int64_t row) const { return data + row * columns + value; }
+};
+
+template <class T>
+class SequenceAttention {
+ public:
+  explicit SequenceAttention(const Call<T>& call)
+      : call_{call},
+        of_{call.operation().attention},
+        part_{call.operation().sequence},
+        backward_{call.operation().kind == models::OpKind::attention_backward},
+        apart_{call.kernel.reads.size() == (backward_ ? 5U : 2U)},
+        whole_{call.kernel.place.tokens == nullptr ? whole_sequences(of_.seq) : TokenMap{}},
+        map_{call.kernel.place.tokens == nullptr ? whole_ : *call.kernel.place.tokens},
+        length_{std::ssize(map_.own())},
+        batch_{call.in(0).shape[1] / length_},
+        columns_{call.in(0).shape[2]} {
+    ensure(batch_ * length_ == call.in(0).shape[1], "attention to a part of a sequence's tokens");
+  }
+
+  void run() {
+    if (backward_) clear_gradients();
+    for (std::int64_t b = 0; b < batch_; ++b) {
+      keys_ = key_runs(b);
+      std::vector<PlaceRun> queries;
+      const auto [first, last] = asking();
+      add_runs(map_.own(), first, last, b * length_, queries);
+      for (std::int64_t h = 0; h < of_.heads; ++h) {
+        for (const PlaceRun& each : queries) one(b, h, each);
+      }
+    }
+  }
+
+ private:
+  std::pair<std::size_t, std::size_t> asking() const {
+    const auto all = static_cast<std::size_t>(length_);
+    switch (part_.queries) {
+      case SequencePart::Queries::early:
+        return {0, all / 2};
+      case SequencePart::Queries::late:
+        return {all / 2, all};
+      default:
+        return {0, all};
+    }
+  }
+
+  /// Those of one sequence.
+  std::vector<PlaceRun> key_runs(std::int64_t b) const {
+    std::vector<PlaceRun> runs;
+    if (part_.keys != SequencePart::Keys::gathered) {
+      const std::vector<std::int64_t>& places =
+          part_.keys == SequencePart::Keys::own ? map_.own() : map_.ahead(part_.ahead);
+      add_runs(places, 0, places.size(), b * length_, runs);
+      return runs;
+    }
+    for (std::size_t rank = 0; rank < map_.attended.size(); ++rank) {
+      const std::vector<std::int64_t>& places = map_.attended[rank];
+      const std::int64_t first = (static_cast<std::int64_t>(rank) * batch_ + b) * length_;
+      add_runs(places, 0, places.size(), first, runs);
+    }
+    return runs;
+  }
+
+  KeyRows<T> rows_of(T* data, const View& view, std::int64_t h) const {
+    const bool with_queries = view.shape[2] == columns_;
+    const std::int64_t first = with_queries ? of_.heads * of_.head_dim : 0;
+    const std::int64_t key = first + h / (of_.heads / of_.kv_heads) * of_.head_dim;
+    return {data, view.shape[2], key, key + of_.kv_heads * of_.head_dim};
+  }
+  KeyRows<T> keys_of(std::int64_t h) const {
+    const std::size_t which = apart_ ? 1 : 0;
+    return rows_of(call_.reads[which], call_.in(which), h);
+  }
+  KeyRows<T> gradients_of(std::int64_t h) const {
+    const std::size_t which = call_.kernel.writes.size() - 1;
+    return rows_of(call_.writes[which], call_.out(which), h);
+  }
+
+  /// Later queries add to what the earlier ones have left.
+  void clear_gradients() {
+    if (part_.queries == SequencePart::Queries::late) return;
+    for (std::size_t i = 0; i < call_.kernel.writes.size(); ++i) {
+      std::fill_n(call_.writes[i], call_.out(i).elements(), T{});
+    }
+  }
+
+  std::int64_t first_seen(std::int64_t place) const {
+    const std::int64_t begin = map_.begins[static_cast<std::size_t>(place)];
+    return of_.window > 0 ? std::max(begin, place - of_.window + 1) : begin;
+  }
+  std::int64_t end_seen(std::int64_t place) const {
+    const bool causal = of_.causal || apart_;  // only causal attention is cut
+    return causal ? place + 1 : map_.ends[static_cast<std::size_t>(place)];
+  }
+
+  /// Those of which any query of the run sees any, with room for their scores.
+  std::vector<PlaceRun> seen_by(const PlaceRun& queries, std::int64_t& width) const {
+    const std::int64_t first = first_seen(queries.place);
+    const std::int64_t end = end_seen(queries.place + queries.count - 1);
+    std::vector<PlaceRun> seen;
+    width = 0;
+    for (PlaceRun each : keys_) {
+      if (each.place >= end || each.place + each.count <= first) continue;
+      each.column = width;
+      width += each.count;
+      seen.push_back(each);
+    }
+    return seen;
+  }
+
+  void one(std::int64_t b, std::int64_t h, const PlaceRun& queries) {
+    std::int64_t width = 0;
+    const std::vector<PlaceRun> seen = seen_by(queries, width);
+    scores_.assign(static_cast<std::size_t>(queries.count * width), T{});
+    const T* const asking = call_.reads[0] + queries.row * columns_ + h * of_.head_dim;
+    const KeyRows<T> keys = keys_of(h);
+    for (const PlaceRun& each : seen) {
+      multiply<T>({.m = queries.count, .n = each.count, .k = of_.head_dim, .transpose_b = true},
+                  {asking, keys.keys(each.row), scores_.data() + each.column, columns_,
+                   keys.columns, width});
+    }
+    T* const sums = (backward_ ? call_.reads[apart_ ? 3 : 2] : call_.writes[1]) +
+                    (b * of_.heads + h) * length_ + (queries.row - b * length_);
+    backward_ ? back(h, queries, seen, width, sums) : forth(h, queries, seen, width, sums);
+  }
+
+  /// Calls `visible(first, last)` for the columns of a row that its query sees, and blanks others.
+  template <class Visible>
+  void for_seen(const PlaceRun& query, std::int64_t row, const std::vector<PlaceRun>& seen, T* of,
+                Visible visible) const {
+    const std::int64_t place = query.place + row;
+    const std::int64_t low = first_seen(place), high = end_seen(place);
+    for (const PlaceRun& each : seen) {
+      const std::int64_t from = std::clamp<std::int64_t>(low - each.place, 0, each.count);
+      const std::int64_t to = std::clamp<std::int64_t>(high - each.place, from, each.count);
+      std::fill(of + each.column, of + each.column + from, T{});
+      std::fill(of + each.column + to, of + each.column + each.count, T{});
+      visible(each.column + from, each.column + to);
+    }
+  }
+
+  T scale() const { return static_cast<T>(1.0 / std::sqrt(static_cast<double>(of_.head_dim))); }
+
+  /// Scores to their softmax, and the logarithm of its sum.
+  void weigh(const PlaceRun& queries, std::int64_t row, const std::vector<PlaceRun>& seen, T* of,
+             T& log_sum) const {
+    if constexpr (in_ring<T>) {
+      for_seen(queries, row, seen, of, [](auto...) {});
+      log_sum = T{};
+    } else {
+      T largest = -std::numeric_limits<T>::infinity(), sum{};
+      for_seen(queries, row, seen, of, [&](std::int64_t first, std::int64_t last) {
+        for (std::int64_t j = first; j < last; ++j) largest = std::max(largest, of[j]);
+      });
+      for_seen(queries, row, seen, of, [&](std::int64_t first, std::int64_t last) {
+        for (std::int64_t j = first; j < last; ++j) {
+          of[j] = exponential((of[j] - largest) * scale());
+          sum += of[j];
+        }
+      });
+      for_seen(queries, row, seen, of, [&](std::int64_t first, std::int64_t last) {
+        for (std::int64_t j = first; j < last; ++j) of[j] /= sum;
+      });
+      log_sum = largest * scale() + std::log(sum);  // of nothing minus infinity
+    }
+  }
+
+  void forth(std::int64_t h, const PlaceRun& queries, const std::vector<PlaceRun>& seen,
+             std::int64_t width, T* sums) {
+    const std::int64_t columns = call_.out(0).shape[2];
+    T* const out = call_.writes[0] + queries.row * columns + h * of_.head_dim;
+    for (std::int64_t i = 0; i < queries.count; ++i) {
+      weigh(queries, i, seen, scores_.data() + i * width, sums[i]);
+      std::fill_n(out + i * columns, of_.head_dim, T{});
+    }
+    const KeyRows<T> keys = keys_of(h);
+    for (const PlaceRun& each : seen) {
+      multiply<T>(
+          {.m = queries.count, .n = of_.head_dim, .k = each.count, .accumulate = true},
+          {scores_.data() + each.column, keys.values(each.row), out, width, keys.columns, columns});
+    }
+  }
+
+  /// P again, of what forward has left: exp(score - log sum); in the ring the score.
+  void weigh_again(const PlaceRun& queries, std::int64_t row, const std::vector<PlaceRun>& seen,
+                   T* of, T log_sum) const {
+    for_seen(queries, row, seen, of, [&](std::int64_t first, std::int64_t last) {
+      if constexpr (!in_ring<T>) {
+        for (std::int64_t j = first; j < last; ++j) of[j] = exponential(of[j] * scale() - log_sum);
+      }
+    });
+  }
+
+  /// dS = P (dP - dO O') / sqrt(head_dim), in place of dP; in the ring dP.
+  void slope(const PlaceRun& queries, std::int64_t row, const std::vector<PlaceRun>& seen,
+             const T* weights, T* of, T product) const {
+    for_seen(queries, row, seen, of, [&](std::int64_t first, std::int64_t last) {
+      if constexpr (!in_ring<T>) {
+        for (std::int64_t j = first; j < last; ++j) {
+          of[j] = weights[j] * (of[j] - product) * scale();
+        }
+      }
+    });
+  }
+
+  void back(std::int64_t h, const PlaceRun& queries, const std::vector<PlaceRun>& seen,
+            std::int64_t width, const T* sums) {
+    const std::size_t made = apart_ ? 2 : 1, arrived = call_.kernel.reads.size() - 1;
+    const std::int64_t columns = call_.in(made).shape[2];
+    const std::int64_t at = queries.row * columns + h * of_.head_dim;
+    const T* const out = call_.reads[made] + at;
+    const T* const d_out = call_.reads[arrived] + at;
+    const KeyRows<T> keys = keys_of(h);
+    slopes_.assign(static_cast<std::size_t>(queries.count * width), T{});
+    for (const PlaceRun& each : seen) {
+      multiply<T>({.m = queries.count, .n = each.count, .k = of_.head_dim, .transpose_b = true},
+                  {d_out, keys.values(each.row), slopes_.data() + each.column, columns,
+                   keys.columns, width});
+    }
+    for (std::int64_t i = 0; i < queries.count; ++i) {
+      T product{};
+      for (std::int64_t j = 0; j < of_.head_dim; ++j) {
+        product += d_out[i * columns + j] * out[i * columns + j];
+      }
+      T* const weights = scores_.data() + i * width;
+      weigh_again(queries, i, seen, weights, sums[i]);
+      slope(queries, i, seen, weights, slopes_.data() + i * width, product);
+    }
+    add_gradients(h, queries, seen, width, d_out, columns);
+  }
+
+  void add_gradients(std::int64_t h, const PlaceRun& queries, const std::vector<PlaceRun>& seen,
+                     std::int64_t width, const T* d_out, std::int64_t columns) {
+    const std::int64_t d = of_.head_dim, n = queries.count;
+    const std::int64_t at = queries.row * columns_ + h * d;
+    const KeyRows<T> keys = keys_of(h), gradients = gradients_of(h);
+    for (const PlaceRun& each : seen) {
+      const T* const slopes = slopes_.data() + each.column;
+      multiply<T>(
+          {.m = n, .n = d, .k = each.count, .accumulate = true},
+          {slopes, keys.keys(each.row), call_.writes[0] + at, width, keys.columns, columns_});
+      multiply<T>({.m = each.count, .n = d, .k = n, .transpose_a = true, .accumulate = true},
+                  {slopes, call_.reads[0] + at, gradients.keys(each.row), width, columns_,
+                   gradients.columns});
+      multiply<T>({.m = each.count, .n = d, .k = n, .transpose_a = true, .accumulate = true},
+                  {scores_.data() + each.column, d_out, gradients.values(each.row), width, columns,
+                   gradients.columns});
+    }
+  }
+
+  const Call<T>& call_;
+  const models::AttentionShape& of_;
+  const SequencePart& part_;
+  bool backward_;
+  bool apart_;  // keys and values are an operand of their own
+  TokenMap whole_;
+  const TokenMap& map_;
+  std::int64_t length_, batch_, columns_;  // tokens of a sequence, sequences; of queries and keys
+  std::vector<PlaceRun> keys_;
+  std::vector<T> scores_, slopes_;
+};
+
+/// out and part, each a softmax over its own keys with the logarithm of its sum, as one over both.
+/// Source  Milakov & Gimelshein 2018, arXiv 1805.02867
+template <class T>
+void merge_outputs(const Call<T>& call) {
+  const models::AttentionShape& of = call.operation().attention;
+  const std::int64_t columns = call.out(0).shape[2], rows = call.out(0).shape[1];
+  const std::int64_t length = call.in(2).elements() / of.batch / of.heads;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t h = 0; h < of.heads; ++h) {
+      const std::int64_t sum = (row / length * of.heads + h) * length + row % length;
+      const std::int64_t first = row * columns + h * of.head_dim;
+      T own{1}, other{1};
+      if constexpr (!in_ring<T>) {
+        const T a = call.reads[2][sum], b = call.reads[3][sum], largest = std::max(a, b);
+        const T both = largest + std::log(std::exp(a - largest) + std::exp(b - largest));
+        own = std::exp(a - both);
+        other = std::exp(b - both);
+        call.writes[1][sum] = both;
+      }
+      for (std::int64_t j = first; j < first + of.head_dim; ++j) {
+        call.writes[0][j] = own * call.reads[0][j] + other * call.reads[1][j];
+      }
+    }
+  }
+}
+
+/// Gradients of queries add up here; those of keys and values travel: what arrived and a part.
+template <class T>
+void merge_gradients(const Call<T>& call) {
+  const std::int64_t columns = call.out(0).shape[2], keys = call.in(2).shape[2];
+  for (std::int64_t row = 0; row < call.out(0).shape[1]; ++row) {
+    T* const out = call.writes[0] + row * columns;
+    const T* const part = call.reads[1] + row * columns;
+    const T* const arrived = call.reads[2] + row * keys;
+    const std::int64_t queries = columns - keys;
+    for (std::int64_t j = 0; j < queries; ++j) out[j] += part[j];
+    for (std::int64_t j = 0; j < keys; ++j) out[queries + j] = arrived[j] + part[queries + j];
+  }
+}
+
+}  // namespace
+
+template <class T>
+void attention(const Call<T>& call) {
+  SequenceAttention<T>{call}.run();
+}
+
+template <class T>
+void merge(const Call<T>& call) {
+  call.kernel.reads.size() == 4 ? merge_outputs(call) : merge_gradients(call);
+}
+
+template void attention(const Call<float>&);
+template void attention(const Call<double>&);
+template void attention(const Call<Ring>&);
+template void merge(const Call<float>&);
+template void merge(const Call<double>&);
+template void merge(const Call<Ring>&);
+
+}  // namespace orrery::executor::cpu
