@@ -15,15 +15,22 @@
 #include "hardware/cluster.hpp"
 #include "models/evaluation/priced.hpp"
 #include "models/network/collectives/collective.hpp"
+#include "models/network/placement.hpp"
 #include "models/software/software.hpp"
 
 namespace orrery::models {
+
+/// Which ranks are next to each other, and whether siblings count.
+struct WirePlaces {
+  LinkSharing sharing = LinkSharing::with_siblings;
+  AxisOrder order{};
+};
 
 /// Prices everything that one Program sends.
 class WirePricer {
  public:
   WirePricer(const Program& program, const hardware::Cluster& cluster, const Software& software,
-             LinkSharing sharing = LinkSharing::with_siblings);
+             WirePlaces places = {});
 
   int ranks(std::uint16_t communicator) const { return groups_[communicator].ranks; }
 
@@ -45,7 +52,7 @@ class WirePricer {
   const Program& program_;
   const hardware::Cluster& cluster_;
   const Software& software_;
-  LinkSharing sharing_;
+  WirePlaces places_;
   std::vector<GroupShape> groups_;
 };
 
