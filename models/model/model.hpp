@@ -75,7 +75,6 @@ struct Model {
   std::int64_t dense_first = 0;
   std::int64_t expert_every = 1;
   bool router_bias = false;
-  std::int64_t mtp_layers = 0;  // that predict further tokens, each a layer and a pass of the head
 
   // Latent attention (MLA): queries from a latent of query_rank (0: from the input), keys and
   // values from one of kv_rank, and a rotated part of rotary_dim of every key that heads share.

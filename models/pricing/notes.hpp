@@ -7,6 +7,7 @@
 
 #include "hardware/cluster.hpp"
 #include "hardware/gpu.hpp"
+#include "models/network/placement.hpp"
 #include "models/program/program.hpp"
 #include "models/software/software.hpp"
 
@@ -33,10 +34,10 @@ void note_stored_fp8(const hardware::Gpu& gpu, const Program& program,
 /// Of a cluster's measured collectives: those that were scaled or left by a size, and, once, those
 /// that price nothing of this Program.
 void note_tables(const Program& program, const hardware::Cluster& cluster,
-                 std::vector<std::string>& assumptions);
+                 std::vector<std::string>& assumptions, const AxisOrder& order = {});
 
 /// An oversubscribed fabric that changes no time of this Program, with the reason.
 void note_oversubscription(const Program& program, const hardware::Cluster& cluster,
-                           std::vector<std::string>& assumptions);
+                           std::vector<std::string>& assumptions, const AxisOrder& order = {});
 
 }  // namespace orrery::models

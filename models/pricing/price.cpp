@@ -108,11 +108,11 @@ Time unfused_time(const Operation& op, const hardware::Gpu& gpu) {
 class Pricer {
  public:
   Pricer(const Program& program, const hardware::Cluster& cluster, const Software& software,
-         LinkSharing sharing)
+         const WirePlaces& places)
       : program_{program},
         cluster_{cluster},
         software_{software},
-        wires_{program, cluster, software, sharing} {}
+        wires_{program, cluster, software, places} {}
 
   PricedProgram run() {
     PricedProgram priced;
@@ -327,13 +327,15 @@ Time graph_launch_time(std::size_t operations, const Software& software) {
 
 PricedProgram price_program(const Program& program, const hardware::Cluster& cluster,
                             const Software& stack, std::vector<std::string>& assumptions,
-                            LinkSharing sharing) {
+                            const WirePlaces& places) {
   const Software software = at_site(stack, cluster.site);
-  PricedProgram priced = Pricer{program, cluster, software, sharing}.run();
+  PricedProgram priced = Pricer{program, cluster, software, places}.run();
   priced.borrowed_curves = note_borrowed(cluster.gpu(), program, software, assumptions);
   note_shapes(cluster.gpu(), program, software, assumptions);
-  note_tables(program, cluster, assumptions);
-  if (sharing == LinkSharing::with_siblings) note_oversubscription(program, cluster, assumptions);
+  note_tables(program, cluster, assumptions, places.order);
+  if (places.sharing == LinkSharing::with_siblings) {
+    note_oversubscription(program, cluster, assumptions, places.order);
+  }
   note_beside(cluster.gpu(), program, assumptions);
   note_stored_fp8(cluster.gpu(), program, assumptions);
   if (program.graphs && !software.host.graph_launch) {

@@ -30,6 +30,6 @@ Time graph_launch_time(std::size_t operations, const Software& software);
 /// Errors  a format that the GPU lacks: InputError (plans are checked before)
 PricedProgram price_program(const Program& program, const hardware::Cluster& cluster,
                             const Software& software, std::vector<std::string>& assumptions,
-                            LinkSharing sharing = LinkSharing::with_siblings);
+                            const WirePlaces& places = {});
 
 }  // namespace orrery::models

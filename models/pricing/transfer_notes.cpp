@@ -24,11 +24,12 @@ struct NotedMessage {
 };
 
 /// Those of groups of several ranks.
-std::vector<NotedMessage> messages_of(const Program& program, int gpus_per_node) {
+std::vector<NotedMessage> messages_of(const Program& program, int gpus_per_node,
+                                      const AxisOrder& order) {
   std::vector<NotedMessage> transfers;
   const auto add = [&](Collective kind, Bytes bytes, std::uint16_t communicator) {
     const GroupShape group =
-        shape_of(program.mesh, program.communicators[communicator], kind, gpus_per_node);
+        shape_of(program.mesh, program.communicators[communicator], kind, gpus_per_node, order);
     if (group.ranks > 1 && bytes > Bytes{0}) transfers.push_back({kind, bytes, group});
   };
   for (const Block& block : program.blocks) {
@@ -126,9 +127,9 @@ std::string unfelt_because(const std::vector<NotedMessage>& transfers,
 }  // namespace
 
 void note_tables(const Program& program, const hardware::Cluster& cluster,
-                 std::vector<std::string>& assumptions) {
+                 std::vector<std::string>& assumptions, const AxisOrder& order) {
   if (cluster.measured_collectives.empty()) return;
-  const std::vector<NotedMessage> transfers = messages_of(program, cluster.node.gpus);
+  const std::vector<NotedMessage> transfers = messages_of(program, cluster.node.gpus, order);
   for (const NotedMessage& each : transfers) {
     if (const auto text = table_note(each.kind, each.bytes, each.group, cluster)) {
       add_once(*text, assumptions);
@@ -138,11 +139,12 @@ void note_tables(const Program& program, const hardware::Cluster& cluster,
 }
 
 void note_oversubscription(const Program& program, const hardware::Cluster& cluster,
-                           std::vector<std::string>& assumptions) {
+                           std::vector<std::string>& assumptions,
+                           const AxisOrder& order) {
   if (cluster.fabric.oversubscription <= 1) return;
   hardware::Cluster full = cluster;
   full.fabric.oversubscription = 1;
-  const std::vector<NotedMessage> transfers = messages_of(program, cluster.node.gpus);
+  const std::vector<NotedMessage> transfers = messages_of(program, cluster.node.gpus, order);
   const bool felt = std::any_of(transfers.begin(), transfers.end(), [&](const NotedMessage& each) {
     return price(each.kind, each.bytes, each.group, cluster).time !=
            price(each.kind, each.bytes, each.group, full).time;

@@ -1,8 +1,8 @@
 #include "models/pricing/wire.hpp"
 
 #include <algorithm>
+#include <utility>
 
-#include "models/network/placement.hpp"
 #include "models/pricing/price.hpp"
 
 namespace orrery::models {
@@ -27,20 +27,20 @@ LinkTimes within(LinkTimes links, Time time) {
 }  // namespace
 
 WirePricer::WirePricer(const Program& program, const hardware::Cluster& cluster,
-                       const Software& software, LinkSharing sharing)
-    : program_{program}, cluster_{cluster}, software_{software}, sharing_{sharing} {
+                       const Software& software, WirePlaces places)
+    : program_{program}, cluster_{cluster}, software_{software}, places_{std::move(places)} {
   for (const Communicator& each : program.communicators) {
-    groups_.push_back(shape_of(program.mesh, each, cluster.node.gpus));
+    groups_.push_back(shape_of(program.mesh, each, cluster.node.gpus, places_.order));
   }
 }
 
 CollectiveTime WirePricer::modelled(Collective kind, Bytes bytes,
                                     std::uint16_t communicator) const {
-  const GroupShape group =
-      kind == Collective::send_receive
-          ? shape_of(program_.mesh, program_.communicators[communicator], kind, cluster_.node.gpus)
-          : groups_[communicator];
-  return price(kind, bytes, group, cluster_, {.sharing = sharing_});
+  const GroupShape group = kind == Collective::send_receive
+                               ? shape_of(program_.mesh, program_.communicators[communicator], kind,
+                                          cluster_.node.gpus, places_.order)
+                               : groups_[communicator];
+  return price(kind, bytes, group, cluster_, {.sharing = places_.sharing});
 }
 
 CollectivePricing pricing_of(std::int64_t copies, const GroupShape& group, LinkSharing sharing) {
@@ -52,7 +52,7 @@ CollectivePricing pricing_of(std::int64_t copies, const GroupShape& group, LinkS
 /// Rows on their way to experts.
 CollectiveTime WirePricer::dispatched(const Operation& op) const {
   const GroupShape& group = groups_[op.communicator];
-  const CollectivePricing pricing = pricing_of(op.copies, group, sharing_);
+  const CollectivePricing pricing = pricing_of(op.copies, group, places_.sharing);
   if (group.nodes == 1 || op.copies > 0) {
     return price(op.collective, op.bytes, group, cluster_, pricing);
   }
@@ -140,21 +140,22 @@ CollectiveTime WirePricer::channel(const Channel& channel) const {
   GroupShape inside = groups_[channel.communicator];
   inside.nodes = 1;
   inside.ranks_per_node = inside.ranks;
-  const CollectiveTime own =
-      price(Collective::send_receive, channel.bytes, inside, cluster_, {.sharing = sharing_});
+  const CollectiveTime own = price(Collective::send_receive, channel.bytes, inside, cluster_,
+                                   {.sharing = places_.sharing});
   priced.links = within(own.links, priced.time);
   return priced;
 }
 
-/// Does any pair of its two stages' ranks? They fill nodes in order.
+/// Does any pair of its two stages' ranks?
 bool WirePricer::crosses_nodes(const Channel& channel) const {
   const Mesh& mesh = program_.mesh;
   const std::int64_t stage = mesh.stage_ranks(), node = cluster_.node.gpus;
-  if (stage >= node) return true;
+  if (stage >= node && places_.order.usual()) return true;
   const std::int64_t from = mesh.first_rank(program_.classes[channel.from].stage);
   const std::int64_t to = mesh.first_rank(program_.classes[channel.to].stage);
   for (std::int64_t i = 0; i < stage; ++i) {
-    if ((from + i) / node != (to + i) / node) return true;
+    const std::int64_t sender = places_.order.place(mesh, from + i);
+    if (sender / node != places_.order.place(mesh, to + i) / node) return true;
   }
   return false;
 }

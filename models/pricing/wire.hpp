@@ -15,6 +15,7 @@
 #include "hardware/cluster.hpp"
 #include "models/evaluation/priced.hpp"
 #include "models/network/collectives/collective.hpp"
+#include "models/network/placement.hpp"
 #include "models/software/software.hpp"
 
 namespace orrery::models {
@@ -24,11 +25,17 @@ namespace orrery::models {
 CollectivePricing pricing_of(std::int64_t copies, const GroupShape& group,
                              LinkSharing sharing = LinkSharing::with_siblings);
 
+/// Which ranks are next to each other, and whether siblings count.
+struct WirePlaces {
+  LinkSharing sharing = LinkSharing::with_siblings;
+  AxisOrder order{};
+};
+
 /// Prices everything that one Program sends.
 class WirePricer {
  public:
   WirePricer(const Program& program, const hardware::Cluster& cluster, const Software& software,
-             LinkSharing sharing = LinkSharing::with_siblings);
+             WirePlaces places = {});
 
   int ranks(std::uint16_t communicator) const { return groups_[communicator].ranks; }
 
@@ -50,7 +57,7 @@ class WirePricer {
   const Program& program_;
   const hardware::Cluster& cluster_;
   const Software& software_;
-  LinkSharing sharing_;
+  WirePlaces places_;
   std::vector<GroupShape> groups_;
 };
 

@@ -1,8 +1,10 @@
 #include "models/evaluation/traffic/evaluate.hpp"
 
 #include <algorithm>
+#include <memory>
 
 #include "models/evaluation/traffic/network_sweep.hpp"
+#include "sim/errors.hpp"
 
 namespace orrery::models {
 
@@ -19,17 +21,22 @@ QueueTimes queues_of(const RankTrack& rank) {
 
 }  // namespace
 
-NetworkTimes NetworkSweep::result() {
-  NetworkTimes found;
+Time NetworkSweep::last() const {
   Time last{};
-  for (const RankTrack& rank : ranks_) {
-    found.ranks.push_back(queues_of(rank));
-    last = std::max(last, found.ranks.back().last());
-  }
+  for (const RankTrack& rank : ranks_) last = std::max(last, queues_of(rank).last());
   for (const ChannelTrack& channel : channels_) {
-    found.transfers.push_back(channel.ends);
     if (!channel.ends.empty()) last = std::max(last, channel.ends.back());
   }
+  return last;
+}
+
+Time NetworkSweep::step_end() const {
+  return std::max(last(), Time{begun_} + priced_.bound.time);
+}
+
+void NetworkSweep::add_times(NetworkTimes& found) const {
+  for (const RankTrack& rank : ranks_) found.ranks.push_back(queues_of(rank));
+  for (const ChannelTrack& channel : channels_) found.transfers.push_back(channel.ends);
   for (std::size_t j = 0; j < program_.collectives.size(); ++j) {
     std::vector<Time>&starts = found.collective_starts.emplace_back(),
     &ends = found.collective_ends.emplace_back();
@@ -40,20 +47,7 @@ NetworkTimes NetworkSweep::result() {
     }
   }
   found.times = replica(last_replica());
-  found.times.step = std::max(last, priced_.bound.time);
-  found.overloaded = shares_.overloaded();
-  for (std::uint32_t id = 0; id < traffic_.templates.size(); ++id) {
-    found.lost.push_back(shares_.lost(id));
-    double all = 0;
-    for (const auto& [other, amount] : shares_.losses().to(id)) all += static_cast<double>(amount);
-    auto& to = found.lost_to.emplace_back();
-    for (const auto& [other, amount] : shares_.losses().to(id)) {
-      to.emplace_back(other, static_cast<double>(amount) / std::max(all, 1.0));
-    }
-  }
-  found.items = items_;
-  found.solves = shares_.solves();
-  return found;
+  found.times.step = step_end();
 }
 
 /// The replica of the first rank that ends last, a transfer to it included.
@@ -96,10 +90,98 @@ StepTimes NetworkSweep::replica(std::uint32_t number) const {
   return times;
 }
 
+namespace {
+
+/// Our step next to other jobs, whose steps follow one another until ours has ended.
+class ConcurrentJobs {
+ public:
+  explicit ConcurrentJobs(const Traffic& traffic) : traffic_{traffic}, wires_{traffic} {
+    add(traffic);
+    for (const JobTraffic& each : traffic.others) add(each);
+    step_ends_.resize(traffic.others.size());
+  }
+
+  NetworkTimes run() {
+    for (std::uint32_t job = 0; job < jobs_.size(); ++job) begin_step(job, 0);
+    while (!wires_.empty()) {
+      const std::int64_t at = wires_.earliest();
+      if (jobs_.size() > 1 && jobs_[0]->finished() && at > jobs_[0]->last().count()) break;
+      wires_.advance(at);
+      while (wires_.ready()) handle(wires_.next(), at);
+      wires_.settle();
+    }
+    jobs_[0]->refuse_unfinished();
+    return result();
+  }
+
+ private:
+  void add(const JobTraffic& job) {
+    jobs_.push_back(std::make_unique<NetworkSweep>(job, traffic_.templates, wires_));
+    const auto number = static_cast<std::uint32_t>(jobs_.size() - 1);
+    job_of_template_.resize(job.group_template(static_cast<std::uint32_t>(job.groups.size())),
+                            number);
+  }
+
+  void handle(const Wires::Happening& each, std::int64_t now) {
+    if (each.kind == Wires::Event::step) return begin_step(each.id, now);
+    if (each.kind != Wires::Event::end) return;
+    const std::uint32_t job = job_of_template_[each.id];
+    const JobTraffic& traffic = job == 0 ? traffic_ : traffic_.others[job - 1];
+    jobs_[job]->traffic_ended(each.id - traffic.first_template, now);
+    follow(job);
+  }
+
+  void begin_step(std::uint32_t job, std::int64_t at) {
+    jobs_[job]->begin_step(at);
+    follow(job);
+  }
+
+  /// Another job's next step, once the end of this one is known.
+  void follow(std::uint32_t job) {
+    if (job == 0 || !jobs_[job]->finished()) return;
+    const Time end = jobs_[job]->step_end();
+    std::vector<Time>& ends = step_ends_[job - 1];
+    ensure(end > (ends.empty() ? Time{} : ends.back()), "a step takes time");
+    ends.push_back(end);
+    wires_.begin_step(job, end.count());
+  }
+
+  NetworkTimes result() {
+    NetworkTimes found;
+    jobs_[0]->add_times(found);
+    found.overloaded = wires_.overloaded();
+    const WireShares& shares = wires_.shares();
+    for (std::uint32_t id = 0; id < traffic_.templates.size(); ++id) {
+      found.lost.push_back(shares.lost(id));
+      double all = 0;
+      for (const auto& [other, part] : shares.losses().to(id)) all += static_cast<double>(part);
+      auto& to = found.lost_to.emplace_back();
+      for (const auto& [other, part] : shares.losses().to(id)) {
+        to.emplace_back(other, static_cast<double>(part) / std::max(all, 1.0));
+      }
+    }
+    found.items = wires_.items();
+    found.solves = shares.solves();
+    for (std::vector<Time>& ends : step_ends_) {
+      while (!ends.empty() && ends.back() > found.times.step) ends.pop_back();
+      found.other_steps.push_back(std::move(ends));
+    }
+    return found;
+  }
+
+  const Traffic& traffic_;
+  Wires wires_;
+  std::vector<std::unique_ptr<NetworkSweep>> jobs_;
+  std::vector<std::uint32_t> job_of_template_;
+  std::vector<std::vector<Time>> step_ends_;  // of other jobs
+};
+
+}  // namespace
+
 }  // namespace traffic
 
-NetworkTimes evaluate_network(const PricedProgram& priced, const Traffic& traffic) {
-  return traffic::NetworkSweep{priced, traffic}.run();
+NetworkTimes evaluate_network(const Traffic& traffic) {
+  return traffic::ConcurrentJobs{traffic}.run();
 }
 
 }  // namespace orrery::models

@@ -7,7 +7,7 @@
 // earliest event, traffic beginning or ending, is next. That is legal because what waits for an
 // unknown end is not earlier than it; traffic that became ready in the past would show that the
 // rule was broken, and is an error. The host has a track of its own, ahead of its kernels, which
-// stops only where it waits.
+// stops only where it waits. Other jobs run in the same way next to ours, on the same links.
 
 #include "models/evaluation/traffic/traffic.hpp"
 
@@ -27,10 +27,12 @@ struct NetworkTimes {
   /// row.
   std::vector<std::vector<std::pair<std::uint32_t, double>>> lost_to;
   std::uint64_t items = 0, solves = 0;  // of traffic that shares links
+  /// By other job of the Traffic: when its steps ended, no later than ours.
+  std::vector<std::vector<Time>> other_steps;
 };
 
 /// Errors  a schedule that cannot proceed, traffic ready in the past, traffic that is certified:
 ///         ContractError
-NetworkTimes evaluate_network(const PricedProgram& priced, const Traffic& traffic);
+NetworkTimes evaluate_network(const Traffic& traffic);
 
 }  // namespace orrery::models

@@ -65,9 +65,9 @@ class Views {
  public:
   Views(const FoldInput& input, const Partition& partition)
       : input_{input},
-        all_{input.entities},
+        all_{input.all},
         partition_{partition},
-        of_ranks_{all_.ranks, [this](auto add) { each_member(add); }},
+        of_ranks_{all_.ranks(), [this](auto add) { each_member(add); }},
         of_suspects_{input.suspects.size(), [this](auto add) { each_crossing(add); }} {}
 
   void rank(std::uint32_t r, Counts& view) const {
@@ -75,8 +75,10 @@ class Views {
     of_ranks_.append(r, view);
     std::sort(view.begin(), view.end());
     const std::size_t own = view.size();
-    const std::uint32_t first = r - r % all_.tensor;
-    for (std::uint32_t t = 0; t < all_.tensor; ++t) {
+    const AllEntities::Local place = all_.rank(r);
+    const std::uint32_t tensor = all_.jobs[place.job].tensor;
+    const std::uint32_t first = r - place.at % tensor;
+    for (std::uint32_t t = 0; t < tensor; ++t) {
       view.emplace_back(partition_.ranks[first + t], 1);
     }
     sum_up(view, own);
@@ -84,13 +86,15 @@ class Views {
 
   void entity(std::uint32_t e, Counts& view) const {
     view.clear();
-    const Entity& each = all_.all[e];
-    for (const std::uint32_t rank : all_.members_of(each)) {
-      view.emplace_back(partition_.ranks[rank], 1);
+    const AllEntities::Local place = all_.entity(e);
+    const Entities& job = all_.jobs[place.job];
+    const Entity& each = job.all[place.at];
+    for (const std::uint32_t rank : job.members_of(each)) {
+      view.emplace_back(partition_.ranks[all_.first_rank[place.job] + rank], 1);
     }
     if (each.group) sum_up(view, 0);
     const std::size_t members = view.size();
-    for (const LinkFlows& flows : all_.flows_of(each)) {
+    for (const LinkFlows& flows : job.flows_of(each)) {
       const std::uint32_t suspect = input_.suspect_of_link[flows.link];
       if (suspect != no_suspect) view.emplace_back(partition_.suspects[suspect], flows.flows);
     }
@@ -106,27 +110,35 @@ class Views {
  private:
   template <class Add>
   void each_member(Add add) const {
-    for (std::size_t e = 0; e < all_.all.size(); ++e) {
-      const bool group = all_.all[e].group;
-      std::uint32_t place = 0;
-      for (const std::uint32_t rank : all_.members_of(all_.all[e])) {
-        add(rank, {partition_.entities[e], group ? 1 : 1 + 2 * place++});
+    std::uint32_t e = 0;
+    for (std::size_t j = 0; j < all_.jobs.size(); ++j) {
+      for (const Entity& each : all_.jobs[j].all) {
+        std::uint32_t place = 0;
+        for (const std::uint32_t rank : all_.jobs[j].members_of(each)) {
+          add(all_.first_rank[j] + rank,
+              {partition_.entities[e], each.group ? 1 : 1 + 2 * place++});
+        }
+        ++e;
       }
     }
   }
 
   template <class Add>
   void each_crossing(Add add) const {
-    for (std::size_t e = 0; e < all_.all.size(); ++e) {
-      for (const LinkFlows& flows : all_.flows_of(all_.all[e])) {
-        const std::uint32_t suspect = input_.suspect_of_link[flows.link];
-        if (suspect != no_suspect) add(suspect, {partition_.entities[e], flows.flows});
+    std::uint32_t e = 0;
+    for (const Entities& job : all_.jobs) {
+      for (const Entity& each : job.all) {
+        for (const LinkFlows& flows : job.flows_of(each)) {
+          const std::uint32_t suspect = input_.suspect_of_link[flows.link];
+          if (suspect != no_suspect) add(suspect, {partition_.entities[e], flows.flows});
+        }
+        ++e;
       }
     }
   }
 
   const FoldInput& input_;
-  const Entities& all_;
+  const AllEntities& all_;
   const Partition& partition_;
   CountLists of_ranks_, of_suspects_;
 };
@@ -149,14 +161,19 @@ void verify_classes(const std::vector<std::uint32_t>& classes, View view, Same s
 
 /// Errors  two of one class that differ: ContractError
 void verify(const FoldInput& input, const Partition& partition, const Views& views) {
+  const AllEntities& all = input.all;
   const auto same_rank = [&](std::uint32_t a, std::uint32_t b) {
-    const auto speed = [&](std::uint32_t r) { return input.speeds.empty() ? 1 : input.speeds[r]; };
-    return a / input.entities.replicas == b / input.entities.replicas && speed(a) == speed(b);
+    const AllEntities::Local one = all.rank(a), other = all.rank(b);
+    const std::uint32_t replicas = all.jobs[one.job].replicas;
+    return one.job == other.job && one.at / replicas == other.at / replicas &&
+           all.speed(one) == all.speed(other);
   };
   const auto same_entity = [&](std::uint32_t a, std::uint32_t b) {
-    const Entity &one = input.entities.all[a], &other = input.entities.all[b];
-    return one.group == other.group && one.id == other.id && one.wire == other.wire &&
-           one.full == other.full;
+    const AllEntities::Local first = all.entity(a), second = all.entity(b);
+    const Entity &one = all.jobs[first.job].all[first.at],
+                 &other = all.jobs[second.job].all[second.at];
+    return first.job == second.job && one.group == other.group && one.id == other.id &&
+           one.wire == other.wire && one.full == other.full;
   };
   const auto same_suspect = [&](std::uint32_t a, std::uint32_t b) {
     return input.suspects[a].capacity == input.suspects[b].capacity &&
@@ -170,93 +187,133 @@ void verify(const FoldInput& input, const Partition& partition, const Views& vie
       partition.suspects, [&](std::uint32_t s, Counts& to) { views.suspect(s, to); }, same_suspect);
 }
 
-/// Puts a partition into the form in which it is evaluated.
-class Filler {
+/// Puts one job's part of a partition into the form in which it is evaluated.
+class JobFiller {
  public:
-  Filler(const FoldInput& input, const Partition& partition, Traffic& traffic)
-      : all_{input.entities},
+  /// classes  of ranks and entities, before those of this job
+  struct Classes {
+    std::uint32_t ranks = 0, entities = 0;
+  };
+  JobFiller(const FoldInput& input, const Partition& partition, std::size_t job, Classes before,
+            JobTraffic& made)
+      : all_{input.all},
+        own_{input.all.jobs[job]},
         partition_{partition},
-        views_{input, partition},
-        input_{input},
-        traffic_{traffic} {}
+        job_{job},
+        before_{before},
+        made_{made} {}
 
-  void run() {
-    verify(input_, partition_, views_);
+  void run(std::vector<TrafficTemplate>& templates) {
+    made_.first_template = before_.entities;
     add_ranks();
     add_units();
-    add_entities();
-    add_rows();
-    traffic_.structure_of_joint = all_.structure_of_joint;
-    traffic_.inside = all_.inside;
-    for (const std::uint32_t c : partition_.ranks) {
-      traffic_.folded.insert(traffic_.folded.end(), all_.rails, c);
+    add_entities(templates);
+    made_.structure_of_joint = own_.structure_of_joint;
+    made_.inside = own_.inside;
+    for (std::uint32_t r = 0; r < own_.ranks; ++r) {
+      made_.folded.insert(made_.folded.end(), own_.rails, class_of(r));
     }
   }
 
  private:
+  std::uint32_t class_of(std::uint32_t rank) const {
+    return partition_.ranks[all_.first_rank[job_] + rank] - before_.ranks;
+  }
+
   void add_ranks() {
-    for (std::uint32_t r = 0; r < all_.ranks; ++r) {
-      const std::uint32_t c = partition_.ranks[r];
-      if (c == traffic_.ranks.size()) {
-        FoldedRank& made = traffic_.ranks.emplace_back();
-        made.rank_class = r / all_.replicas;
-        made.first = r * all_.rails;
-        made.unit = no_unit;
-        made.speed = input_.speeds.empty() ? 1 : input_.speeds[r];
+    for (std::uint32_t r = 0; r < own_.ranks; ++r) {
+      const std::uint32_t c = class_of(r);
+      if (c == made_.ranks.size()) {
+        FoldedRank& rank = made_.ranks.emplace_back();
+        rank.rank_class = r / own_.replicas;
+        rank.first = r * own_.rails;
+        rank.unit = no_unit;
+        rank.speed = all_.speed({job_, r});
       }
-      traffic_.ranks[c].size += all_.rails;
+      made_.ranks[c].size += own_.rails;
     }
   }
 
   void add_units() {
-    for (std::uint32_t c = 0; c < traffic_.ranks.size(); ++c) {
-      if (traffic_.ranks[c].unit != no_unit) continue;
-      const std::uint32_t rank = traffic_.ranks[c].first / all_.rails;
-      const std::uint32_t first = rank - rank % all_.tensor;
-      std::vector<std::uint32_t>& unit = traffic_.units.emplace_back();
-      for (std::uint32_t t = 0; t < all_.tensor; ++t) {
-        const std::uint32_t member = partition_.ranks[first + t];
-        if (traffic_.ranks[member].unit != no_unit) continue;
-        traffic_.ranks[member].unit = static_cast<std::uint32_t>(traffic_.units.size() - 1);
+    for (std::uint32_t c = 0; c < made_.ranks.size(); ++c) {
+      if (made_.ranks[c].unit != no_unit) continue;
+      const std::uint32_t rank = made_.ranks[c].first / own_.rails;
+      const std::uint32_t first = rank - rank % own_.tensor;
+      std::vector<std::uint32_t>& unit = made_.units.emplace_back();
+      for (std::uint32_t t = 0; t < own_.tensor; ++t) {
+        const std::uint32_t member = class_of(first + t);
+        if (made_.ranks[member].unit != no_unit) continue;
+        made_.ranks[member].unit = static_cast<std::uint32_t>(made_.units.size() - 1);
         unit.push_back(member);
       }
     }
   }
 
   /// Channels come first in `Entities`, so their classes do too.
-  void add_entities() {
-    for (const std::uint32_t e : first_members(partition_.entities)) {
-      const Entity& each = all_.all[e];
-      traffic_.templates.push_back({each.wire, each.full, {}});
-      const auto members = all_.members_of(each);
-      if (!each.group) {
-        const auto number = static_cast<std::uint32_t>(traffic_.channels.size());
-        traffic_.channels.push_back(
-            {each.id, partition_.ranks[members[0]], partition_.ranks[members[1]]});
-        for (const std::uint32_t end : {members[0], members[1]}) {
-          traffic_.ranks[partition_.ranks[end]].channels.emplace_back(each.id, number);
-        }
-        continue;
-      }
-      const auto number = static_cast<std::uint32_t>(traffic_.groups.size());
-      FoldedGroup& group = traffic_.groups.emplace_back();
-      group.structure = each.id;
-      group.communicator = all_.structures[each.id].communicator;
-      for (const std::uint32_t rank : members) group.members.push_back(partition_.ranks[rank]);
-      std::sort(group.members.begin(), group.members.end());
-      group.members.erase(std::unique(group.members.begin(), group.members.end()),
-                          group.members.end());
-      for (const std::uint32_t c : group.members) {
-        traffic_.ranks[c].groups.emplace_back(each.id, number);
-      }
+  void add_entities(std::vector<TrafficTemplate>& templates) {
+    std::uint32_t next = before_.entities;
+    for (std::uint32_t e = 0; e < own_.all.size(); ++e) {
+      if (partition_.entities[all_.first_entity[job_] + e] != next) continue;
+      ++next;
+      const Entity& each = own_.all[e];
+      templates.push_back({each.wire, each.full, {}});
+      each.group ? add_group(each) : add_channel(each);
     }
   }
 
+  void add_channel(const Entity& each) {
+    const auto members = own_.members_of(each);
+    const auto number = static_cast<std::uint32_t>(made_.channels.size());
+    made_.channels.push_back({each.id, class_of(members[0]), class_of(members[1])});
+    for (const std::uint32_t end : {members[0], members[1]}) {
+      made_.ranks[class_of(end)].channels.emplace_back(each.id, number);
+    }
+  }
+
+  void add_group(const Entity& each) {
+    const auto number = static_cast<std::uint32_t>(made_.groups.size());
+    FoldedGroup& group = made_.groups.emplace_back();
+    group.structure = each.id;
+    group.communicator = own_.structures[each.id].communicator;
+    for (const std::uint32_t rank : own_.members_of(each)) group.members.push_back(class_of(rank));
+    std::sort(group.members.begin(), group.members.end());
+    group.members.erase(std::unique(group.members.begin(), group.members.end()),
+                        group.members.end());
+    for (const std::uint32_t c : group.members) made_.ranks[c].groups.emplace_back(each.id, number);
+  }
+
+  const AllEntities& all_;
+  const Entities& own_;
+  const Partition& partition_;
+  std::size_t job_;
+  Classes before_;
+  JobTraffic& made_;
+};
+
+/// Puts a partition into the form in which it is evaluated.
+class Filler {
+ public:
+  Filler(const FoldInput& input, const Partition& partition, Traffic& traffic)
+      : partition_{partition}, views_{input, partition}, input_{input}, traffic_{traffic} {}
+
+  void run() {
+    verify(input_, partition_, views_);
+    JobFiller::Classes before;
+    for (std::size_t j = 0; j < input_.all.jobs.size(); ++j) {
+      JobTraffic& made = j == 0 ? static_cast<JobTraffic&>(traffic_) : traffic_.others[j - 1];
+      JobFiller{input_, partition_, j, before, made}.run(traffic_.templates);
+      before.ranks += static_cast<std::uint32_t>(made.ranks.size());
+      before.entities = static_cast<std::uint32_t>(traffic_.templates.size());
+    }
+    add_rows();
+  }
+
+ private:
   /// Rows that the same flows cross are one, the narrower.
   void add_rows() {
     std::vector<std::pair<Counts, std::uint32_t>> known;
     std::vector<std::uint32_t> alike(first_members(partition_.suspects).size(), 0);
-    for (const std::uint32_t c : partition_.suspects) alike[c] += all_.rails;
+    for (const std::uint32_t c : partition_.suspects) alike[c] += input_.all.jobs[0].rails;
     for (const std::uint32_t s : first_members(partition_.suspects)) {
       const Suspect& suspect = input_.suspects[s];
       Counts view;
@@ -284,7 +341,6 @@ class Filler {
     }
   }
 
-  const Entities& all_;
   const Partition& partition_;
   Views views_;
   const FoldInput& input_;

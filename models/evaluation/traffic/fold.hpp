@@ -10,7 +10,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/evaluation/traffic/templates.hpp"
+#include "models/evaluation/traffic/all_entities.hpp"
+#include "models/evaluation/traffic/traffic.hpp"
 
 namespace orrery::models::traffic {
 
@@ -21,15 +22,13 @@ struct Suspect {
   std::vector<std::pair<Time, WireRate>> changes;
 };
 
-/// Class numbers in order of first members.
+/// Class numbers in order of first members. Each class is of one job.
 struct Partition {
   std::vector<std::uint32_t> ranks, entities, suspects;
 };
 
 struct FoldInput {
-  const Program& program;
-  const Entities& entities;
-  const std::vector<double>& speeds;  // by rank; empty: all 1
+  const AllEntities& all;
   const std::vector<Suspect>& suspects;
   const std::vector<std::uint32_t>& suspect_of_link;  // no_suspect: none
 };

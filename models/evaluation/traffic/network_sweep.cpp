@@ -9,7 +9,7 @@ namespace orrery::models::traffic {
 
 namespace {
 
-std::vector<double> speeds_of(const Traffic& traffic) {
+std::vector<double> speeds_of(const JobTraffic& traffic) {
   std::vector<double> speeds;
   for (const FoldedRank& rank : traffic.ranks) speeds.push_back(rank.speed);
   std::sort(speeds.begin(), speeds.end());
@@ -19,41 +19,35 @@ std::vector<double> speeds_of(const Traffic& traffic) {
 
 }  // namespace
 
-NetworkSweep::NetworkSweep(const PricedProgram& priced, const Traffic& traffic)
-    : priced_{priced},
-      program_{*priced.program},
-      traffic_{traffic},
-      speeds_{speeds_of(traffic)},
-      phases_{priced, speeds_},
-      shares_{traffic, [this](std::uint32_t id, std::uint32_t serial, std::int64_t end) {
-                push(Event::end, id, serial, end);
-              }} {
-  ensure(!traffic.ranks.empty(), "certified traffic needs no evaluation of its own");
+NetworkSweep::NetworkSweep(const JobTraffic& job, const std::vector<TrafficTemplate>& templates,
+                           Wires& wires)
+    : priced_{*job.priced},
+      program_{*priced_.program},
+      traffic_{job},
+      templates_{templates},
+      wires_{wires},
+      speeds_{speeds_of(job)},
+      phases_{priced_, speeds_} {
+  ensure(!job.ranks.empty(), "certified traffic needs no evaluation of its own");
   for (std::uint32_t c = 0; c < program_.channels.size(); ++c) {
-    fluid_of_channel_.push_back(models::fluid_of_channel(priced, c));
+    fluid_of_channel_.push_back(models::fluid_of_channel(priced_, c));
   }
-  channels_.resize(traffic.channels.size());
-  pending_.resize(traffic.templates.size());
-  begin_ranks();
   number_joints();
   find_inside();
-  for (std::uint32_t row = 0; row < traffic.rows.size(); ++row) {
-    for (std::uint32_t k = 0; k < traffic.rows[row].changes.size(); ++k) {
-      push(Event::change, row, k, traffic.rows[row].changes[k].first.count());
-    }
-  }
 }
 
 void NetworkSweep::begin_ranks() {
-  ranks_.resize(traffic_.ranks.size());
+  ranks_.assign(traffic_.ranks.size(), {});
+  unfinished_ranks_ = ranks_.size();
   for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
     const FoldedRank& folded = traffic_.ranks[r];
     RankTrack& rank = ranks_[r];
     rank.list = &program_.classes[folded.rank_class].instructions;
     const auto speed = std::lower_bound(speeds_.begin(), speeds_.end(), folded.speed);
     rank.speed = static_cast<std::size_t>(speed - speeds_.begin());
-    rank.host = priced_.step_launch.count();
-    rank.data_free = priced_.carried_by(folded.rank_class).count();
+    for (NumberTime& each : rank.state) each.value = begun_;
+    rank.host = begun_ + priced_.step_launch.count();
+    rank.data_free = begun_ + priced_.carried_by(folded.rank_class).count();
     rank.launches.resize(rank.list->size());
     rank.made.assign(rank.list->size(), {unknown, unknown});
     rank.first_send.assign(rank.list->size(), 0);
@@ -69,29 +63,28 @@ void NetworkSweep::number_joints() {
     place_of_group_.push_back(static_cast<std::uint32_t>(groups_of_structure_[s].size()));
     groups_of_structure_[s].push_back(g);
   }
-  std::uint32_t instances = 0;
+  std::size_t instances = 0;
   for (std::size_t j = 0; j < program_.collectives.size(); ++j) {
-    first_instance_.push_back(instances);
-    instances +=
-        static_cast<std::uint32_t>(groups_of_structure_[traffic_.structure_of_joint[j]].size());
+    first_instance_.push_back(static_cast<std::uint32_t>(instances));
+    instances += groups_of_structure_[traffic_.structure_of_joint[j]].size();
   }
   joints_.resize(instances);
 }
 
-NetworkTimes NetworkSweep::run() {
+void NetworkSweep::begin_step(std::int64_t at) {
+  begun_ = at;
+  begin_ranks();
+  channels_.assign(traffic_.channels.size(), {});
+  joints_.assign(joints_.size(), {});
+  inside_.assign(inside_.size(), {});
   for (auto r = static_cast<std::uint32_t>(ranks_.size()); r-- > 0;) wake(r);
   drain();
-  while (!events_.empty()) {
-    now_ = events_.earliest();
-    events_.advance(now_);
-    while (events_.ready()) {
-      handle(events_.pop().payload);
-      drain();
-    }
-    shares_.settle(now_);
-  }
-  refuse_unfinished();
-  return result();
+}
+
+void NetworkSweep::traffic_ended(std::uint32_t id, std::int64_t now) {
+  ended(id, now);
+  if (id < channels_.size()) try_channel(id);
+  drain();
 }
 
 void NetworkSweep::wake(std::uint32_t r) {
@@ -115,6 +108,13 @@ void NetworkSweep::advance(std::uint32_t r) {
     moved = advance_device(r) || moved;
   }
   try_joint(r);
+  RankTrack& rank = ranks_[r];
+  if (rank.finished || rank.host_at < rank.list->size() || rank.device_at < rank.list->size() ||
+      rank.joint_at < rank.joints.size()) {
+    return;
+  }
+  rank.finished = true;
+  --unfinished_ranks_;
 }
 
 bool NetworkSweep::advance_host(std::uint32_t r) {
@@ -172,6 +172,7 @@ bool NetworkSweep::receive(Token i, const Instruction& each) {
     rank.host += priced_.transfer_launch.count();
     const std::uint32_t id = traffic_.ranks[r].channel(each.target);
     channels_[id].posted.push_back(rank.host);
+    ++transfers_under_way_;
     channels_[id].receives.push_back(i);
     try_channel(id);
   }

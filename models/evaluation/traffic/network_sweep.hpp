@@ -1,23 +1,36 @@
 #pragma once
-// One evaluation with traffic while it runs; evaluate.hpp says what it means.
+// One job's step while it is evaluated with traffic; evaluate.hpp says what it means. Another job's
+// begins again where it has ended.
 
 #include <string>
 #include <vector>
 
 #include "models/evaluation/traffic/evaluate.hpp"
-#include "models/evaluation/traffic/shares.hpp"
 #include "models/evaluation/traffic/sweep_state.hpp"
-#include "sim/radix_heap.hpp"
+#include "models/evaluation/traffic/wires.hpp"
 
 namespace orrery::models::traffic {
 
 class NetworkSweep {
  public:
-  NetworkSweep(const PricedProgram& priced, const Traffic& traffic);
+  NetworkSweep(const JobTraffic& job, const std::vector<TrafficTemplate>& templates, Wires& wires);
   NetworkSweep(const NetworkSweep&) = delete;
   NetworkSweep& operator=(const NetworkSweep&) = delete;
 
-  NetworkTimes run();
+  /// The step begins, and runs until it needs the end of traffic that is under way.
+  void begin_step(std::int64_t at);
+  /// The instance of a template of this job that was under way has ended.
+  void traffic_ended(std::uint32_t id, std::int64_t now);
+
+  /// Are all ends of its ranks and transfers known?
+  bool finished() const { return unfinished_ranks_ == 0 && transfers_under_way_ == 0; }
+  /// The last of them; the step ends no earlier than its bound.
+  Time last() const;
+  Time step_end() const;
+  /// Errors  not finished: ContractError
+  void refuse_unfinished() const;
+  /// The times of its ranks, channels and groups.
+  void add_times(NetworkTimes& found) const;
 
   // A rank's host meets an instruction: false if it waits there.
   bool phase(Token i, const Instruction& each);
@@ -26,8 +39,6 @@ class NetworkSweep {
   bool joint(Token i, const Instruction& each);
 
  private:
-  enum class Event : std::uint8_t { start, end, change };
-
   void begin_ranks();
   void number_joints();
   void wake(std::uint32_t rank);
@@ -59,26 +70,27 @@ class NetworkSweep {
   void try_channel(std::uint32_t channel);
   void try_joint(std::uint32_t rank);
   std::uint32_t instance(std::uint32_t rank, std::uint32_t joint) const;
+  /// Templates are numbered within the job: channels, then groups.
+  std::uint32_t template_of(std::uint32_t group) const {
+    return static_cast<std::uint32_t>(traffic_.channels.size()) + group;
+  }
   std::int64_t alone(std::uint32_t id, Time fluid) const;
 
   void begin(std::uint32_t id, std::int64_t start, Time latency, Time fluid);
   void ended(std::uint32_t id, std::int64_t end);
   void transfer_ended(std::uint32_t channel, std::int64_t end);
   void joint_ended(std::uint32_t group, std::int64_t end);
-  void push(Event kind, std::uint32_t id, std::uint32_t serial, std::int64_t at);
-  void handle(std::uint64_t payload);
 
-  void refuse_unfinished() const;
-  NetworkTimes result();
   StepTimes replica(std::uint32_t number) const;
   std::uint32_t last_replica() const;
 
   const PricedProgram& priced_;
   const Program& program_;
-  const Traffic& traffic_;
+  const JobTraffic& traffic_;
+  const std::vector<TrafficTemplate>& templates_;
+  Wires& wires_;
   std::vector<double> speeds_;
   PhaseRunner phases_;
-  WireShares shares_;
   std::vector<RankTrack> ranks_;
   std::vector<ChannelTrack> channels_;
   std::vector<JointTrack> joints_;
@@ -91,12 +103,10 @@ class NetworkSweep {
   std::vector<std::uint32_t> inside_groups_;  // rank x kinds + kind; no_inside: as alone
   std::vector<std::vector<std::uint32_t>> kinds_of_phase_;  // of collectives inside it
   std::vector<Time> fluid_of_channel_;
-  std::vector<Time> pending_;  // fluid of a template's instance that is in its latency
-  RadixHeap events_;
   std::vector<std::uint32_t> runnable_;
   std::uint32_t rank_ = 0;  // whose host advances
-  std::int64_t now_ = 0;
-  std::uint64_t items_ = 0;
+  std::int64_t begun_ = 0;
+  std::size_t unfinished_ranks_ = 0, transfers_under_way_ = 0;
 };
 
 }  // namespace orrery::models::traffic

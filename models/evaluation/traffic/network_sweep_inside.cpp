@@ -11,13 +11,13 @@ void NetworkSweep::find_inside() {
   inside_.resize(traffic_.groups.size());
   group_is_inside_.assign(traffic_.groups.size(), 0);
   const InsideCollectives& inside = traffic_.inside;
-  inside_groups_.assign(ranks_.size() * inside.kinds, no_inside);
-  for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
+  inside_groups_.assign(traffic_.ranks.size() * inside.kinds, no_inside);
+  for (std::uint32_t r = 0; r < traffic_.ranks.size(); ++r) {
     for (std::uint32_t kind = 0; kind < inside.kinds; ++kind) {
       const std::uint32_t s = inside.structure(traffic_.ranks[r].rank_class, kind);
       if (s == no_inside) continue;
       const std::uint32_t group = traffic_.ranks[r].group(s);
-      const TrafficTemplate& of = traffic_.templates[traffic_.group_template(group)];
+      const TrafficTemplate& of = templates_[traffic_.group_template(group)];
       group_is_inside_[group] = 1;
       const bool alone = of.rows.empty() && of.full == of.wire;
       if (alone && traffic_.groups[group].members.size() == 1) continue;
@@ -144,7 +144,7 @@ void NetworkSweep::meet(std::uint32_t r, std::uint32_t group, std::uint32_t bloc
   track.operation = operation;
   if (++track.arrived < traffic_.groups[group].members.size()) return;
   const PricedOperation& price = priced_.blocks[block][operation];
-  begin(traffic_.group_template(group), track.start, price.duration - price.fluid, price.fluid);
+  begin(template_of(group), track.start, price.duration - price.fluid, price.fluid);
 }
 
 void NetworkSweep::inside_ended(std::uint32_t group, std::int64_t end) {

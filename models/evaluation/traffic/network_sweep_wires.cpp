@@ -46,6 +46,7 @@ void NetworkSweep::transfer_ended(std::uint32_t id, std::int64_t end) {
   channel.ends.push_back(Time{end});
   channel.busy = false;
   channel.free = end;
+  --transfers_under_way_;
   wake(to);
 }
 
@@ -70,7 +71,7 @@ void NetworkSweep::try_joint(std::uint32_t r) {
   const std::uint32_t group = traffic_.ranks[r].group(traffic_.structure_of_joint[each.target]);
   if (++joint.arrived < traffic_.groups[group].members.size()) return;
   joint_of_group_[group] = each.target;
-  begin(traffic_.group_template(group), joint.start, price.duration - price.fluid, price.fluid);
+  begin(template_of(group), joint.start, price.duration - price.fluid, price.fluid);
 }
 
 void NetworkSweep::joint_ended(std::uint32_t group, std::int64_t end) {
@@ -87,20 +88,18 @@ void NetworkSweep::joint_ended(std::uint32_t group, std::int64_t end) {
 
 /// What a fluid part takes with all links to itself.
 std::int64_t NetworkSweep::alone(std::uint32_t id, Time fluid) const {
-  const TrafficTemplate& of = traffic_.templates[id];
+  const TrafficTemplate& of = templates_[traffic_.first_template + id];
   if (of.wire == of.full) return fluid.count();
   const Int128 amount = Int128{fluid.count()} * of.wire;
   return static_cast<std::int64_t>((amount + of.full - 1) / of.full);
 }
 
 void NetworkSweep::begin(std::uint32_t id, std::int64_t start, Time latency, Time fluid) {
-  if (traffic_.templates[id].rows.empty() || fluid == Time{}) {
+  const std::uint32_t of_all = traffic_.first_template + id;
+  if (templates_[of_all].rows.empty() || fluid == Time{}) {
     return ended(id, start + latency.count() + alone(id, fluid));
   }
-  ensure(start >= now_, "traffic became ready in the past");
-  ++items_;
-  pending_[id] = fluid;
-  push(Event::start, id, 0, start + latency.count());
+  wires_.begin(of_all, start, latency, fluid);
 }
 
 void NetworkSweep::ended(std::uint32_t id, std::int64_t end) {
@@ -108,26 +107,6 @@ void NetworkSweep::ended(std::uint32_t id, std::int64_t end) {
   const auto group = id - static_cast<std::uint32_t>(channels_.size());
   if (group_is_inside_[group] != 0) return inside_ended(group, end);
   joint_ended(group, end);
-}
-
-void NetworkSweep::push(Event kind, std::uint32_t id, std::uint32_t serial, std::int64_t at) {
-  const auto tag = static_cast<std::uint64_t>(kind) << 62 | std::uint64_t{id} << 32 | serial;
-  events_.push({at, tag});
-}
-
-void NetworkSweep::handle(std::uint64_t payload) {
-  const auto kind = static_cast<Event>(payload >> 62);
-  const auto id = static_cast<std::uint32_t>(payload >> 32) & 0x3fffffffU;
-  const auto serial = static_cast<std::uint32_t>(payload);
-  if (kind == Event::change) {
-    shares_.change(id, traffic_.rows[id].changes[serial].second);
-  } else if (kind == Event::start) {
-    shares_.start(id, now_, pending_[id]);
-  } else if (shares_.due(id, serial)) {
-    shares_.end(id, now_);
-    ended(id, now_);
-    if (id < channels_.size()) try_channel(id);
-  }
 }
 
 void NetworkSweep::refuse_unfinished() const {

@@ -25,7 +25,7 @@ std::size_t distinct(std::vector<Colour> colours) {
 
 class Refinement {
  public:
-  explicit Refinement(const FoldInput& input) : input_{input}, all_{input.entities} {
+  explicit Refinement(const FoldInput& input) : input_{input}, all_{input.all} {
     begin_ranks();
     begin_entities();
     begin_suspects();
@@ -42,18 +42,21 @@ class Refinement {
 
  private:
   void begin_ranks() {
-    ranks_.resize(all_.ranks);
-    for (std::uint32_t r = 0; r < all_.ranks; ++r) {
-      const double speed = input_.speeds.empty() ? 1 : input_.speeds[r];
-      ranks_[r] = mixed(r / all_.replicas, std::bit_cast<std::uint64_t>(speed));
+    for (std::size_t j = 0; j < all_.jobs.size(); ++j) {
+      for (std::uint32_t r = 0; r < all_.jobs[j].ranks; ++r) {
+        const Colour alike = mixed(j, r / all_.jobs[j].replicas);
+        ranks_.push_back(mixed(alike, std::bit_cast<std::uint64_t>(all_.speed({j, r}))));
+      }
     }
   }
 
   /// The communicator is part of a group's colour: two with the same members are two.
   void begin_entities() {
-    for (const Entity& each : all_.all) {
-      const Colour kind = mixed(each.group ? 1 : 0, each.id);
-      entities_.push_back(mixed(mixed(kind, each.wire), each.full));
+    for (std::size_t j = 0; j < all_.jobs.size(); ++j) {
+      for (const Entity& each : all_.jobs[j].all) {
+        const Colour kind = mixed(mixed(j, each.group ? 1 : 0), each.id);
+        entities_.push_back(mixed(mixed(kind, each.wire), each.full));
+      }
     }
   }
 
@@ -69,23 +72,34 @@ class Refinement {
 
   std::size_t count() const { return distinct(ranks_) + distinct(entities_) + distinct(suspects_); }
 
+  /// `visit` is called with each one's number, its job, itself and the job's first rank.
+  template <class Visit>
+  void each_entity(Visit visit) const {
+    std::uint32_t number = 0;
+    for (std::size_t j = 0; j < all_.jobs.size(); ++j) {
+      for (const Entity& each : all_.jobs[j].all) {
+        visit(number++, all_.jobs[j], each, all_.first_rank[j]);
+      }
+    }
+  }
+
   /// Multisets are sums of mixed colours, so their order does not matter and their counts do.
   void refine() {
     std::vector<Colour> of_entities(entities_.size(), 0);
-    for (std::size_t e = 0; e < entities_.size(); ++e) {
-      const Entity& each = all_.all[e];
+    each_entity([&](std::uint32_t e, const Entities& job, const Entity& each, std::uint32_t first) {
       Colour members = 0;
       std::uint32_t place = 0;
-      for (const std::uint32_t rank : all_.members_of(each)) {
-        members += mixed(ranks_[rank], each.group ? 0 : ++place);  // ends of a channel are ordered
+      for (const std::uint32_t rank : job.members_of(each)) {
+        // Ends of a channel are ordered.
+        members += mixed(ranks_[first + rank], each.group ? 0 : ++place);
       }
       Colour crossed = 0;
-      for (const LinkFlows& flows : all_.flows_of(each)) {
+      for (const LinkFlows& flows : job.flows_of(each)) {
         const std::uint32_t suspect = input_.suspect_of_link[flows.link];
         if (suspect != no_suspect) crossed += mixed(suspects_[suspect], flows.flows);
       }
       of_entities[e] = mixed(mixed(entities_[e], members), crossed);
-    }
+    });
     entities_ = std::move(of_entities);
     refine_ranks();
     refine_suspects();
@@ -93,29 +107,32 @@ class Refinement {
 
   void refine_ranks() {
     std::vector<Colour> around(ranks_.size(), 0);
-    for (std::size_t e = 0; e < entities_.size(); ++e) {
-      const Entity& each = all_.all[e];
+    each_entity([&](std::uint32_t e, const Entities& job, const Entity& each, std::uint32_t first) {
       std::uint32_t place = 0;
-      for (const std::uint32_t rank : all_.members_of(each)) {
-        around[rank] += mixed(entities_[e], each.group ? 0 : ++place);
+      for (const std::uint32_t rank : job.members_of(each)) {
+        around[first + rank] += mixed(entities_[e], each.group ? 0 : ++place);
       }
-    }
-    for (std::uint32_t first = 0; first < all_.ranks; first += all_.tensor) {
-      Colour unit = 0;
-      for (std::uint32_t t = 0; t < all_.tensor; ++t) unit += mixed(5, ranks_[first + t]);
-      for (std::uint32_t t = 0; t < all_.tensor; ++t) around[first + t] += mixed(6, unit);
+    });
+    for (std::size_t j = 0; j < all_.jobs.size(); ++j) {
+      const std::uint32_t tensor = all_.jobs[j].tensor;
+      for (std::uint32_t first = all_.first_rank[j]; first < all_.first_rank[j + 1];
+           first += tensor) {
+        Colour unit = 0;
+        for (std::uint32_t t = 0; t < tensor; ++t) unit += mixed(5, ranks_[first + t]);
+        for (std::uint32_t t = 0; t < tensor; ++t) around[first + t] += mixed(6, unit);
+      }
     }
     for (std::size_t r = 0; r < ranks_.size(); ++r) ranks_[r] = mixed(ranks_[r], around[r]);
   }
 
   void refine_suspects() {
     std::vector<Colour> crossing(suspects_.size(), 0);
-    for (std::size_t e = 0; e < entities_.size(); ++e) {
-      for (const LinkFlows& flows : all_.flows_of(all_.all[e])) {
+    each_entity([&](std::uint32_t e, const Entities& job, const Entity& each, std::uint32_t) {
+      for (const LinkFlows& flows : job.flows_of(each)) {
         const std::uint32_t suspect = input_.suspect_of_link[flows.link];
         if (suspect != no_suspect) crossing[suspect] += mixed(entities_[e], flows.flows);
       }
-    }
+    });
     for (std::size_t s = 0; s < suspects_.size(); ++s) {
       suspects_[s] = mixed(suspects_[s], crossing[s]);
     }
@@ -133,7 +150,7 @@ class Refinement {
   }
 
   const FoldInput& input_;
-  const Entities& all_;
+  const AllEntities& all_;
   std::vector<Colour> ranks_, entities_, suspects_;
 };
 
@@ -150,7 +167,7 @@ Partition partition_of(const FoldInput& input) {
 }
 
 Partition unfolded_partition(const FoldInput& input) {
-  return {counted(input.entities.ranks), counted(input.entities.all.size()),
+  return {counted(input.all.ranks()), counted(input.all.entities()),
           counted(input.suspects.size())};
 }
 

@@ -257,9 +257,11 @@ void WireShares::clear(std::int64_t now) {
   base_ = any_rate;
 }
 
-std::vector<Time> WireShares::overloaded() const {
+std::vector<Time> WireShares::overloaded(std::int64_t now) const {
   std::vector<Time> times;
-  for (const SharedRow& row : rows_) times.push_back(Time{row.over});
+  for (const SharedRow& row : rows_) {
+    times.push_back(Time{row.over + (row.overloaded() ? now - row.over_since : 0)});
+  }
   return times;
 }
 

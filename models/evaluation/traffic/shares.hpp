@@ -34,8 +34,8 @@ class WireShares {
   void settle(std::int64_t now);
 
   std::uint64_t solves() const { return solves_; }
-  /// How long each row was overloaded.
-  std::vector<Time> overloaded() const;
+  /// How long each row was overloaded until now.
+  std::vector<Time> overloaded(std::int64_t now) const;
   /// Time of a template's instances beyond that alone.
   Time lost(std::uint32_t id) const { return items_[id].lost; }
   const LossLedger& losses() const { return losses_; }

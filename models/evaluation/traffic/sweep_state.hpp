@@ -63,7 +63,7 @@ struct RankTrack {
   std::vector<std::size_t> first_send;  // of them that waits for an instruction, from 1
   InsideRun inside;
   InsideTimes inside_times;
-  bool queued = false;
+  bool queued = false, finished = false;
 
   bool reached(Token i) const { return host_at > i || (host_at == i && launched); }
 };

@@ -19,9 +19,9 @@ std::uint32_t found_in(const std::vector<std::pair<std::uint32_t, std::uint32_t>
   throw ContractError{"a rank takes part in what its class does not know"};
 }
 
+using traffic::AllEntities;
 using traffic::Entities;
 using traffic::Entity;
-using traffic::GroupStructure;
 using traffic::LinkFlows;
 using traffic::Suspect;
 using Load = Int128;
@@ -29,11 +29,11 @@ using Load = Int128;
 /// Finds the links that could be overloaded, and what each template reaches alone.
 class SuspectSearch {
  public:
-  SuspectSearch(const NetworkSite& site, Entities& entities) : site_{site}, all_{entities} {
+  SuspectSearch(const NetworkSite& site, AllEntities& all) : site_{site}, all_{all} {
     for (const LinkChange& each : site.changes) {
       changes_[each.link].emplace_back(each.at, wire_rate(each.bandwidth));
     }
-    for (const std::uint32_t link : entities.links) {
+    for (const std::uint32_t link : all.links) {
       widest_.push_back(wire_rate(site.links[link]));
       narrowest_.push_back(widest_.back());
       const auto at = changes_.find(link);
@@ -47,37 +47,79 @@ class SuspectSearch {
 
   /// First with what each flow wants, then with what it reaches alone.
   void run() {
-    for (Entity& each : all_.all) each.full = each.wire;
+    for (Entities& job : all_.jobs) {
+      for (Entity& each : job.all) each.full = each.wire;
+    }
     drop();
     if (suspects.empty()) return;
-    for (Entity& each : all_.all) {
-      for (const LinkFlows& flows : all_.flows_of(each)) {
-        each.full = std::min<WireRate>(each.full, widest_[flows.link] / flows.flows);
+    for (Entities& job : all_.jobs) {
+      for (Entity& each : job.all) {
+        for (const LinkFlows& flows : job.flows_of(each)) {
+          each.full = std::min<WireRate>(each.full, widest_[flows.link] / flows.flows);
+        }
       }
     }
     drop();
+  }
+
+  /// By job: whether it can delay the first one, over a link or by way of others.
+  std::vector<char> connected() const {
+    std::vector<char> found(all_.jobs.size(), 0), reached(suspects.size(), 0);
+    found[0] = 1;
+    for (bool more = true; more;) {
+      more = false;
+      for (std::size_t j = 0; j < all_.jobs.size(); ++j) {
+        if (found[j] != 0) mark(all_.jobs[j], reached);
+      }
+      for (std::size_t j = 0; j < all_.jobs.size(); ++j) {
+        if (found[j] != 0 || !crosses(all_.jobs[j], reached)) continue;
+        found[j] = 1;
+        more = true;
+      }
+    }
+    return found;
   }
 
   std::vector<Suspect> suspects;
   std::vector<std::uint32_t> suspect_of_link;
 
  private:
-  /// A joint group of everyone is on no link while another joint one is: one queue.
-  void drop() {
-    std::vector<Load> channels(all_.links.size(), 0), groups = channels, everyone = channels;
-    for (const Entity& each : all_.all) {
-      const bool joint = each.group && !all_.structures[each.id].inside;
-      const bool whole = joint && all_.structures[each.id].everyone;
-      std::vector<Load>& loads = whole ? everyone : joint ? groups : channels;
-      for (const LinkFlows& flows : all_.flows_of(each)) {
+  void mark(const Entities& job, std::vector<char>& reached) const {
+    for (const LinkFlows& flows : job.flows) {
+      const std::uint32_t suspect = suspect_of_link[flows.link];
+      if (suspect != traffic::no_suspect) reached[suspect] = 1;
+    }
+  }
+
+  bool crosses(const Entities& job, const std::vector<char>& reached) const {
+    return std::any_of(job.flows.begin(), job.flows.end(), [&](const LinkFlows& flows) {
+      const std::uint32_t suspect = suspect_of_link[flows.link];
+      return suspect != traffic::no_suspect && reached[suspect] != 0;
+    });
+  }
+
+  /// A job's joint group of everyone is on no link while another joint one of it is: one queue.
+  void add_loads(const Entities& job, std::vector<Load>& loads) const {
+    std::vector<Load> groups(loads.size(), 0), everyone = groups;
+    for (const Entity& each : job.all) {
+      const bool joint = each.group && !job.structures[each.id].inside;
+      const bool whole = joint && job.structures[each.id].everyone;
+      std::vector<Load>& sums = whole ? everyone : joint ? groups : loads;
+      for (const LinkFlows& flows : job.flows_of(each)) {
         const Load more = Load{flows.flows} * each.full;
-        loads[flows.link] = whole ? std::max(loads[flows.link], more) : loads[flows.link] + more;
+        sums[flows.link] = whole ? std::max(sums[flows.link], more) : sums[flows.link] + more;
       }
     }
+    for (std::size_t i = 0; i < loads.size(); ++i) loads[i] += std::max(groups[i], everyone[i]);
+  }
+
+  void drop() {
+    std::vector<Load> loads(all_.links.size(), 0);
+    for (const Entities& job : all_.jobs) add_loads(job, loads);
     suspects.clear();
     suspect_of_link.assign(all_.links.size(), traffic::no_suspect);
     for (std::uint32_t at = 0; at < all_.links.size(); ++at) {
-      if (channels[at] + std::max(groups[at], everyone[at]) <= narrowest_[at]) continue;
+      if (loads[at] <= narrowest_[at]) continue;
       suspect_of_link[at] = static_cast<std::uint32_t>(suspects.size());
       const std::uint32_t link = all_.links[at];
       suspects.push_back({link, wire_rate(site_.links[link]), changes_of(link)});
@@ -94,7 +136,7 @@ class SuspectSearch {
   }
 
   const NetworkSite& site_;
-  Entities& all_;
+  AllEntities& all_;
   std::vector<WireRate> widest_, narrowest_;  // of all that a link carries during the step
   std::map<std::uint32_t, std::vector<std::pair<Time, WireRate>>> changes_;
 };
@@ -123,31 +165,106 @@ std::optional<std::string> not_simulated(const PricedProgram& priced, const Netw
   return traffic::unordered_inside(*priced.program);
 }
 
-Traffic traffic_of(const PricedProgram& priced, const NetworkSite& site, Folding folding) {
-  const auto refused = not_simulated(priced, site);
-  if (refused) throw ContractError{"traffic is not simulated: " + *refused};
-  Traffic found;
-  found.rails = folding == Folding::classes ? traffic::rails_of(priced, site) : 1;
-  Entities entities = traffic::entities_of(priced, site, found.rails);
-  SuspectSearch search{site, entities};
-  search.run();
-  found.links = site.links.size();
-  found.suspects = search.suspects.size() * found.rails;
-  bool lossless = true;
-  for (const Entity& each : entities.all) lossless = lossless && each.full == each.wire;
-  found.lossless = lossless && uniform(site.speeds);
-  found.certified = search.suspects.empty() && found.lossless;
-  if (found.certified && folding == Folding::classes) return found;
-  std::vector<double> speeds;
-  for (std::size_t r = 0; r < site.speeds.size(); r += found.rails) {
-    speeds.push_back(site.speeds[r]);
+namespace {
+
+/// A job and where it runs.
+struct JobSite {
+  const PricedProgram* priced = nullptr;
+  const NetworkSite* site = nullptr;
+};
+
+std::uint32_t rails_of_all(const std::vector<JobSite>& jobs) {
+  const std::uint32_t rails = traffic::rails_of(*jobs[0].priced, *jobs[0].site);
+  for (const JobSite& each : jobs) {
+    if (traffic::rails_of(*each.priced, *each.site) != rails) return 1;
   }
-  const traffic::FoldInput input{*priced.program, entities, speeds, search.suspects,
-                                 search.suspect_of_link};
-  const traffic::Partition partition =
-      folding == Folding::classes ? partition_of(input) : unfolded_partition(input);
-  fill(input, partition, found);
-  return found;
+  return rails;
+}
+
+/// The jobs of those that can delay the first one, and what of their traffic shares links.
+class TrafficMaker {
+ public:
+  TrafficMaker(const PricedProgram& priced, const NetworkSite& site, Folding folding)
+      : site_{site}, folding_{folding}, jobs_{{&priced, &site}} {
+    sites_.reserve(site.others.size());
+    for (std::uint32_t other = 0; other < site.others.size(); ++other) {
+      sites_.push_back(site_of_other(site, other));
+      jobs_.push_back({site.others[other].priced, &sites_.back()});
+      found_.other_of_site.push_back(other);
+    }
+  }
+
+  Traffic run() {
+    for (const JobSite& each : jobs_) {
+      const auto refused = not_simulated(*each.priced, *each.site);
+      if (refused) throw ContractError{"traffic is not simulated: " + *refused};
+    }
+    AllEntities all = all_entities();
+    SuspectSearch search{site_, all};
+    search.run();
+    if (keep(search.connected())) return run();
+    found_.links = site_.links.size();
+    found_.suspects = search.suspects.size() * found_.rails;
+    const std::vector<Entity>& own = all.jobs[0].all;
+    found_.lossless = uniform(site_.speeds) &&
+                      std::all_of(own.begin(), own.end(),
+                                  [](const Entity& each) { return each.full == each.wire; });
+    found_.certified = search.suspects.empty() && found_.lossless;
+    found_.priced = jobs_[0].priced;
+    if (found_.certified && folding_ == Folding::classes) return std::move(found_);
+    for (std::size_t j = 1; j < jobs_.size(); ++j) {
+      found_.others.emplace_back().priced = jobs_[j].priced;
+    }
+    const traffic::FoldInput input{all, search.suspects, search.suspect_of_link};
+    fill(input, folding_ == Folding::classes ? partition_of(input) : unfolded_partition(input),
+         found_);
+    return std::move(found_);
+  }
+
+ private:
+  AllEntities all_entities() {
+    found_.rails = folding_ == Folding::classes ? rails_of_all(jobs_) : 1;
+    AllEntities all;
+    for (const JobSite& each : jobs_) {
+      std::vector<double> speeds;
+      for (std::size_t r = 0; r < each.site->speeds.size(); r += found_.rails) {
+        speeds.push_back(each.site->speeds[r]);
+      }
+      all.add(traffic::entities_of(*each.priced, *each.site, found_.rails), std::move(speeds));
+    }
+    return all;
+  }
+
+  /// Only these jobs; true if that leaves out any.
+  bool keep(const std::vector<char>& kept) {
+    const std::size_t before = jobs_.size();
+    for (std::size_t j = before; j-- > 1;) {
+      if (kept[j] != 0) continue;
+      jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(j));
+      found_.other_of_site.erase(found_.other_of_site.begin() + static_cast<std::ptrdiff_t>(j - 1));
+    }
+    return jobs_.size() < before;
+  }
+
+  const NetworkSite& site_;
+  Folding folding_;
+  std::vector<NetworkSite> sites_;  // of others
+  std::vector<JobSite> jobs_;
+  Traffic found_;
+};
+
+}  // namespace
+
+NetworkSite site_of_other(const NetworkSite& site, std::size_t other) {
+  NetworkSite seen = site;
+  seen.placement = site.others[other].placement;
+  seen.speeds = site.others[other].speeds;
+  seen.others.clear();
+  return seen;
+}
+
+Traffic traffic_of(const PricedProgram& priced, const NetworkSite& site, Folding folding) {
+  return TrafficMaker{priced, site, folding}.run();
 }
 
 }  // namespace orrery::models

@@ -15,60 +15,17 @@
 // like joint ones: a template for each group and kind. Which links a template's flows cross follows
 // from its pattern: flow_counts.hpp. Leaves out what a stack hides of a reduction before its
 // exposed part begins.
+//
+// Several jobs share links as the collectives of one do; their ranks are never alike.
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "models/evaluation/priced.hpp"
-#include "sim/flows/link.hpp"
+#include "models/evaluation/traffic/site.hpp"
 
 namespace orrery::models {
-
-/// 2^-12 byte/s: shares of whole numbers never add up to more than a link. Trunks of thousands of
-/// cables fit; what is wider than 2^50 byte/s counts as that, which nothing fills.
-using WireRate = std::uint64_t;
-WireRate wire_rate(Bandwidth bandwidth);
-Bandwidth bandwidth_of(WireRate rate);
-
-/// Where ranks run: by rank, node x gpus_per_node + GPU.
-struct RankPlacement {
-  std::vector<std::uint32_t> devices;
-  std::uint32_t gpus_per_node = 1;
-
-  std::uint32_t node(std::size_t rank) const { return devices[rank] / gpus_per_node; }
-  std::uint32_t gpu(std::size_t rank) const { return devices[rank] % gpus_per_node; }
-};
-/// Ranks fill the nodes in order.
-RankPlacement contiguous(std::size_t ranks, std::uint32_t gpus_per_node);
-
-/// From `at` on, a link carries this.
-struct LinkChange {
-  std::uint32_t link = 0;
-  Time at{};
-  Bandwidth bandwidth{};
-};
-
-/// Where a step runs: ports and links between nodes, ranks on them.
-struct NetworkSite {
-  std::vector<Bandwidth> links;  // what each carries
-  /// `route` becomes the links from one port to another, port = node x ports_per_node + port there,
-  /// of a flow whose number tells it apart from others between them.
-  std::function<void(std::size_t from, std::size_t to, std::uint64_t flow, Route& route)> route;
-  std::uint32_t ports_per_node = 1;
-  std::vector<std::uint32_t> nearest;  // port, of each GPU of a node; empty: ports in equal parts
-  /// Messages leave by their destination's rail, which they reach inside the node.
-  bool by_rail = false;
-  Bandwidth port{};  // line rate of one
-  RankPlacement placement;
-  /// Port k of every node is on rail k, and rails do the same with the same flows:
-  /// fabric_graph.hpp.
-  bool rails_alike = false;
-  std::vector<double> speeds;       // of each rank's GPU, 1 as priced; empty: all 1
-  std::vector<LinkChange> changes;  // during the step
-};
 
 /// Flows of a template's class on one link of a row.
 struct RowUse {
@@ -130,28 +87,39 @@ struct InsideCollectives {
   }
 };
 
-enum class Folding : std::uint8_t { classes, none };
-
-struct Traffic {
-  /// No link can be filled and no rank differs: maps of the program's classes are exact.
-  bool certified = false;
-  /// Alone on its links everything takes what it is priced at, on ranks as priced.
-  bool lossless = false;
-  std::uint32_t rails = 1;  // alike, of which the first stands for all
+/// One job's part: its ranks, channels and groups, of which its templates are.
+struct JobTraffic {
+  const PricedProgram* priced = nullptr;
   std::vector<FoldedRank> ranks;
   std::vector<std::vector<std::uint32_t>> units;  // tensor groups: folded ranks, each once
   std::vector<FoldedChannel> channels;
   std::vector<FoldedGroup> groups;
   std::vector<std::uint32_t> structure_of_joint;  // as Program::collectives
   InsideCollectives inside;
-  std::vector<TrafficTemplate> templates;  // of channels, then of groups
-  std::vector<LinkRow> rows;
-  std::vector<std::uint32_t> folded;    // by rank: class x replicas + replica
-  std::size_t links = 0, suspects = 0;  // of the site; of them, those with a row
+  std::vector<std::uint32_t> folded;  // by rank: class x replicas + replica
+  std::uint32_t first_template = 0;   // of its channels, then of its groups
 
   std::uint32_t group_template(std::uint32_t group) const {
-    return static_cast<std::uint32_t>(channels.size()) + group;
+    return first_template + static_cast<std::uint32_t>(channels.size()) + group;
   }
+};
+
+enum class Folding : std::uint8_t { classes, none };
+
+struct Traffic : JobTraffic {
+  /// No link that the job uses can be filled and no rank differs: maps of the program's classes are
+  /// exact.
+  bool certified = false;
+  /// Alone on its links everything takes what it is priced at, on ranks as priced.
+  bool lossless = false;
+  std::uint32_t rails = 1;  // alike, of which the first stands for all
+  std::vector<TrafficTemplate> templates;
+  std::vector<LinkRow> rows;
+  std::size_t links = 0, suspects = 0;  // of the site; of them, those with a row
+  /// Other jobs that can delay this one, over links or by way of each other, and which of the
+  /// site's they are.
+  std::vector<JobTraffic> others;
+  std::vector<std::uint32_t> other_of_site;
 };
 
 /// Why a Program's traffic cannot be simulated there; nothing: it can.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 
 #include "models/evaluation/chain.hpp"
 #include "models/evaluation/traffic/templates.hpp"
@@ -39,69 +40,54 @@ struct OracleUnit {
   bool changed = true;
 };
 
-class NetworkOracle {
+/// A collective or transfer that is under way.
+struct OracleActive {
+  Time fluid{};  // 0: none
+  std::int64_t begin = 0;
+  Int128 remaining = 0;
+  WireRate rate = 0, wire = 0;
+  std::vector<LinkFlows> flows;  // by link of the site
+};
+
+std::int64_t ceiling(Int128 amount, WireRate rate) {
+  return static_cast<std::int64_t>((amount + rate - 1) / rate);
+}
+
+/// The ranks, channels and groups of one job.
+class JobOracle {
  public:
-  NetworkOracle(const PricedProgram& priced, const NetworkSite& site)
+  JobOracle(const PricedProgram& priced, const NetworkSite& site)
       : priced_{priced},
         program_{*priced.program},
         site_{site},
         entities_{traffic::entities_of(priced, site)} {
-    for (const Bandwidth each : site.links) capacity_.push_back(wire_rate(each));
-    for (const LinkChange& each : site.changes) changes_.push_back(each);
     group_of_.resize(entities_.ranks);
     for (std::size_t e = 0; e < entities_.all.size(); ++e) {
       for (const std::uint32_t rank : entities_.members_of(entities_.all[e])) {
         if (entities_.all[e].group) group_of_[rank][entities_.all[e].id] = e;
       }
     }
-    active_.resize(entities_.all.size());
     for (double speed : site.speeds) {
       if (!blocks_.count(speed)) add_blocks(speed);
     }
     if (!blocks_.count(1)) add_blocks(1);
+    begin_step(0);
+  }
+
+  void begin_step(std::int64_t at) {
+    begun_ = at;
+    items_.clear();
+    units_.clear();
+    ranks_.clear();
+    active_.assign(entities_.all.size(), {});
+    for (std::size_t e = 0; e < active_.size(); ++e) {
+      const Entity& each = entities_.all[e];
+      active_[e].wire = each.wire;
+      for (const LinkFlows& flows : entities_.flows_of(each)) {
+        active_[e].flows.push_back({entities_.links[flows.link], flows.flows});
+      }
+    }
     begin_units();
-  }
-
-  OracleTimes run() {
-    for (;;) {
-      while (evaluate()) {
-      }
-      share();
-      std::int64_t next = infinite;
-      for (const Active& each : active_) {
-        if (each.fluid > Time{} && each.begin > now_) next = std::min(next, each.begin);
-        if (each.rate > 0) next = std::min(next, now_ + ceiling(each.remaining, each.rate));
-      }
-      for (const LinkChange& each : changes_) {
-        if (each.at.count() > now_ || !begun_) next = std::min(next, each.at.count());
-      }
-      if (next == infinite) break;
-      pass(next);
-    }
-    for (const OracleRank& rank : ranks_) {
-      for (const NumberTime each : rank.state) ensure(finite(each.value), "the oracle stands");
-    }
-    return result();
-  }
-
- private:
-  struct Active {
-    Time fluid{};  // 0: none
-    std::int64_t begin = 0;
-    Int128 remaining = 0;
-    WireRate rate = 0;
-  };
-
-  static std::int64_t ceiling(Int128 amount, WireRate rate) {
-    return static_cast<std::int64_t>((amount + rate - 1) / rate);
-  }
-
-  void add_blocks(double speed) {
-    const PricedProgram there = at_speed(priced_, speed);
-    for (std::size_t b = 0; b < program_.blocks.size(); ++b) blocks_[speed].emplace_back(there, b);
-  }
-  const ChainBlock& block(std::uint32_t rank, std::uint32_t id) const {
-    return blocks_.at(site_.speeds.empty() ? 1 : site_.speeds[rank])[id];
   }
 
   /// All lists from where they stood, with the ends that are known; true if another end became
@@ -115,13 +101,79 @@ class NetworkOracle {
     return found;
   }
 
+  std::vector<OracleActive>& active() { return active_; }
+
+  /// What an entity had under way has ended.
+  void ended(std::size_t e, std::int64_t now) {
+    OracleActive& each = active_[e];
+    each.fluid = Time{};
+    each.rate = 0;
+    for (auto& [key, item] : items_) {
+      if (key.first == e && item.starts.size() > item.ends.size()) end(e, item, now);
+    }
+  }
+
+  bool finished() const {
+    for (const OracleRank& rank : ranks_) {
+      for (const NumberTime each : rank.state) {
+        if (!finite(each.value)) return false;
+      }
+    }
+    for (const auto& [key, item] : items_) {
+      if (item.starts.size() > item.ends.size()) return false;
+    }
+    return true;
+  }
+
+  std::int64_t last() const {
+    std::int64_t last = begun_ + priced_.bound.time.count();
+    for (const OracleRank& rank : ranks_) {
+      last = std::max(last, queue_times(rank.state).last().count());
+    }
+    for (const auto& [key, item] : items_) {
+      for (const std::int64_t end : item.ends) last = std::max(last, end);
+    }
+    return last;
+  }
+
+  OracleTimes result() const {
+    OracleTimes found;
+    for (const OracleRank& rank : ranks_) found.ranks.push_back(queue_times(rank.state));
+    found.transfers.resize(entities_.channels);
+    found.starts.assign(program_.collectives.size(), std::vector<Time>(entities_.ranks));
+    found.ends = found.starts;
+    for (const auto& [key, item] : items_) {
+      const Entity& each = entities_.all[key.first];
+      if (!each.group) {
+        for (const std::int64_t end : item.ends) found.transfers[key.first].push_back(Time{end});
+        continue;
+      }
+      if (key.second == inside_key) continue;
+      for (const std::uint32_t rank : entities_.members_of(each)) {
+        found.starts[key.second][rank] = Time{item.starts.at(0)};
+        found.ends[key.second][rank] = Time{item.ends.at(0)};
+      }
+    }
+    return found;
+  }
+
+ private:
+  void add_blocks(double speed) {
+    const PricedProgram there = at_speed(priced_, speed);
+    for (std::size_t b = 0; b < program_.blocks.size(); ++b) blocks_[speed].emplace_back(there, b);
+  }
+  const ChainBlock& block(std::uint32_t rank, std::uint32_t id) const {
+    return blocks_.at(site_.speeds.empty() ? 1 : site_.speeds[rank])[id];
+  }
+
   void begin_units() {
     units_.resize(entities_.ranks / entities_.tensor);
     ranks_.resize(entities_.ranks);
     for (std::uint32_t r = 0; r < entities_.ranks; ++r) {
       OracleRank rank;
-      rank.state[state_host].value = priced_.step_launch.count();
-      rank.state[state_data].value = priced_.carried_by(r / entities_.replicas).count();
+      for (NumberTime& each : rank.state) each.value = begun_;
+      rank.state[state_host].value += priced_.step_launch.count();
+      rank.state[state_data].value += priced_.carried_by(r / entities_.replicas).count();
       rank.sent.resize(program_.channels.size());
       rank.received.resize(program_.channels.size());
       rank.met.resize(entities_.structures.size());
@@ -276,7 +328,9 @@ class NetworkOracle {
       return true;
     }
     ensure(active_[e].fluid == Time{}, "two instances of one template in the oracle");
-    active_[e] = {fluid, start + (whole - fluid).count(), Int128{fluid.count()} * each.wire, 0};
+    active_[e].fluid = fluid;
+    active_[e].begin = start + (whole - fluid).count();
+    active_[e].remaining = Int128{fluid.count()} * each.wire;
     return false;
   }
 
@@ -287,99 +341,135 @@ class NetworkOracle {
     }
   }
 
+  const PricedProgram& priced_;
+  const Program& program_;
+  const NetworkSite& site_;
+  traffic::Entities entities_;
+  std::map<double, std::vector<ChainBlock>> blocks_;  // by speed
+  std::vector<std::map<std::uint32_t, std::size_t>> group_of_;  // by rank and structure
+  std::vector<OracleUnit> units_;
+  std::vector<OracleRank> ranks_;
+  std::map<Key, OracleItem> items_;
+  std::vector<OracleActive> active_;  // by entity
+  std::int64_t begun_ = 0;
+};
+
+/// Our job and the others, whose steps follow one another until ours has ended.
+class NetworkOracle {
+ public:
+  NetworkOracle(const PricedProgram& priced, const NetworkSite& site) : site_{site} {
+    for (const Bandwidth each : site.links) capacity_.push_back(wire_rate(each));
+    jobs_.push_back(std::make_unique<JobOracle>(priced, site));
+    for (std::size_t other = 0; other < site.others.size(); ++other) {
+      sites_.push_back(std::make_unique<NetworkSite>(site_of_other(site, other)));
+      jobs_.push_back(std::make_unique<JobOracle>(*site.others[other].priced, *sites_.back()));
+    }
+    step_ends_.resize(jobs_.size());
+  }
+
+  OracleTimes run() {
+    for (;;) {
+      evaluate();
+      share();
+      const std::int64_t next = next_instant();
+      const bool done = jobs_[0]->finished();
+      if (next == infinite || (jobs_.size() > 1 && done && next > jobs_[0]->last())) break;
+      pass(next);
+    }
+    ensure(jobs_[0]->finished(), "the oracle stands");
+    OracleTimes found = jobs_[0]->result();
+    found.contended = contended_;
+    for (std::size_t j = 1; j < jobs_.size(); ++j) found.other_steps.push_back(step_ends_[j]);
+    return found;
+  }
+
+ private:
+  /// A job that has ended begins again when the last of its ends is now.
+  void evaluate() {
+    for (std::size_t j = 0; j < jobs_.size(); ++j) {
+      JobOracle& job = *jobs_[j];
+      while (job.evaluate()) {
+      }
+      if (j == 0 || !job.finished() || job.last() != now_ || !begun_) continue;
+      step_ends_[j].push_back(Time{now_});
+      job.begin_step(now_);
+      while (job.evaluate()) {
+      }
+    }
+  }
+
+  std::int64_t next_instant() {
+    std::int64_t next = infinite;
+    for (std::size_t j = 0; j < jobs_.size(); ++j) {
+      if (j > 0 && jobs_[j]->finished()) next = std::min(next, jobs_[j]->last());
+      for (const OracleActive& each : jobs_[j]->active()) {
+        if (each.fluid > Time{} && each.begin > now_) next = std::min(next, each.begin);
+        if (each.rate > 0) next = std::min(next, now_ + ceiling(each.remaining, each.rate));
+      }
+    }
+    for (const LinkChange& each : site_.changes) {
+      if (each.at.count() > now_ || !begun_) next = std::min(next, each.at.count());
+    }
+    return next;
+  }
+
   /// To the next instant: what has ended is known, what has had its latency is on its links.
   void pass(std::int64_t next) {
-    for (std::size_t e = 0; e < active_.size(); ++e) {
-      Active& each = active_[e];
-      if (each.rate == 0) continue;
-      each.remaining -= Int128{next - now_} * each.rate;
-      if (each.remaining > 0) continue;
-      each = {};
-      for (auto& [key, item] : items_) {
-        if (key.first == e && item.starts.size() > item.ends.size()) end(e, item, next);
+    for (const auto& job : jobs_) {
+      for (std::size_t e = 0; e < job->active().size(); ++e) {
+        OracleActive& each = job->active()[e];
+        if (each.rate == 0) continue;
+        each.remaining -= Int128{next - now_} * each.rate;
+        if (each.remaining <= 0) job->ended(e, next);
       }
     }
     now_ = next;
     begun_ = true;
-    for (const LinkChange& each : changes_) {
+    for (const LinkChange& each : site_.changes) {
       if (each.at.count() == now_) capacity_[each.link] = wire_rate(each.bandwidth);
     }
   }
 
   /// Max-min over everything that is on a link, from nothing.
   void share() {
-    std::vector<std::size_t> open;
+    std::vector<OracleActive*> open;
     std::vector<WireRate> left = capacity_;
-    for (std::size_t e = 0; e < active_.size(); ++e) {
-      active_[e].rate = 0;
-      if (active_[e].fluid > Time{} && active_[e].begin <= now_) open.push_back(e);
+    for (const auto& job : jobs_) {
+      for (OracleActive& each : job->active()) {
+        each.rate = 0;
+        if (each.fluid > Time{} && each.begin <= now_) open.push_back(&each);
+      }
     }
     while (!open.empty()) {
       std::vector<std::uint64_t> flows(left.size(), 0);
-      for (const std::size_t e : open) {
-        for (const LinkFlows& each : flows_of(e)) flows[link(each)] += each.flows;
+      for (const OracleActive* each : open) {
+        for (const LinkFlows& of : each->flows) flows[of.link] += of.flows;
       }
-      const auto room = [&](std::size_t e) {
-        WireRate least = entities_.all[e].wire;
-        for (const LinkFlows& each : flows_of(e)) {
-          least = std::min<WireRate>(least, left[link(each)] / flows[link(each)]);
+      const auto room = [&](const OracleActive* each) {
+        WireRate least = each->wire;
+        for (const LinkFlows& of : each->flows) {
+          least = std::min<WireRate>(least, left[of.link] / flows[of.link]);
         }
         return least;
       };
       WireRate level = ~WireRate{};
-      for (const std::size_t e : open) level = std::min(level, room(e));
-      std::vector<std::size_t> stopped, rest;
-      for (const std::size_t e : open) (room(e) == level ? stopped : rest).push_back(e);
-      for (const std::size_t e : stopped) {
-        active_[e].rate = level;
-        if (level < entities_.all[e].wire) ++contended_;
-        for (const LinkFlows& each : flows_of(e)) left[link(each)] -= each.flows * level;
+      for (const OracleActive* each : open) level = std::min(level, room(each));
+      std::vector<OracleActive*> stopped, rest;
+      for (OracleActive* each : open) (room(each) == level ? stopped : rest).push_back(each);
+      for (OracleActive* each : stopped) {
+        each->rate = level;
+        if (level < each->wire) ++contended_;
+        for (const LinkFlows& of : each->flows) left[of.link] -= of.flows * level;
       }
       open = rest;
     }
   }
 
-  std::uint32_t link(const LinkFlows& flows) const { return entities_.links[flows.link]; }
-  std::span<const LinkFlows> flows_of(std::size_t e) const {
-    return entities_.flows_of(entities_.all[e]);
-  }
-
-  OracleTimes result() {
-    OracleTimes found;
-    for (const OracleRank& rank : ranks_) {
-      found.ranks.push_back(queue_times(rank.state));
-    }
-    found.transfers.resize(entities_.channels);
-    found.starts.assign(program_.collectives.size(), std::vector<Time>(entities_.ranks));
-    found.ends = found.starts;
-    for (const auto& [key, item] : items_) {
-      const Entity& each = entities_.all[key.first];
-      if (!each.group) {
-        for (const std::int64_t end : item.ends) found.transfers[key.first].push_back(Time{end});
-        continue;
-      }
-      if (key.second == inside_key) continue;
-      for (const std::uint32_t rank : entities_.members_of(each)) {
-        found.starts[key.second][rank] = Time{item.starts.at(0)};
-        found.ends[key.second][rank] = Time{item.ends.at(0)};
-      }
-    }
-    found.contended = contended_;
-    return found;
-  }
-
-  const PricedProgram& priced_;
-  const Program& program_;
   const NetworkSite& site_;
-  traffic::Entities entities_;
-  std::map<double, std::vector<ChainBlock>> blocks_;  // by speed
+  std::vector<std::unique_ptr<NetworkSite>> sites_;  // of others
+  std::vector<std::unique_ptr<JobOracle>> jobs_;
   std::vector<WireRate> capacity_;
-  std::vector<LinkChange> changes_;
-  std::vector<std::map<std::uint32_t, std::size_t>> group_of_;  // by rank and structure
-  std::vector<OracleUnit> units_;
-  std::vector<OracleRank> ranks_;
-  std::map<Key, OracleItem> items_;
-  std::vector<Active> active_;  // by entity
+  std::vector<std::vector<Time>> step_ends_;  // by job
   std::int64_t now_ = 0;
   bool begun_ = false;
   int contended_ = 0;

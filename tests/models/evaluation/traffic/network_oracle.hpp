@@ -14,6 +14,8 @@ struct OracleTimes {
   std::vector<std::vector<Time>> transfers;  // channel x replicas + replica
   /// By joint collective, of the group of each rank; of ranks that take no part 0.
   std::vector<std::vector<Time>> starts, ends;
+  /// By other job, until our step has ended.
+  std::vector<std::vector<Time>> other_steps;
   int contended = 0;  // instants with a rate below a template's own
 };
 

@@ -16,6 +16,7 @@ class WorldMaker {
   explicit WorldMaker(std::uint64_t seed) : random_{seed} {
     experts_ = seed % 5 == 0;
     world_.made = experts_ ? random_program_with_experts(seed) : random_program(seed);
+    if (seed % 3 == 1) add_others(seed);
   }
 
   NetworkWorld make() {
@@ -26,6 +27,7 @@ class WorldMaker {
     place();
     build();
     price();
+    prepare_others();
     perturb();
     return std::move(world_);
   }
@@ -36,6 +38,47 @@ class WorldMaker {
   }
   std::int64_t from(std::int64_t low, std::int64_t high) { return low + below(high - low + 1); }
   bool percent(std::int64_t chance) { return below(100) < chance; }
+
+  /// One or two more jobs; mostly of tensor groups as large, so that rails may be alike.
+  void add_others(std::uint64_t seed) {
+    const auto tensor = [](const Case& job) {
+      return job.program->mesh.degree(MeshAxis::tensor);
+    };
+    for (std::int64_t jobs = from(1, 2); jobs > 0; --jobs) {
+      Case other = random_program(seed + 1'000'003);
+      for (int tries = 0; tries < 12 && tensor(other) != tensor(world_.made); ++tries) {
+        other = random_program(random_() % 1'000'000'000);
+      }
+      world_.others.push_back(std::move(other));
+    }
+  }
+
+  /// What was done for ours, for each of the others.
+  void prepare_others() {
+    const std::int64_t gpus = site_.placement.gpus_per_node;
+    for (std::size_t i = 0; i < world_.others.size(); ++i) {
+      std::swap(world_.made, world_.others[i]);
+      met_in_.reset();
+      all_to_alls_.reset();
+      experts_ = false;
+      if (percent(25)) add_all_to_alls();
+      split_ = gpus % world_.made.program->mesh.degree(MeshAxis::tensor) != 0;
+      find_met();
+      straighten();
+      price();
+      std::swap(world_.made, world_.others[i]);
+      // The oracle is naive: a few steps of it during ours.
+      PricedProgram& priced = world_.others[i].priced;
+      const Time ours = evaluate_maps(world_.made.priced).step;
+      for (int slower = 0; slower < 12 && evaluate_maps(priced).step * 3 < ours; ++slower) {
+        priced = at_speed(priced, 0.5);
+      }
+      site_.others[i].priced = &world_.others[i].priced;
+      if (percent(80)) continue;
+      site_.others[i].speeds.assign(site_.others[i].placement.devices.size(), 1);
+      site_.others[i].speeds.back() = 0.5;
+    }
+  }
 
   /// Collectives along the data axis inside blocks, as all-to-alls of experts are.
   void add_all_to_alls() {
@@ -127,7 +170,16 @@ class WorldMaker {
     const auto whole = tensor * static_cast<std::uint32_t>(groups);
     site_.placement = contiguous(ranks, split_ ? std::max(1U, tensor - 1) : whole);
     const std::uint32_t gpus = site_.placement.gpus_per_node;
-    nodes_ = (ranks + gpus - 1) / gpus + static_cast<std::size_t>(below(4));
+    nodes_ = (ranks + gpus - 1) / gpus;
+    for (const Case& other : world_.others) {
+      NeighbourJob& job = site_.others.emplace_back();
+      job.placement = contiguous(static_cast<std::size_t>(other.program->mesh.ranks()), gpus);
+      for (std::uint32_t& device : job.placement.devices) {
+        device += static_cast<std::uint32_t>(nodes_) * gpus;
+      }
+      nodes_ += (job.placement.devices.size() + gpus - 1) / gpus;
+    }
+    nodes_ += static_cast<std::size_t>(below(4));
     const bool every = whole_rails_ || percent(40);
     site_.ports_per_node = every ? gpus : static_cast<std::uint32_t>(from(1, gpus));
     if (percent(40)) return;
@@ -136,9 +188,13 @@ class WorldMaker {
     for (std::size_t i = nodes_; i > 1; --i) {
       std::swap(order[i - 1], order[static_cast<std::size_t>(below(static_cast<std::int64_t>(i)))]);
     }
-    for (std::uint32_t& device : site_.placement.devices) {
-      device = order[device / gpus] * gpus + device % gpus;
-    }
+    const auto shuffle = [&](RankPlacement& placement) {
+      for (std::uint32_t& device : placement.devices) {
+        device = order[device / gpus] * gpus + device % gpus;
+      }
+    };
+    shuffle(site_.placement);
+    for (NeighbourJob& each : site_.others) shuffle(each.placement);
   }
 
   void build() {

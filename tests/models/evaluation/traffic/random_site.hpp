@@ -1,8 +1,9 @@
 #pragma once
 // Random steps on random fabrics: trees of two and three levels, rails, scattered nodes, slow GPUs,
-// degraded links from the beginning and from a moment on, blocking hosts.
+// degraded links from the beginning and from a moment on, blocking hosts, other jobs.
 
 #include <cstdint>
+#include <vector>
 
 #include "models/evaluation/traffic/traffic.hpp"
 #include "tests/models/evaluation/programs.hpp"
@@ -11,6 +12,7 @@ namespace orrery::models {
 
 struct NetworkWorld {
   Case made;
+  std::vector<Case> others;  // jobs on the same site
   NetworkSite site;
 };
 

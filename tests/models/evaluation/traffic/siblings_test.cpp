@@ -73,7 +73,7 @@ Time network_time(const hardware::Cluster& cluster, const GroupShape& shape, Lin
 Time step_of(const Case& made, const NetworkSite& site) {
   const Traffic traffic = traffic_of(made.priced, site);
   return traffic.certified ? evaluate_maps(made.priced).step
-                           : evaluate_network(made.priced, traffic).times.step;
+                           : evaluate_network(traffic).times.step;
 }
 
 TEST_CASE("All rings of an axis at once get the share that the cost model gives siblings") {
@@ -108,7 +108,7 @@ TEST_CASE("A ring alone ends at the picosecond of its price") {
   cluster.node.gpus = 1;
   const Case made = all_reduce(1, 16, Time{123'456'789'012});
   const Traffic every = traffic_of(made.priced, site_on(cluster, 16), Folding::none);
-  CHECK(evaluate_network(made.priced, every).times.step == Time{123'456'789'012});
+  CHECK(evaluate_network(every).times.step == Time{123'456'789'012});
 }
 
 TEST_CASE("A ring whose flows collide on its own takes as long as the fabric lets it") {
@@ -119,7 +119,7 @@ TEST_CASE("A ring whose flows collide on its own takes as long as the fabric let
   const Traffic traffic = traffic_of(made.priced, site_on(cluster, 16));
   CHECK_FALSE(traffic.certified);
   CHECK(traffic.rows.empty());  // what it can have alone fills no link
-  CHECK(evaluate_network(made.priced, traffic).times.step == 2_ms);
+  CHECK(evaluate_network(traffic).times.step == 2_ms);
 }
 
 }  // namespace

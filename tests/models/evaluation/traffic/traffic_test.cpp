@@ -57,8 +57,18 @@ std::vector<QueueTimes> replayed(const PricedProgram& priced, const StepTimes& t
   return ranks;
 }
 
+/// Of the jobs that can delay ours.
+bool same_other_steps(const Traffic& traffic, const NetworkTimes& found,
+                      const OracleTimes& oracle) {
+  for (std::size_t i = 0; i < traffic.others.size(); ++i) {
+    if (found.other_steps[i] != oracle.other_steps[traffic.other_of_site[i]]) return false;
+  }
+  return true;
+}
+
 struct Tally {
-  int ranks = 0, contended = 0, folded = 0, certified = 0, railed = 0, inside = 0;
+  int ranks = 0, contended = 0, folded = 0, certified = 0, railed = 0, inside = 0, joined = 0,
+      repeated = 0;
 };
 
 void require_exact(std::uint64_t seed, Tally& tally) {
@@ -68,7 +78,9 @@ void require_exact(std::uint64_t seed, Tally& tally) {
   const OracleTimes oracle = oracle_times(priced, world.site);
   const Traffic every = traffic_of(priced, world.site, Folding::none);
   const Traffic folded = traffic_of(priced, world.site);
-  REQUIRE(difference(priced, every, evaluate_network(priced, every), oracle) == "");
+  const NetworkTimes unfolded = evaluate_network(every);
+  REQUIRE(difference(priced, every, unfolded, oracle) == "");
+  REQUIRE(same_other_steps(every, unfolded, oracle));
   tally.ranks += static_cast<int>(oracle.ranks.size());
   tally.contended += oracle.contended > 0 ? 1 : 0;
   if (folded.certified) {
@@ -83,8 +95,11 @@ void require_exact(std::uint64_t seed, Tally& tally) {
   tally.folded += folded.ranks.size() < oracle.ranks.size() ? 1 : 0;
   tally.railed += folded.rails > 1 ? 1 : 0;
   tally.inside += folded.inside.kinds > 0 ? 1 : 0;
-  const NetworkTimes found = evaluate_network(priced, folded);
+  const NetworkTimes found = evaluate_network(folded);
   REQUIRE(difference(priced, folded, found, oracle) == "");
+  REQUIRE(same_other_steps(folded, found, oracle));
+  tally.joined += folded.others.empty() ? 0 : 1;
+  for (const auto& ends : found.other_steps) tally.repeated += ends.size() > 1 ? 1 : 0;
   REQUIRE(replayed(priced, found.times) == found.times.ranks);
 }
 
@@ -98,6 +113,8 @@ TEST_CASE("Traffic of random worlds: folded, unfolded and the oracle agree to th
   CHECK(tally.certified > 0);
   CHECK(tally.railed > 0);
   CHECK(tally.inside > 0);
+  CHECK(tally.joined > 0);
+  CHECK(tally.repeated > 0);
 }
 
 TEST_CASE("Replicas of experts that hold parts of tensor groups keep rails from standing for all") {
@@ -112,7 +129,8 @@ TEST_CASE("Traffic is exact on 10,000 more random worlds", "[slow]") {
   for (std::uint64_t seed = 10'000; seed < 20'000; ++seed) require_exact(seed, tally);
   WARN(tally.ranks << " ranks, " << tally.contended << " worlds with contention, " << tally.folded
                    << " folded, " << tally.railed << " by one rail, " << tally.inside
-                   << " with collectives inside blocks, " << tally.certified << " certified");
+                   << " with collectives inside blocks, " << tally.joined << " next to other jobs, "
+                   << tally.repeated << " of which took several steps, " << tally.certified << " certified");
 }
 
 }  // namespace

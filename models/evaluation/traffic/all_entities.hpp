@@ -1,0 +1,45 @@
+#pragma once
+// The ranks, channels and groups of all jobs on a site, ours first, numbered one job after another,
+// on links with numbers in common.
+
+#include <cstdint>
+#include <vector>
+
+#include "models/evaluation/traffic/templates.hpp"
+
+namespace orrery::models::traffic {
+
+struct AllEntities {
+  std::vector<Entities> jobs;
+  std::vector<std::vector<double>> speeds;                    // by job and rank; empty: all 1
+  std::vector<std::uint32_t> first_rank{0}, first_entity{0};  // of each job; at last: how many
+  std::vector<std::uint32_t> links;  // of the site, that anything crosses
+
+  /// A job's number among its own.
+  struct Local {
+    std::size_t job = 0;
+    std::uint32_t at = 0;
+  };
+  Local rank(std::uint32_t number) const { return place(first_rank, number); }
+  Local entity(std::uint32_t number) const { return place(first_entity, number); }
+
+  std::uint32_t ranks() const { return first_rank.back(); }
+  std::uint32_t entities() const { return first_entity.back(); }
+  double speed(Local rank) const {
+    return speeds[rank.job].empty() ? 1 : speeds[rank.job][rank.at];
+  }
+
+  /// Flows of the job added count on the links of all.
+  void add(Entities job, std::vector<double> speeds_of_job);
+
+ private:
+  static Local place(const std::vector<std::uint32_t>& firsts, std::uint32_t number) {
+    std::size_t job = 0;
+    while (number >= firsts[job + 1]) ++job;
+    return {job, number - firsts[job]};
+  }
+
+  std::vector<std::uint32_t> number_of_link_;  // by link of the site, from 1; 0: none yet
+};
+
+}  // namespace orrery::models::traffic
