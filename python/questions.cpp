@@ -33,8 +33,10 @@ constexpr ReportOptions plain{.tokens = {}, .published = {}, .width = 100, .colo
 Answered plan(const std::string& model, const std::string& cluster, std::int64_t global_batch,
               std::int64_t seq_len, const Text& software, const std::string& precision,
               const std::string& fixed, const std::string& objective,
-              std::optional<double> headroom, std::size_t top, unsigned threads,
-              const py::object& progress) {
+              std::optional<double> headroom, std::size_t top, const std::string& network,
+              unsigned threads, const py::object& progress) {
+  const auto mode = value_of(models::network_mode_words, network);
+  if (!mode) throw InputError{"network", "expected auto or static, found '" + network + "'"};
   const PlanRequest request{.model = model,
                             .cluster = cluster,
                             .software = software,
@@ -45,6 +47,7 @@ Answered plan(const std::string& model, const std::string& cluster, std::int64_t
                             .global_batch = global_batch,
                             .seq_len = seq_len,
                             .top = top,
+                            .network = *mode,
                             .threads = threads};
   return attended(progress, [&](const Progress& counted) {
     const PlanSearch found = search(request, counted);
@@ -142,7 +145,7 @@ void bind_questions(py::module_& module) {
   using py::arg;
   module.def("plan", &plan, py::kw_only(), arg("model"), arg("cluster"), arg("global_batch"),
              arg("seq_len"), arg("software"), arg("precision"), arg("fixed"), arg("objective"),
-             arg("headroom"), arg("top"), arg("threads"), arg("progress"));
+             arg("headroom"), arg("top"), arg("network"), arg("threads"), arg("progress"));
   module.def("buy", &buy, py::kw_only(), arg("model"), arg("tokens"), arg("software"),
              arg("precision"), arg("headroom"), arg("deadline"), arg("budget"), arg("global_batch"),
              arg("seq_len"), arg("nodes"), arg("top"), arg("threads"), arg("progress"));

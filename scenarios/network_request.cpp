@@ -1,12 +1,52 @@
 #include "scenarios/network_request.hpp"
 
+#include <algorithm>
 #include <limits>
+#include <set>
+#include <string_view>
 
 namespace orrery::scenarios {
 
 namespace {
 
 constexpr std::size_t most_perturbations = 10'000;
+
+/// Megatron's names of axes, and what they are here; experts are on ranks of the others.
+struct OrderedAxes {
+  std::string_view name;
+  std::vector<models::MeshAxis> axes;
+};
+const std::vector<OrderedAxes>& ordered_axes() {
+  using models::MeshAxis;
+  static const std::vector<OrderedAxes> known{
+      {"tp", {MeshAxis::tensor}},
+      {"cp", {MeshAxis::context_heads, MeshAxis::context}},
+      {"ep", {}},
+      {"dp", {MeshAxis::data, MeshAxis::replica}},
+      {"pp", {MeshAxis::pipeline}}};
+  return known;
+}
+
+/// Source  Megatron-LM, parallel_state.py, RankGenerator: the first axis is the fastest
+models::AxisOrder read_axes(const Node& value) {
+  const auto fail = [&] {
+    value.fail_expected("each of tp, cp, ep, dp and pp once, as in \"tp-cp-ep-dp-pp\"");
+  };
+  const std::string text = value.as<std::string>();
+  std::vector<models::MeshAxis> axes;
+  std::set<std::string_view> seen;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find('-', at), text.size());
+    const std::string_view name = std::string_view{text}.substr(at, end - at);
+    const auto known = std::find_if(ordered_axes().begin(), ordered_axes().end(),
+                                    [&](const OrderedAxes& each) { return each.name == name; });
+    if (known == ordered_axes().end() || !seen.insert(known->name).second) fail();
+    axes.insert(axes.end(), known->axes.begin(), known->axes.end());
+    at = end + 1;
+  }
+  if (seen.size() != ordered_axes().size()) fail();
+  return models::AxisOrder{std::move(axes)};
+}
 
 models::NodeOrder read_order(const Node& value) {
   models::NodeOrder order;
@@ -18,13 +58,36 @@ models::NodeOrder read_order(const Node& value) {
     }
     if (order.nodes.empty()) value.fail_expected("the cluster's nodes");
   } else if (value.is_object()) {
-    value.only({"scattered"});
+    value.only({"scattered", "order"});
     const std::int64_t most = std::numeric_limits<std::int64_t>::max();
-    order.scattered = static_cast<std::uint64_t>(value["scattered"].integer(0, most));
+    if (const auto seed = value.find("scattered")) {
+      order.scattered = static_cast<std::uint64_t>(seed->integer(0, most));
+    }
+    if (const auto axes = value.find("order")) order.axes = read_axes(*axes);
   } else {
-    value.fail_expected(R"("contiguous", {"scattered": SEED} or a list of nodes)");
+    value.fail_expected(
+        R"("contiguous", {"scattered": SEED}, {"order": "tp-cp-ep-dp-pp"} or a list of nodes)");
   }
   return order;
+}
+
+/// Is it of every kernel? Then it has a distribution, and no place.
+bool is_jitter(const Node& value) {
+  const auto kind = value.is_object() ? value.find("kind") : std::nullopt;
+  return kind && kind->json() == "jitter";
+}
+
+models::KernelJitter read_jitter(const Node& value) {
+  value.only({"kind", "distribution", "deviation"});
+  models::KernelJitter jitter;
+  if (const auto word = value.find("distribution")) {
+    jitter.distribution = word->word(models::jitter_words);
+  }
+  jitter.deviation = value["deviation"].as<Time>();
+  if (jitter.deviation <= Time{} || jitter.deviation > 1000_ms) {
+    value["deviation"].fail_expected("a time above 0 s, of 1 s at most");
+  }
+  return jitter;
 }
 
 models::Perturbation read_perturbation(const Node& value) {
@@ -63,7 +126,15 @@ models::NetworkRequest read_network(const Node& root) {
   if (const auto list = root.find("perturbations")) {
     const std::vector<Node> elements = list->elements();
     if (elements.size() > most_perturbations) list->fail_expected("at most 10,000 perturbations");
-    for (const Node& each : elements) request.perturbations.push_back(read_perturbation(each));
+    for (const Node& each : elements) {
+      if (!is_jitter(each)) {
+        request.perturbations.push_back(read_perturbation(each));
+      } else if (request.jitter) {
+        each.fail("a second jitter; every kernel has one");
+      } else {
+        request.jitter = read_jitter(each);
+      }
+    }
   }
   return request;
 }

@@ -1,20 +1,31 @@
 #pragma once
-// What a scenario says of the network beyond its cluster: how it is evaluated, where ranks are, and
-// what is slower than its kind.
+// What a scenario says of the network beyond its cluster: how it is evaluated, where ranks are,
+// what is slower than its kind, and which other jobs are there.
 //   /network        "auto" (default), "static" or "events"
-//   /placement      "contiguous" (default), {"scattered": SEED}, or the cluster's nodes in the
-//   order
-//                   in which ranks fill them
+//   /placement      "contiguous" (default), {"scattered": SEED}, {"order": "tp-cp-ep-dp-pp"}, both
+//                   of these, or the cluster's nodes in the order in which ranks fill them
 //   /perturbations  [{kind, at, rate, from, to}]: kind gpu, node, nic, link or switch; at
 //                   "node3/gpu1", "node3", "node3/nic1", or a link or switch of `show topology`;
 //                   rate its share of the usual rate; from and to times in the step, of links
+//                   {kind: "jitter", distribution, deviation}: of every kernel, "normal" (default)
+//                   or "exponential", with a standard deviation such as "2 us"
+//   /jobs           [{scenario, nodes}]: other jobs on the cluster's nodes of these numbers; a
+//                   scenario's name, path or document, whose cluster is ours
 
+#include <vector>
+
+#include "hardware/cluster.hpp"
 #include "models/prediction/network.hpp"
 #include "sim/input/document.hpp"
 
 namespace orrery::scenarios {
 
-/// Errors  InputError with file and pointer
+/// All but the jobs. Errors: InputError with file and pointer.
 models::NetworkRequest read_network(const Node& root);
+
+/// cluster  of the question whose jobs they are, as written and as read
+/// Errors   a scenario that is unknown, wrong or has jobs of its own, more than 64 jobs: InputError
+std::vector<models::JobRequest> read_jobs(const Node& root, const Json& cluster,
+                                          const hardware::Cluster& read);
 
 }  // namespace orrery::scenarios

@@ -132,10 +132,13 @@ models::Question Scenario::question() const {
     question.assumptions.push_back(fmt::format("/model/{}: not used", key));
   }
   take_cores(json_.at("plan"), question);
+  question.network = read_network(root);
+  question.network.jobs = read_jobs(root, json_.at("cluster"), question.cluster);
+  const std::int64_t gpus = models::free_gpus(question.cluster, question.network);
   std::vector<std::string> of_plan;
   question.plan = reader.section(Section::plan, [&](const Node& plan) {
     of_plan.clear();
-    models::Plan read = models::read_plan(plan, question.model, question.cluster.gpus(), of_plan);
+    models::Plan read = models::read_plan(plan, question.model, gpus, of_plan);
     take_recipe(plan, question, read, of_plan);
     return read;
   });
@@ -148,7 +151,6 @@ models::Question Scenario::question() const {
   }
   const std::vector<models::Conflict> found = models::conflicts(question);
   if (!found.empty()) reader.refuse(found.front());
-  question.network = read_network(root);
   published();
   tokens();
   return question;

@@ -153,7 +153,7 @@ Scenario Scenario::replace(const std::vector<std::pair<std::string, Json>>& chan
   }
   Node{changed.json_, file_, ""}.only({"name", "model", "cluster", "plan", "software", "tokens",
                                        "published", "notes", "assumptions", "network", "placement",
-                                       "perturbations"});
+                                       "perturbations", "jobs"});
   return changed;
 }
 

@@ -46,7 +46,9 @@ Json waterfall_json(const std::vector<models::WaterfallPart>& parts) {
   return waterfall;
 }
 
-Json network_json(const models::NetworkAnswer& network) {
+}  // namespace
+
+Json to_json(const models::NetworkAnswer& network) {
   Json links = Json::array(), losses = Json::array();
   for (const models::FullLinks& each : network.links) {
     links.push_back({{"name", each.name},
@@ -58,14 +60,23 @@ Json network_json(const models::NetworkAnswer& network) {
     for (const auto& [name, share] : each.to) to[name] = share;
     losses.push_back({{"name", each.name}, {"lost_s", seconds(each.lost)}, {"to", to}});
   }
+  Json jobs = Json::array();
+  for (const models::JobAnswer& each : network.jobs) {
+    jobs.push_back({{"name", each.name},
+                    {"gpus", each.gpus},
+                    {"shares_links", each.shares_links},
+                    {"alone_s", seconds(each.alone)},
+                    {"step_time_s", each.step ? Json(seconds(*each.step)) : Json(nullptr)}});
+  }
   return {{"evaluation", network.evaluation},
           {"why", network.why},
           {"contention_s", seconds(network.contention)},
+          {"jitter_s", seconds(network.jitter)},
+          {"from_jobs_s", seconds(network.from_jobs)},
+          {"jobs", jobs},
           {"links", links},
           {"losses", losses}};
 }
-
-}  // namespace
 
 Json wall_time_json(const models::Prediction& prediction, double load_seconds) {
   return {{"load", load_seconds},
@@ -99,7 +110,7 @@ Json to_json(const models::Question& question, const models::Prediction& predict
   json["bubble_fraction"] = prediction.bubble_fraction();
   json["bottleneck"] = std::string{models::name(prediction.bottleneck())};
   json["waterfall"] = waterfall_json(prediction.waterfall);
-  json["network"] = network_json(prediction.network);
+  json["network"] = to_json(prediction.network);
   json["cost_usd_per_step"] = prediction.cost ? Json(prediction.cost->count()) : Json(nullptr);
   const hardware::Cluster& cluster = question.cluster;
   const bool priced = cluster.price_per_gpu_hour.has_value();

@@ -12,6 +12,8 @@ namespace orrery::scenarios {
 /// Every member that `simulate --json` promises; what is missing is null. The same bytes on every
 /// run.
 Json to_json(const models::Question& question, const models::Prediction& prediction);
+/// `evaluation, why, contention_s, jitter_s, from_jobs_s, jobs[], links[], losses[]`.
+Json to_json(const models::NetworkAnswer& network);
 
 /// What `--timing` adds: how long the answer took, as `wall_time_s`.
 Json wall_time_json(const models::Prediction& prediction, double load_seconds);

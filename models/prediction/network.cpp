@@ -8,9 +8,11 @@
 
 #include "models/network/fabric/fabric_graph.hpp"
 #include "models/prediction/limits.hpp"
+#include "models/prediction/network_jobs.hpp"
 #include "models/prediction/prediction.hpp"
 #include "models/pricing/price.hpp"
 #include "sim/errors.hpp"
+#include "sim/input/units.hpp"
 
 namespace orrery::models {
 
@@ -29,22 +31,31 @@ std::optional<std::string> no_events(const Question& question) {
 }
 
 /// Times as long as if nothing shared a link.
-Time alone_step(const PricedProgram& priced, Traffic traffic) {
-  if (traffic.lossless) return evaluate_maps(priced).step;
+Time alone_step(Traffic traffic) {
+  if (traffic.lossless) return evaluate_maps(*traffic.priced).step;
   for (TrafficTemplate& each : traffic.templates) each.rows.clear();
   traffic.rows.clear();
-  return evaluate_network(priced, traffic).times.step;
+  traffic.others.clear();
+  return evaluate_network(traffic).times.step;
 }
 
-std::string template_name(const Program& program, const Traffic& traffic, std::uint32_t id) {
-  if (id < traffic.channels.size()) {
-    const Channel& channel = program.channels[traffic.channels[id].channel];
+/// The same step without the other jobs.
+Time step_without_jobs(const PricedProgram& priced, NetworkSite site) {
+  site.others.clear();
+  const Traffic traffic = traffic_of(priced, site);
+  return traffic.certified ? evaluate_maps(priced).step : evaluate_network(traffic).times.step;
+}
+
+std::string template_name(const JobTraffic& job, std::uint32_t id) {
+  const Program& program = *job.priced->program;
+  if (id < job.channels.size()) {
+    const Channel& channel = program.channels[job.channels[id].channel];
     return fmt::format("{} from stage {}", program.communicators[channel.communicator].name,
                        program.classes[channel.from].stage);
   }
-  const FoldedGroup& group = traffic.groups[id - traffic.channels.size()];
+  const FoldedGroup& group = job.groups[id - job.channels.size()];
   const std::string& name = program.communicators[group.communicator].name;
-  const auto class_of = [&](std::uint32_t rank) { return traffic.ranks[rank].rank_class; };
+  const auto class_of = [&](std::uint32_t rank) { return job.ranks[rank].rank_class; };
   const std::uint32_t first = class_of(group.members[0]);
   for (const std::uint32_t member : group.members) {
     if (class_of(member) != first) return name;
@@ -52,30 +63,40 @@ std::string template_name(const Program& program, const Traffic& traffic, std::u
   return fmt::format("{} of stage {}", name, program.classes[first].stage);
 }
 
+/// Of another job: "dp of stage 3 of /jobs/0".
+std::string name_of(const Traffic& traffic, std::uint32_t id) {
+  for (std::size_t i = traffic.others.size(); i-- > 0;) {
+    const JobTraffic& job = traffic.others[i];
+    if (id < job.first_template) continue;
+    return fmt::format("{} of /jobs/{}", template_name(job, id - job.first_template),
+                       traffic.other_of_site[i]);
+  }
+  return template_name(traffic, id);
+}
+
 /// To whom, by name.
 std::vector<std::pair<std::string, double>> lost_to(
-    const Program& program, const Traffic& traffic,
-    const std::vector<std::pair<std::uint32_t, double>>& others) {
+    const Traffic& traffic, const std::vector<std::pair<std::uint32_t, double>>& others) {
   std::map<std::string, double> shares;
-  for (const auto& [id, share] : others) shares[template_name(program, traffic, id)] += share;
+  for (const auto& [id, share] : others) shares[name_of(traffic, id)] += share;
   std::vector<std::pair<std::string, double>> sorted{shares.begin(), shares.end()};
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   return sorted;
 }
 
-/// The most that any class of one name lost.
-std::vector<TrafficLoss> losses_of(const Program& program, const Traffic& traffic,
-                                   const NetworkTimes& times) {
+/// The most that any class of one name lost, of our job.
+std::vector<TrafficLoss> losses_of(const Traffic& traffic, const NetworkTimes& times) {
   std::map<std::string, std::uint32_t> worst;
-  for (std::uint32_t id = 0; id < times.lost.size(); ++id) {
+  const auto own = static_cast<std::uint32_t>(traffic.channels.size() + traffic.groups.size());
+  for (std::uint32_t id = 0; id < own; ++id) {
     if (times.lost[id] == Time{}) continue;
-    const auto [at, fresh] = worst.try_emplace(template_name(program, traffic, id), id);
+    const auto [at, fresh] = worst.try_emplace(template_name(traffic, id), id);
     if (!fresh && times.lost[at->second] < times.lost[id]) at->second = id;
   }
   std::vector<TrafficLoss> losses;
   for (const auto& [name, id] : worst) {
-    losses.push_back({name, times.lost[id], lost_to(program, traffic, times.lost_to[id])});
+    losses.push_back({name, times.lost[id], lost_to(traffic, times.lost_to[id])});
   }
   std::stable_sort(losses.begin(), losses.end(),
                    [](const TrafficLoss& a, const TrafficLoss& b) { return a.lost > b.lost; });
@@ -96,13 +117,48 @@ std::vector<FullLinks> links_of(const FabricGraph& fabric, const Traffic& traffi
   return links;
 }
 
+/// Prices with what ranks wait where kernels vary.
+void vary_kernels(const Question& question, Prediction& result) {
+  const std::optional<KernelJitter>& jitter = question.network.jitter;
+  if (!jitter) return;
+  const Time steady = evaluate_maps(result.priced).step;
+  add_jitter(result.priced, *jitter);
+  require_exact_times(result.priced);
+  result.network.jitter = evaluate_maps(result.priced).step - steady;
+  result.assumptions.push_back(fmt::format(
+      "/perturbations: each kernel's time varies by itself, {} with a standard deviation of {}; "
+      "ranks wait on average {} a step for the last of those whom they meet, between which stages "
+      "of a pipeline are taken to wait no more",
+      word_of(jitter_words, jitter->distribution), format(jitter->deviation),
+      format(result.network.jitter)));
+}
+
 void add_static_times(const Question& question, Prediction& result, std::string why) {
   result.priced =
-      price_program(*result.program, question.cluster, question.software, result.assumptions);
+      price_program(*result.program, question.cluster, question.software, result.assumptions,
+                    {.order = question.network.order.axes});
   require_exact_times(result.priced);
+  vary_kernels(question, result);
   result.times = evaluate_maps(result.priced);
   result.network.why = std::move(why);
   result.network.rank_classes = result.program->classes.size();
+}
+
+/// What the other jobs that share links with ours cost it, and ours them.
+void add_jobs(const NetworkSite& site, const Traffic& traffic, const NetworkTimes& times,
+              Prediction& result) {
+  if (traffic.others.empty()) return;
+  NetworkAnswer& found = result.network;
+  found.from_jobs = times.times.step - step_without_jobs(result.priced, site);
+  for (std::size_t i = 0; i < traffic.others.size(); ++i) {
+    const std::vector<Time>& ends = times.other_steps[i];
+    JobAnswer& job = found.jobs[traffic.other_of_site[i]];
+    job.shares_links = true;
+    if (!ends.empty()) job.step = Time{ends.back().count() / std::ssize(ends)};
+  }
+  result.assumptions.push_back(
+      "/jobs: their first steps begin with ours, each further one where the one before has ended; "
+      "what they cost depends on that");
 }
 
 void evaluate_traffic(const FabricGraph& fabric, const NetworkSite& site, Prediction& result) {
@@ -120,42 +176,70 @@ void evaluate_traffic(const FabricGraph& fabric, const NetworkSite& site, Predic
       "with "
       "a queue pair each; what a stack hides of a collective before or after its exposed part "
       "contends for nothing");
-  const NetworkTimes times = evaluate_network(result.priced, traffic);
+  const NetworkTimes times = evaluate_network(traffic);
   result.times = times.times;
   found.evaluation = "events";
   found.why =
       fmt::format("{} of {} links can be filled, {} kinds of them; {} transfers shared them",
                   traffic.suspects, traffic.links, traffic.rows.size(), times.items);
-  found.contention = times.times.step - alone_step(result.priced, traffic);
+  found.contention = times.times.step - alone_step(traffic);
   found.links = links_of(fabric, traffic, times);
-  found.losses = losses_of(*result.program, traffic, times);
+  found.losses = losses_of(traffic, times);
   found.rank_classes = traffic.ranks.size();
+  add_jobs(site, traffic, times, result);
+}
+
+/// The site with the other jobs' prices, in which they live.
+std::optional<std::string> evaluate_shared(const Question& question, Prediction& result) {
+  const auto fabric = std::make_shared<const FabricGraph>(question.cluster);
+  NetworkSite site = site_of(question, *result.program, fabric);
+  const std::vector<PricedJob> jobs = priced_jobs(question);
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    site.others[i].priced = &jobs[i].priced;
+    const auto refused = not_simulated(jobs[i].priced, site_of_other(site, i));
+    if (refused) return fmt::format("{}: {}", question.network.jobs[i].pointer, *refused);
+  }
+  if (auto refused = not_simulated(result.priced, site)) return refused;
+  if (!jobs.empty()) {
+    result.network.jobs = answers_of_jobs(question, site, evaluate_maps(result.priced).step);
+  }
+  evaluate_traffic(*fabric, site, result);
+  return std::nullopt;
+}
+
+/// Experts are folded over the ranks of a stage as these are counted.
+void refuse_order(const AxisOrder& order, const Program& program) {
+  const bool folded = program.mesh.degree(MeshAxis::expert) > 1 ||
+                      program.mesh.degree(MeshAxis::expert_tensor) !=
+                          program.mesh.degree(MeshAxis::tensor);
+  if (order.usual() || !folded) return;
+  throw InputError{"/placement/order", "experts over ranks are placed in the usual order alone"};
 }
 
 }  // namespace
 
 void add_network_times(const Question& question, Prediction& result) {
+  refuse_order(question.network.order.axes, *result.program);
   const NetworkRequest& asked = question.network;
   const bool wanted = asked.mode == NetworkMode::events || asked.particular();
   if (asked.mode == NetworkMode::fixed && asked.particular()) {
-    throw InputError{"/network", "static times know no placement and no perturbation"};
+    throw InputError{"/network", "static times know no placement, no perturbation and no other job"};
   }
   if (!wanted) {
     return add_static_times(question, result,
                             asked.mode == NetworkMode::fixed
                                 ? "as asked"
-                                : "no placement or perturbation is stated, and events not asked");
+                                : "no placement, perturbation or other job is stated, and events not asked");
   }
   std::optional<std::string> refused = no_events(question);
   const auto begin = std::chrono::steady_clock::now();
   if (!refused) {
-    result.priced = price_program(*result.program, question.cluster, question.software,
-                                  result.assumptions, LinkSharing::alone);
+    result.priced = price_program(
+        *result.program, question.cluster, question.software, result.assumptions,
+        {.sharing = LinkSharing::alone, .order = question.network.order.axes});
     require_exact_times(result.priced);
-    const auto fabric = std::make_shared<const FabricGraph>(question.cluster);
-    const NetworkSite site = site_of(question, fabric);
-    refused = not_simulated(result.priced, site);
-    if (!refused) evaluate_traffic(*fabric, site, result);
+    vary_kernels(question, result);
+    refused = evaluate_shared(question, result);
   }
   if (refused) throw InputError{"/network", "traffic is not simulated here: " + *refused};
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;

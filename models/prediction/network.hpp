@@ -13,6 +13,8 @@
 
 #include "models/evaluation/traffic/evaluate.hpp"
 #include "models/network/fabric/fabric_graph.hpp"
+#include "models/network/placement.hpp"
+#include "models/pricing/jitter.hpp"
 #include "sim/words.hpp"
 
 namespace orrery::models {
@@ -26,6 +28,7 @@ inline constexpr Words<NetworkMode, 3> network_mode_words{{{NetworkMode::automat
 struct NodeOrder {
   std::optional<std::uint64_t> scattered;  // seed of a random order
   std::vector<std::int64_t> nodes;         // by the plan's node; empty: as numbered
+  AxisOrder axes;                          // in which ranks are counted
 
   bool contiguous() const { return !scattered && nodes.empty(); }
 };
@@ -48,23 +51,45 @@ struct Perturbation {
   std::string pointer;     // where it is written
 };
 
+struct Question;
+struct Prediction;
+
+/// Another job on the same fabric. Its first step begins with ours, each further one where the one
+/// before has ended.
+struct JobRequest {
+  std::string name;                          // of its scenario
+  std::shared_ptr<const Question> question;  // on our cluster
+  std::vector<std::int64_t> nodes;           // of it, in the order in which its ranks fill them
+  std::string pointer;                       // where it is written
+};
+
 struct NetworkRequest {
   NetworkMode mode = NetworkMode::automatic;
   NodeOrder order;
   std::vector<Perturbation> perturbations;
+  std::optional<KernelJitter> jitter;  // of every kernel
+  std::vector<JobRequest> jobs;
 
   /// Is there anything that only events can answer?
-  bool particular() const { return !order.contiguous() || !perturbations.empty(); }
+  bool particular() const {
+    return !order.contiguous() || !perturbations.empty() || !jobs.empty();
+  }
 };
-
-struct Question;
-struct Prediction;
 
 /// Links of one kind over whose capacity traffic wanted to go.
 struct FullLinks {
   std::string name;  // the first of them
   std::uint32_t alike = 0;
   Time overloaded{};
+};
+
+/// How another job fared next to ours.
+struct JobAnswer {
+  std::string name;
+  std::int64_t gpus = 0;
+  Time alone{};               // a step with all links to itself
+  bool shares_links = false;  // with ours, or with a job that does
+  std::optional<Time> step;   // on average over those that ended during ours; nothing: none did
 };
 
 /// All that a group or channel lost to what ran concurrently on the links that limited it: of its
@@ -78,16 +103,25 @@ struct TrafficLoss {
 struct NetworkAnswer {
   std::string evaluation = "static";
   std::string why;
-  Time contention{};                // of the step, beyond the same one with every transfer alone
+  Time contention{};  // of the step, beyond the same one with every transfer alone
+  Time jitter{};      // of the step, what kernels that vary cost it
+  Time from_jobs{};   // of contention, what it would be shorter by without the other jobs
+  std::vector<JobAnswer> jobs;
   std::vector<FullLinks> links;     // longest first
   std::vector<TrafficLoss> losses;  // most first
   std::size_t rank_classes = 0;     // evaluated
   double seconds = 0;               // wall time: routes, folding, evaluation
 };
 
-/// Where the ranks of a question run on its fabric, with what is slower there.
-/// Errors  a node, GPU, NIC, link or switch that does not exist: InputError at its pointer
-NetworkSite site_of(const Question& question, std::shared_ptr<const FabricGraph> fabric);
+/// GPUs that a plan may fill: those of the nodes that its placement lists, or those that other jobs
+/// leave, or all.
+std::int64_t free_gpus(const hardware::Cluster& cluster, const NetworkRequest& network);
+
+/// Where the ranks of a question and of its jobs run on its fabric, with what is slower there; the
+/// jobs' prices are left to the caller.
+/// Errors  a node that two jobs want, a node, GPU, NIC, link or switch that does not exist: InputError at its pointer
+NetworkSite site_of(const Question& question, const Program& program,
+                    std::shared_ptr<const FabricGraph> fabric);
 
 /// Times the priced Program as asked; `result.priced` is then priced for that.
 /// Errors  what cannot be simulated although it was asked for: InputError

@@ -4,9 +4,10 @@
 #include <charconv>
 #include <initializer_list>
 #include <memory>
-#include <random>
+#include <numeric>
 
 #include "models/network/fabric/fabric_graph.hpp"
+#include "models/network/scattered.hpp"
 #include "models/prediction/prediction.hpp"
 #include "sim/errors.hpp"
 #include "sim/input/text.hpp"
@@ -34,23 +35,22 @@ std::vector<std::int64_t> numbers_in(std::string_view text,
   return text.empty() ? numbers : std::vector<std::int64_t>{};
 }
 
-/// Fisher and Yates: the same order everywhere.
-std::vector<std::int64_t> shuffled(std::int64_t nodes, std::uint64_t seed) {
-  std::vector<std::int64_t> order(static_cast<std::size_t>(nodes));
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
-  std::mt19937_64 random{seed};
-  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
-  return order;
-}
+constexpr const char* ours = "this job";
 
 class SiteMaker {
  public:
   SiteMaker(const Question& question, std::shared_ptr<const FabricGraph> fabric)
       : question_{question}, cluster_{question.cluster}, fabric_{std::move(fabric)} {}
 
-  NetworkSite run() {
+  NetworkSite run(const Program& program) {
+    const std::vector<JobRequest>& jobs = question_.network.jobs;
     add_links();
-    place();
+    owner_of_node_.resize(static_cast<std::size_t>(cluster_.nodes));
+    const bool listed = !question_.network.order.nodes.empty();
+    if (listed) place(program.mesh);
+    for (std::size_t job = 0; job < jobs.size(); ++job) take_nodes(job);
+    if (!listed) place(program.mesh);
+    for (const JobRequest& job : jobs) place_job(job);
     for (const Perturbation& each : question_.network.perturbations) perturb(each);
     return std::move(site_);
   }
@@ -78,24 +78,72 @@ class SiteMaker {
     };
   }
 
-  void place() {
+  void place(const Mesh& mesh) {
     const std::int64_t gpus = cluster_.node.gpus, ranks = question_.plan.gpus();
     const std::int64_t used = (ranks + gpus - 1) / gpus;
-    std::vector<std::int64_t> order = question_.network.order.nodes;
-    if (question_.network.order.scattered) {
-      order = shuffled(cluster_.nodes, *question_.network.order.scattered);
-    }
+    const std::vector<std::int64_t> order = nodes_of_ours();
     check(order, used);
     site_.placement = contiguous(static_cast<std::size_t>(ranks), static_cast<std::uint32_t>(gpus));
-    if (order.empty()) return;
-    for (std::uint32_t& device : site_.placement.devices) {
+    for (std::size_t r = 0; r < site_.placement.devices.size(); ++r) {
+      const std::int64_t at = question_.network.order.axes.place(mesh, static_cast<int>(r));
+      site_.placement.devices[r] = static_cast<std::uint32_t>(at);
+    }
+    onto(order, site_.placement);
+    for (std::int64_t i = 0; i < used; ++i) owner_of_node_[static_cast<std::size_t>(order[i])] = ours;
+  }
+
+  /// As listed, or those that other jobs leave: in a random order, or as numbered.
+  std::vector<std::int64_t> nodes_of_ours() const {
+    const NodeOrder& asked = question_.network.order;
+    if (!asked.nodes.empty()) return asked.nodes;
+    std::vector<std::int64_t> order(static_cast<std::size_t>(cluster_.nodes));
+    std::iota(order.begin(), order.end(), std::int64_t{0});
+    if (asked.scattered) order = scattered_nodes(cluster_.nodes, *asked.scattered);
+    std::erase_if(order, [&](std::int64_t node) {
+      return !owner_of_node_[static_cast<std::size_t>(node)].empty();
+    });
+    return order;
+  }
+
+  /// Ranks that fill nodes in order, on these.
+  void onto(const std::vector<std::int64_t>& order, RankPlacement& placement) const {
+    const std::int64_t gpus = cluster_.node.gpus;
+    for (std::uint32_t& device : placement.devices) {
       const auto node = static_cast<std::size_t>(device / gpus);
       device = static_cast<std::uint32_t>(order[node] * gpus + device % gpus);
     }
   }
 
+  void place_job(const JobRequest& job) {
+    const std::int64_t gpus = cluster_.node.gpus, ranks = job.question->plan.gpus();
+    const std::int64_t used = (ranks + gpus - 1) / gpus;
+    if (std::ssize(job.nodes) < used) {
+      throw InputError{
+          job.pointer + "/nodes",
+          fmt::format("{} nodes for a plan that needs {}", job.nodes.size(), used)};
+    }
+    NeighbourJob& placed = site_.others.emplace_back();
+    placed.placement =
+        contiguous(static_cast<std::size_t>(ranks), static_cast<std::uint32_t>(gpus));
+    onto(job.nodes, placed.placement);
+  }
+
+  void take_nodes(std::size_t number) {
+    const JobRequest& job = question_.network.jobs[number];
+    for (std::size_t i = 0; i < job.nodes.size(); ++i) {
+      const std::string pointer = fmt::format("{}/nodes/{}", job.pointer, i);
+      const std::int64_t node = job.nodes[i];
+      if (node < 0 || node >= cluster_.nodes) {
+        throw InputError{pointer, fmt::format("expected a node from 0 to {}, found {}",
+                                              cluster_.nodes - 1, node)};
+      }
+      std::string& owner = owner_of_node_[static_cast<std::size_t>(node)];
+      if (!owner.empty()) throw InputError{pointer, fmt::format("node {} is {}'s", node, owner)};
+      owner = fmt::format("/jobs/{}", number);
+    }
+  }
+
   void check(const std::vector<std::int64_t>& order, std::int64_t used) const {
-    if (order.empty()) return;
     if (std::ssize(order) < used) {
       throw InputError{"/placement",
                        fmt::format("{} nodes for a plan that needs {}", order.size(), used)};
@@ -169,14 +217,17 @@ class SiteMaker {
 
   void slow(const Perturbation& each) {
     const bool whole = each.kind == PerturbedPart::node;
-    const auto [node, gpu] = slow_part(each);
-    const std::vector<std::uint32_t>& devices = site_.placement.devices;
-    site_.speeds.resize(devices.size(), 1);
-    for (std::size_t r = 0; r < devices.size(); ++r) {
-      const bool there =
-          site_.placement.node(r) == node && (whole || site_.placement.gpu(r) == gpu);
-      if (there) site_.speeds[r] *= each.rate;
-    }
+    const std::pair<std::int64_t, std::int64_t> part = slow_part(each);
+    const std::int64_t node = part.first, gpu = part.second;
+    const auto slow_ranks = [&](const RankPlacement& placement, std::vector<double>& speeds) {
+      speeds.resize(placement.devices.size(), 1);
+      for (std::size_t r = 0; r < speeds.size(); ++r) {
+        const bool there = placement.node(r) == node && (whole || placement.gpu(r) == gpu);
+        if (there) speeds[r] *= each.rate;
+      }
+    };
+    slow_ranks(site_.placement, site_.speeds);
+    for (NeighbourJob& job : site_.others) slow_ranks(job.placement, job.speeds);
   }
 
   void narrow(const Perturbation& each, LinkId link) {
@@ -196,12 +247,24 @@ class SiteMaker {
   const hardware::Cluster& cluster_;
   std::shared_ptr<const FabricGraph> fabric_;
   NetworkSite site_;
+  std::vector<std::string> owner_of_node_;  // empty: free
 };
 
 }  // namespace
 
-NetworkSite site_of(const Question& question, std::shared_ptr<const FabricGraph> fabric) {
-  return SiteMaker{question, std::move(fabric)}.run();
+std::int64_t free_gpus(const hardware::Cluster& cluster, const NetworkRequest& network) {
+  std::int64_t nodes = cluster.nodes;
+  if (!network.order.nodes.empty()) {
+    nodes = std::min<std::int64_t>(nodes, std::ssize(network.order.nodes));
+  } else {
+    for (const JobRequest& job : network.jobs) nodes -= std::ssize(job.nodes);
+  }
+  return std::max<std::int64_t>(0, nodes) * cluster.node.gpus;
+}
+
+NetworkSite site_of(const Question& question, const Program& program,
+                    std::shared_ptr<const FabricGraph> fabric) {
+  return SiteMaker{question, std::move(fabric)}.run(program);
 }
 
 }  // namespace orrery::models

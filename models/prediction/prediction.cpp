@@ -32,7 +32,11 @@ std::vector<Conflict> conflicts(const Question& question) {
     found.push_back({"/model", *question.model.not_simulated});
     return found;
   }
-  const std::int64_t gpus = question.cluster.gpus();
+  // Spare nodes may be idle; a placement that is too short is refused with the other placements.
+  const NetworkRequest& network = question.network;
+  std::int64_t gpus = free_gpus(question.cluster, network);
+  if (!network.order.nodes.empty()) gpus = question.plan.gpus();
+  if (!network.jobs.empty()) gpus = std::min(gpus, question.plan.gpus());
   for (Conflict& each : conflicts(question.plan, question.model, gpus, *question.schedules)) {
     found.push_back({"/plan" + each.pointer, std::move(each.problem)});
   }

@@ -40,6 +40,7 @@ def plan(
     objective: str,
     headroom: float | None,
     top: int,
+    network: str,
     threads: int,
     progress: Callable[[int, int], None] | None,
 ) -> tuple[str, str, bool]: ...

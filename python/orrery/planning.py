@@ -62,6 +62,7 @@ def plan(
     objective: str = "time",
     headroom: float | None = None,
     top: int = 10,
+    network: str = "auto",
     threads: int | None = None,
     progress: bool | Progress | None = None,
 ) -> Plans:
@@ -72,6 +73,8 @@ def plan(
     objective     "time", "cost" or "energy" of a step
     headroom      share of a GPU's memory that a plan leaves free, or else it fits tightly
     top           how many plans to list
+    network       "auto": those are evaluated with their traffic on links, and put in that order;
+                  "static": as searched
     threads       as many as there are cores by default
     progress      as `orrery.sweep` takes it
     Other Python threads run meanwhile. On Ctrl-C the best of the plans so far are returned, with a
@@ -88,6 +91,7 @@ def plan(
         objective=objective,
         headroom=headroom,
         top=top,
+        network=network,
         threads=threads or 0,
         progress=teller(progress, "plans"),
     )

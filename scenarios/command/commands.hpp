@@ -29,6 +29,7 @@ void add_fit(CLI::App& application, int& exit_code);
 void add_calibrate(CLI::App& application, int& exit_code);
 void add_execute(CLI::App& application, int& exit_code);
 void add_scale(CLI::App& application, int& exit_code);
+void add_contention(CLI::App& application, int& exit_code);
 void add_collective(CLI::App& application, int& exit_code);
 void add_compare(CLI::App& application, int& exit_code);
 void add_checkpoint(CLI::App& application, int& exit_code);

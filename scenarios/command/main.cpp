@@ -60,6 +60,7 @@ int run(int argc, char** argv) {
   add_calibrate(application, exit_code);
   add_execute(application, exit_code);
   add_scale(application, exit_code);
+  add_contention(application, exit_code);
   add_collective(application, exit_code);
   add_compare(application, exit_code);
   add_checkpoint(application, exit_code);

@@ -16,11 +16,13 @@ namespace {
 
 struct PlanFlags : SearchFlags {
   PlanRequest request;
+  std::string network = "auto";
 };
 
 int plan(PlanFlags& flags) {
   const auto begin = std::chrono::steady_clock::now();
   flags.complete(flags.request);
+  flags.request.network = *value_of(models::network_mode_words, flags.network);
   const Watch watch;
   const PlanSearch found = search(flags.request, watched_progress("plans"));
   flags.print(found.report(), begin);
@@ -48,6 +50,11 @@ void add_plan(CLI::App& application, int& exit_code) {
                      "What every plan has: 'task=lora,lora_targets=qkv:projection,moments=int8'");
   command.add_option("--objective", request.objective,
                      fmt::format("{} ({} where not given)", objective_words(), request.objective));
+  command
+      .add_option("--network", flags->network,
+                  "auto: the plans shown are evaluated with their traffic on links, and put in that "
+                  "order (default); static: as searched")
+      ->check(CLI::IsMember({"auto", "static"}));
   command.callback([flags, &exit_code] { exit_code = plan(*flags); });
 }
 

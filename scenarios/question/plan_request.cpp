@@ -67,11 +67,12 @@ std::string simulate_line(const PlanRequest& request, const PlanQuery& query,
   if (best.empty()) return {};
   const PlacedPlan& placed = best.front().candidate.placed;
   return fmt::format(
-      "orrery simulate --model {} --cluster '{}'{}{} --plan {}", request.model, request.cluster,
+      "orrery simulate --model {} --cluster '{}'{}{} --plan {}{}", request.model, request.cluster,
       request.software ? fmt::format(" --software {}", *request.software) : "",
       placed.nodes == query.cluster.nodes ? ""
                                           : fmt::format(" --set /cluster/nodes={}", placed.nodes),
-      models::to_text(placed.plan));
+      models::to_text(placed.plan),
+      best.front().candidate.shared ? " --network events" : "");
 }
 
 }  // namespace
@@ -95,12 +96,17 @@ PlanSearch search(const PlanRequest& request, const Progress& progress) {
     throw InputError{flag_of_pointer(refused->pointer), refused->problem};
   }
   found.answer = search_plans(query, found.objective, {request.threads, progress});
+  if (request.network != models::NetworkMode::fixed && !found.answer.stopped) {
+    found.not_shared =
+        share_links(query, found.objective, request.top, {.threads = request.threads, .progress = {}}, found.answer);
+  }
   found.best = compare_best(query, found.answer, found.objective, request.top);
   found.tight_ahead = tight_ahead(query, found.answer, found.objective, most_tight);
   found.assumptions = search_assumptions(query);
   if (!request.software) {
     found.assumptions.push_back(fmt::format("/software: {} taken as default", usual_software));
   }
+  if (!found.not_shared.empty()) found.assumptions.push_back(found.not_shared);
   found.simulate = simulate_line(request, query, found.best);
   return found;
 }

@@ -20,6 +20,8 @@ struct PlanRequest {
   std::optional<double> headroom{};  // share of a GPU's memory to leave free
   std::int64_t global_batch = 0, seq_len = 0;
   std::size_t top = 10;  // plans to show
+  /// auto or events: those are evaluated with their traffic on links; static: as searched.
+  models::NetworkMode network = models::NetworkMode::automatic;
   unsigned threads = 0;  // 0: as many as the machine has
 };
 
@@ -30,6 +32,7 @@ struct PlanSearch {
   std::vector<RankedPlan> best{}, tight_ahead{};
   std::string cluster;  // as the user names it
   std::vector<std::string> assumptions{};
+  std::string not_shared{};  // why the traffic of some is not on links; empty: all is
   std::string simulate{};  // the command line that simulates the best plan; empty without one
 
   /// Refers to this search.

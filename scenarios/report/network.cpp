@@ -12,18 +12,48 @@ namespace {
 constexpr std::size_t most_lines = 6;
 constexpr std::size_t most_named = 3;  // to whom
 
+/// What other jobs cost ours, and ours them.
+std::string jobs_lines(const models::NetworkAnswer& found, Time step) {
+  std::string text;
+  if (found.from_jobs != Time{}) {
+    text += fmt::format("  of that from other jobs {} ({:+.2f} %)\n", step_part(found.from_jobs, step),
+                        100 * ratio(found.from_jobs, step - found.from_jobs));
+  }
+  for (std::size_t i = 0; i < found.jobs.size(); ++i) {
+    const models::JobAnswer& job = found.jobs[i];
+    text += fmt::format("  /jobs/{}, {} on {} GPUs: a step alone {}", i, job.name, job.gpus,
+                        format(job.alone));
+    if (!job.shares_links) {
+      text += ", shares no link that can be filled";
+    } else if (job.step) {
+      text += fmt::format(", next to this job {} ({:+.2f} %)", format(*job.step),
+                          100 * (ratio(*job.step, job.alone) - 1));
+    }
+    text += "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string network_section(const ReportInputs& in) {
   const models::NetworkAnswer& found = in.prediction.network;
-  if (found.evaluation == "static") return {};
-  std::string text = heading("Network", in.options);
+  const std::string jitter =
+      found.jitter == Time{}
+          ? ""
+          : fmt::format("  kernels that vary {} ({:+.2f} %)\n",
+                        step_part(found.jitter, in.prediction.step),
+                        100 * ratio(found.jitter, in.prediction.step - found.jitter));
+  if (found.evaluation == "static" && jitter.empty()) return {};
+  std::string text = heading("Network", in.options) + jitter;
+  if (found.evaluation == "static") return text;
   text += paragraph(fmt::format("{}: {}", found.evaluation, found.why), 2, in.options);
-  if (found.evaluation == "maps") return text;
+  if (found.evaluation == "maps") return text + jobs_lines(found, in.prediction.step);
   const Time alone = in.prediction.step - found.contention;
   text += fmt::format(
       "  alone {}, contention {} ({:+.2f} %)\n", step_part(alone, in.prediction.step),
       step_part(found.contention, in.prediction.step), 100 * ratio(found.contention, alone));
+  text += jobs_lines(found, in.prediction.step);
   for (std::size_t i = 0; i < std::min(most_lines, found.losses.size()); ++i) {
     const models::TrafficLoss& loss = found.losses[i];
     std::string to;

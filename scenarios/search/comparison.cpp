@@ -41,10 +41,10 @@ std::vector<RankedPlan> against_best(const PlanQuery& query, const Candidate& be
                                      const std::vector<const Candidate*>& candidates) {
   std::vector<RankedPlan> ranked;
   const std::vector<models::WaterfallPart> parts = waterfall_of(query, best);
-  const double least = objective.measure(best.estimate);
+  const double least = measure_of(objective, best);
   const double alike = indistinguishable(query.software);
   for (const Candidate* each : candidates) {
-    const double excess = objective.measure(each->estimate) / least - 1;
+    const double excess = measure_of(objective, *each) / least - 1;
     ranked.push_back({.candidate = *each,
                       .excess = excess,
                       .as_good = excess <= alike,

@@ -29,6 +29,9 @@ Json plan_json(const RankedPlan& ranked) {
   json["nodes"] = ranked.candidate.placed.nodes;
   json["gpus"] = ranked.candidate.placed.plan.gpus();
   json["step_time_s"] = seconds(estimate.step);
+  const auto& shared = ranked.candidate.shared;
+  json["network_step_time_s"] = shared ? Json(seconds(shared->step)) : Json(nullptr);
+  json["contention_s"] = shared ? Json(seconds(shared->contention)) : Json(nullptr);
   json["tokens_per_s"] = estimate.tokens_per_second;
   json["mfu"] = estimate.mfu;
   json["peak_memory_bytes"] = estimate.memory.count();

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "models/plan/fields.hpp"
 #include "scenarios/plan_words.hpp"
 #include "scenarios/report/sections.hpp"
@@ -78,18 +80,26 @@ std::string cell_of(const models::Plan& plan, const PlanColumn& column) {
 }
 
 std::vector<std::string> cells(const RankedPlan& ranked, std::size_t number, Time unit,
-                               const Objective& objective) {
+                               const Objective& objective, bool shows_shared) {
   const models::Estimate& estimate = ranked.candidate.estimate;
   std::vector<std::string> cells{fmt::format("{}", number)};
   for (const PlanColumn& each : plan_columns()) {
     cells.push_back(cell_of(ranked.candidate.placed.plan, each));
   }
+  const auto& shared = ranked.candidate.shared;
+  if (shows_shared) cells.push_back(shared ? step_part(shared->step, unit) : "");
   for (std::string each : {step_part(estimate.step, unit), percent(estimate.mfu),
                            format(estimate.memory), std::string{models::name(estimate.fit)},
                            objective.cell(estimate), excess_cell(ranked, number == 1)}) {
     cells.push_back(std::move(each));
   }
   return cells;
+}
+
+/// Were any evaluated with their traffic on links?
+bool any_shared(const PlanReport& report) {
+  return std::any_of(report.best.begin(), report.best.end(),
+                     [](const RankedPlan& each) { return each.candidate.shared.has_value(); });
 }
 
 /// A plan on a part of the cluster says on how much.
@@ -104,6 +114,8 @@ std::string table(const PlanReport& report, const ReportOptions& options) {
   const bool parts = on_parts(report);
   std::vector<TextTable::Column> columns{{"#"}};
   for (PlanColumn& each : plan_columns()) columns.push_back(std::move(each.column));
+  const bool shared = any_shared(report);
+  if (shared) columns.push_back({"on links"});
   for (TextTable::Column each : {TextTable::Column{"step"},
                                  {"MFU"},
                                  {"memory"},
@@ -116,13 +128,17 @@ std::string table(const PlanReport& report, const ReportOptions& options) {
   TextTable shown{std::move(columns)};
   const Time unit = report.best.front().candidate.estimate.step;
   for (std::size_t i = 0; i < report.best.size(); ++i) {
-    std::vector<std::string> row = cells(report.best[i], i + 1, unit, report.objective);
+    std::vector<std::string> row = cells(report.best[i], i + 1, unit, report.objective, shared);
     if (parts) {
       row.insert(row.begin() + 1, fmt::format("{}", report.best[i].candidate.placed.nodes));
     }
     shown.add(std::move(row));
   }
-  return "\n" + shown.text(options.colour);
+  const std::string note = paragraph(
+      "on links: with all traffic sharing the links of neighbouring nodes, which puts these plans "
+      "in order; step: as the search sees it, each collective next to its siblings alone",
+      2, options);
+  return "\n" + shown.text(options.colour) + (shared ? "\n" + note : "");
 }
 
 std::string ties(const PlanReport& report, const ReportOptions& options) {

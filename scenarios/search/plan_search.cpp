@@ -137,7 +137,7 @@ class Search {
 
   void take(const PlacedPlan& placed, const Estimate& estimate) {
     if (!estimate.out_of_memory) {
-      answer_.fitting.push_back({placed, estimate, {}});
+      answer_.fitting.push_back({placed, estimate, {}, {}});
       return;
     }
     ++answer_.too_large;

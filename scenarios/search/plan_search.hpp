@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "scenarios/search/objective.hpp"
@@ -17,10 +18,18 @@ namespace orrery::scenarios {
 /// others in the same order: it is never faster. `least` finds the same best plan for less work.
 enum class Recomputations : std::uint8_t { all, least };
 
+/// A step whose collectives and transfers share links.
+struct SharedStep {
+  Time step{};
+  Time contention{};       // of it, beyond what everything takes alone
+  std::string evaluation;  // "events" or "maps"
+};
+
 /// A plan that fits, with what decides about it.
 struct Candidate {
   PlacedPlan placed;
-  models::Estimate estimate;
+  models::Estimate estimate;         // as the search sees it: each collective next to its siblings
+  std::optional<SharedStep> shared;  // of the best plans of an answer, where that was asked for
   /// Other plans on as many nodes with the same step to the picosecond and the same memory to the
   /// byte, of which this is the plainest.
   std::vector<models::Plan> equals;
@@ -52,6 +61,14 @@ struct PlanAnswer {
 ///         ContractError
 PlanAnswer search_plans(const PlanQuery& query, const Objective& objective, const Workers& workers,
                         Recomputations which = Recomputations::all);
+
+/// Evaluates the first `top` plans with their traffic on links and puts them in that order; what
+/// fits tightly stays last. Plans whose traffic is not simulated, or that stay on one node, keep
+/// the search's time. Returns why some are not simulated; empty: all are.
+std::string share_links(const PlanQuery& query, const Objective& objective, std::size_t top,
+                        const Workers& workers, PlanAnswer& answer);
+/// The objective's measure, with the step that has been evaluated.
+double measure_of(const Objective& objective, const Candidate& candidate);
 
 /// A question of one plan of a query, on the nodes that it takes.
 models::Question question_of(const PlanQuery& query, const PlacedPlan& placed);

@@ -75,5 +75,87 @@ TEST_CASE("A network that does not exist is refused") {
             .find("/perturbations/0/rate: expected a share from 1e-6 to 1") != std::string::npos);
 }
 
+const std::string shape =
+    "--plan tensor=8,pipeline=4,data=8,micro_batch=1,global_batch=64 "
+    "--set /cluster/fabric/oversubscription=4 --set /cluster/fabric/nodes_per_leaf=4 ";
+const std::string small = "simulate --model gpt-22b --cluster 'dgx-a100-80gb x 32' " + shape;
+/// Of the same job, and eight nodes more.
+const std::string larger = "simulate --model gpt-22b --cluster 'dgx-a100-80gb x 40' " + shape;
+
+std::string job_of(const std::string& scenario, const std::string& nodes) {
+  return R"(--set '/jobs=[{"scenario": )" + scenario + R"(, "nodes": )" + nodes + "}]' ";
+}
+
+const std::string gpt =
+    R"({"name": "second", "model": "gpt-22b", "plan": {"tensor": 8, "pipeline": 4, )"
+    R"("micro_batch": 1, "global_batch": 16}})";
+
+TEST_CASE("A second job on the fabric is a scenario and nodes") {
+  const Ran run = orrery(larger + job_of(gpt, "[1, 3, 5, 7, 9, 11, 13, 15]") + "--json");
+  INFO(run.error);
+  REQUIRE(run.exit_code == 0);
+  const Json network = parsed(run.out).at("network");
+  CHECK(network.at("jobs").size() == 1);
+  CHECK(network.at("jobs")[0].at("name") == "second");
+  CHECK(network.at("jobs")[0].at("gpus") == 64);
+  CHECK(network.at("jobs")[0].at("alone_s").get<double>() > 0);
+  CHECK(network.at("jobs")[0].at("shares_links") == true);
+  CHECK(network.at("from_jobs_s").get<double>() != 0);
+}
+
+TEST_CASE("A job that cannot be is refused where it is written") {
+  const auto refused = [](const std::string& scenario, const std::string& nodes) {
+    const Ran run = orrery(larger + job_of(scenario, nodes));
+    CHECK(run.exit_code == 2);
+    return run.error;
+  };
+  const auto has = [](const std::string& text, const std::string& part) {
+    INFO(text);
+    CHECK(text.find(part) != std::string::npos);
+  };
+  has(refused(R"("gpt-none")", "[39]"), "/jobs/0/scenario: unknown scenario 'gpt-none'; known:");
+  has(refused(gpt, "[36, 37, 36, 38]"), "/jobs/0/nodes/2: node 36 is /jobs/0's");
+  has(refused(gpt, "[36, 37, 38, 40]"), "/jobs/0/nodes/3: expected an integer from 0 to 39");
+  has(refused(gpt, "[24,25,26,27,28,29,30,31,32,33,34,35,36,37,38,39]"),
+      "is 256 GPUs, the cluster has 192");
+  has(refused(gpt, "[]"), "/jobs/0/nodes: expected the numbers of the nodes");
+  has(refused(R"({"model": "gpt-22b", "plan": {"tensor": 0}})", "[39]"),
+      "/jobs/0/scenario/plan/tensor: ");
+  has(refused(R"({"model": "gpt2", "jobs": []})", "[39]"),
+      "/jobs/0/scenario: another job has no jobs of its own");
+}
+
+TEST_CASE("The order of axes is Megatron's, or refused") {
+  const auto step = [](const std::string& order) {
+    const Ran run = orrery(small + R"(--set '/placement={"order": ")" + order + R"("}' --json)");
+    INFO(run.error);
+    REQUIRE(run.exit_code == 0);
+    return parsed(run.out).at("step_time_s").get<double>();
+  };
+  const double usual = parsed(orrery(small + "--json").out).at("step_time_s");
+  CHECK(step("tp-cp-ep-dp-pp") == usual);
+  CHECK(step("tp-cp-ep-pp-dp") != usual);
+  const Ran twice = orrery(small + R"(--set '/placement={"order": "tp-tp-ep-dp-pp"}')");
+  CHECK(twice.exit_code == 2);
+  CHECK(twice.error.find("/placement/order: expected each of tp, cp, ep, dp and pp once") !=
+        std::string::npos);
+}
+
+TEST_CASE("Kernels that vary make a step longer, and the report says by how much") {
+  const std::string flag =
+      R"(--set '/perturbations=[{"kind": "jitter", "distribution": "exponential", "deviation": "3 us"}]' )";
+  const Json usual = parsed(orrery(small + "--json").out);
+  const Json varied = parsed(orrery(small + flag + "--json").out);
+  const double jitter = varied.at("network").at("jitter_s");
+  CHECK(jitter > 0);
+  CHECK(varied.at("step_time_s").get<double>() ==
+        Approx(usual.at("step_time_s").get<double>() + jitter));
+  CHECK(varied.at("network").at("evaluation") == "static");
+  CHECK(orrery(small + flag).out.find("kernels that vary ") != std::string::npos);
+  const Ran none = orrery(small + R"(--set '/perturbations=[{"kind": "jitter"}]')");
+  CHECK(none.exit_code == 2);
+  CHECK(none.error.find("/perturbations/0/deviation: missing") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace orrery::scenarios

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <memory>
 #include <numeric>
 
 #include "models/evaluation/replay.hpp"
@@ -100,6 +102,136 @@ TEST_CASE("A slow node, GPU, NIC, link or switch makes a step longer, and replay
   CHECK(shortly < with(perturbation(PerturbedPart::nic, "node3/nic1", 0.1)));
 }
 
+/// A second job of the same model and of so many nodes.
+JobRequest second_job(std::vector<std::int64_t> nodes) {
+  auto other = std::make_shared<Question>(models::question(
+      "gpt3-175b", "dgx-a100-80gb x " + std::to_string(nodes.size()),
+      "tensor=8,pipeline=4,micro_batch=1,global_batch=32"));
+  other->cluster = hardware::named_cluster("dgx-a100-80gb x 64");
+  return {.name = "second",
+          .question = std::move(other),
+          .nodes = std::move(nodes),
+          .pointer = "/jobs/0"};
+}
+
+/// Every second of 64 nodes, four under a leaf switch, has fewer links up than down.
+Question on_every_second_node() {
+  Question question = asked();
+  question.cluster.nodes = 64;
+  question.cluster.fabric.oversubscription = 4;
+  for (std::int64_t i = 0; i < 32; ++i) question.network.order.nodes.push_back(2 * i);
+  return question;
+}
+
+TEST_CASE("Another job that shares links makes a step longer, and says what it cost and lost") {
+  Question question = on_every_second_node();
+  const Time alone = step_of(question);
+  std::vector<std::int64_t> between;
+  for (std::int64_t i = 0; i < 16; ++i) between.push_back(2 * i + 1);
+  question.network.jobs.push_back(second_job(between));
+  const Prediction found = predict(question);
+  CHECK(found.step > alone);
+  CHECK(found.network.from_jobs == found.step - alone);
+  REQUIRE(found.network.jobs.size() == 1);
+  const JobAnswer& job = found.network.jobs[0];
+  CHECK(job.shares_links);
+  REQUIRE(job.step);
+  CHECK(*job.step > job.alone);
+  const auto to_it = [](const TrafficLoss& loss) {
+    return std::any_of(loss.to.begin(), loss.to.end(), [](const auto& to) {
+      return to.first.find("of /jobs/0") != std::string::npos && to.second > 0;
+    });
+  };
+  CHECK(std::any_of(found.network.losses.begin(), found.network.losses.end(), to_it));
+  CHECK(step_of(question) == found.step);
+}
+
+TEST_CASE("A job on nodes and links of its own changes no picosecond") {
+  Question question = asked();
+  question.cluster.nodes = 64;
+  question.network.order.nodes.resize(32);
+  std::iota(question.network.order.nodes.begin(), question.network.order.nodes.end(), 0);
+  const Time alone = step_of(question);
+  question.network.jobs.push_back(second_job({40, 41, 42, 43}));
+  const Prediction found = predict(question);
+  CHECK(found.step == alone);
+  CHECK(found.network.from_jobs == Time{});
+  CHECK(!found.network.jobs.at(0).shares_links);
+  // Without a list ours fills the nodes that are left, the same ones.
+  question.network.order.nodes.clear();
+  CHECK(predict(question).step == alone);
+}
+
+TEST_CASE("A job takes its nodes, and ours needs those that are left") {
+  Question question = asked();
+  question.network.jobs.push_back(second_job({0, 1, 2, 3}));
+  CHECK_THROWS_WITH(predict(question),
+                    "/plan/data: tensor 8 x pipeline 4 x data 8 is 256 GPUs, the cluster has 224");
+  question.cluster.nodes = 36;
+  CHECK(predict(question).step > Time{});
+}
+
+TEST_CASE("Jobs are on different nodes") {
+  const auto refused = [](std::vector<std::int64_t> nodes) {
+    Question question = asked();
+    question.cluster.nodes = 64;
+    question.network.order.nodes.resize(32);
+    std::iota(question.network.order.nodes.begin(), question.network.order.nodes.end(), 0);
+    question.network.jobs.push_back(second_job({60, 61, 62, 63}));
+    question.network.jobs.push_back(second_job(std::move(nodes)));
+    question.network.jobs.back().pointer = "/jobs/1";
+    try {
+      predict(question);
+    } catch (const InputError& error) {
+      return std::string{error.what()};
+    }
+    return std::string{"nothing"};
+  };
+  CHECK(refused({40, 41, 31, 42}) == "/jobs/1/nodes/2: node 31 is this job's");
+  CHECK(refused({40, 41, 42, 61}) == "/jobs/1/nodes/3: node 61 is /jobs/0's");
+  CHECK(refused({40, 40, 41, 42}) == "/jobs/1/nodes/1: node 40 is /jobs/1's");
+  CHECK(refused({40, 41, 42, 64}) ==
+        "/jobs/1/nodes/3: expected a node from 0 to 63, found 64");
+}
+
+TEST_CASE("Steps of another job that are too short next to ours are refused") {
+  Question question = asked();
+  question.cluster.nodes = 64;
+  JobRequest tiny = second_job({40});
+  auto other = std::make_shared<Question>(models::question(
+      "gpt2", "dgx-a100-80gb x 1", "micro_batch=1,global_batch=8,seq_len=128"));
+  other->model.layers = 1;
+  other->cluster = question.cluster;
+  tiny.question = other;
+  question.plan.global_batch = 65536;
+  question.network.jobs.push_back(tiny);
+  try {
+    predict(question);
+    CHECK(false);
+  } catch (const InputError& error) {
+    CHECK(std::string{error.what()}.find("/jobs/0: a step of it takes") == 0);
+  }
+}
+
+TEST_CASE("The order of axes says which ranks share a node") {
+  Question question = asked();
+  const Time usual = step_of(question);
+  using enum MeshAxis;
+  question.network.order.axes =
+      AxisOrder{{tensor, context_heads, context, data, replica, pipeline}};
+  CHECK(step_of(question) == usual);
+  // Replicas of a stage 32 ranks apart instead of 8, and next stages on the next nodes.
+  question.network.order.axes =
+      AxisOrder{{tensor, context_heads, context, pipeline, data, replica}};
+  const Time stages_first = step_of(question);
+  CHECK(stages_first != usual);
+  // Tensor groups over eight nodes: their traffic leaves each node by its NICs.
+  question.network.mode = NetworkMode::fixed;
+  question.network.order.axes =
+      AxisOrder{{data, context_heads, context, replica, tensor, pipeline}};
+  CHECK(predict(question).step > usual);
+}
+
 TEST_CASE("What is asked of a network must exist") {
   const auto refused = [](Perturbation each) {
     Question question = asked();
@@ -122,7 +254,7 @@ TEST_CASE("What is asked of a network must exist") {
   CHECK_THROWS_WITH(predict(question), "/placement/1: node 5 is taken twice");
   question.network.mode = NetworkMode::fixed;
   CHECK_THROWS_WITH(predict(question),
-                    "/network: static times know no placement and no perturbation");
+                    "/network: static times know no placement, no perturbation and no other job");
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tests/scenarios/command.hpp"
 
 namespace orrery::scenarios {
@@ -43,6 +45,32 @@ TEST_CASE("orrery simulate predicts the best plan as orrery plan does") {
   CHECK(simulated["step_time_s"] == best["step_time_s"]);
   CHECK(simulated["peak_memory_bytes"] == best["peak_memory_bytes"]);
   CHECK(simulated["cost_usd_per_step"] == best["cost_usd_per_step"]);
+}
+
+TEST_CASE("The plans shown are evaluated with their traffic on links, and in that order") {
+  const std::string asked =
+      "plan --model gpt3-175b --cluster 'dgx-a100-80gb x 16' --global-batch 128 --seq-len 2048 "
+      "--top 4 --json ";
+  const Json with = parsed(orrery(asked).out), without = parsed(orrery(asked + "--network static").out);
+  double before = 0;
+  for (const Json& each : with["plans"]) {
+    const double shared = each["network_step_time_s"];
+    CHECK(shared >= before);
+    CHECK(each["contention_s"].get<double>() < 0.2 * shared);
+    before = shared;
+    // The search is the same: these four, with the same static times.
+    const auto same = [&](const Json& other) {
+      return other["flag"] == each["flag"] && other["step_time_s"] == each["step_time_s"];
+    };
+    CHECK(std::any_of(without["plans"].begin(), without["plans"].end(), same));
+  }
+  CHECK(without["plans"][0]["network_step_time_s"].is_null());
+  const Json& best = with["plans"][0];
+  const Json simulated = parsed(orrery("simulate --model gpt3-175b --cluster 'dgx-a100-80gb x 16' "
+                                       "--network events --plan " +
+                                       best["flag"].get<std::string>() + " --json")
+                                    .out);
+  CHECK(simulated["step_time_s"] == best["network_step_time_s"]);
 }
 
 TEST_CASE("orrery plan says no with exit code 1, and what comes nearest") {

@@ -1,0 +1,67 @@
+// orrery contention: what the network costs a step, on which nodes and next to whom.
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "scenarios/command/commands.hpp"
+#include "scenarios/command/progress.hpp"
+#include "scenarios/command/question_flags.hpp"
+#include "scenarios/command/terminal.hpp"
+#include "scenarios/contention/contention.hpp"
+#include "sim/output/durable_file.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+struct ContentionFlags {
+  QuestionFlags question;
+  std::optional<std::string> page;
+  unsigned threads = 0;
+  bool json = false;
+};
+
+void write_contention_page(const std::string& folder, const ContentionReport& report) {
+  make_folder(folder);
+  const std::filesystem::path path{folder};
+  write_durably((path / "contention.svg").string(), picture_of(report));
+  write_durably(
+      (path / "contention.md").string(),
+      page_of(report, fmt::format("orrery contention {} --page {}", report.scenario, folder),
+              "contention.svg"));
+}
+
+int contention(const ContentionFlags& flags) {
+  const ContentionRequest request{.scenario = flags.question.request(), .threads = flags.threads};
+  const Watch watch;
+  const ContentionReport report = contend(request, watched_progress("cases"));
+  if (flags.page) write_contention_page(*flags.page, report);
+  if (flags.json) {
+    fmt::print("{}\n", to_json(report).dump(2));
+  } else {
+    fmt::print("{}", text_of(report, terminal().colour));
+  }
+  if (report.stopped) return Watch::exit_code();
+  for (const ContentionCase& each : report.cases) {
+    if (each.refused.empty()) return exit_done;
+  }
+  return exit_answer_is_no;
+}
+
+}  // namespace
+
+void add_contention(CLI::App& application, int& exit_code) {
+  CLI::App& command = *application.add_subcommand(
+      "contention", "What the network costs a step: placements, a second job, a slow NIC");
+  const auto flags = std::make_shared<ContentionFlags>();
+  flags->question.add_to(command);
+  command.add_option("--page", flags->page, "Folder for a page with a picture");
+  command.add_option("--threads", flags->threads, "Threads (all of the machine)")
+      ->check(CLI::Range(1U, most_threads));
+  command.add_flag("--json", flags->json, "One JSON document instead of the table");
+  command.callback([flags, &exit_code] { exit_code = contention(*flags); });
+}
+
+}  // namespace orrery::scenarios

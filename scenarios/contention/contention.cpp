@@ -1,0 +1,154 @@
+#include "scenarios/contention/contention.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "models/network/scattered.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+constexpr std::uint64_t seed = 1;  // of the order of scattered nodes
+constexpr const char* second_model = "llama3-8b";
+
+using CaseChanges = std::vector<std::pair<std::string, Json>>;
+
+/// Where our ranks and those of a second job are.
+class Variants {
+ public:
+  Variants(const Scenario& scenario, const models::Question& question)
+      : scenario_{scenario}, plan_{question.plan}, gpus_{question.cluster.node.gpus} {
+    own_ = (plan_.gpus() + gpus_ - 1) / gpus_;
+    const std::int64_t other = std::max<std::int64_t>(2, own_ / 4);
+    all_ = std::max<std::int64_t>(question.cluster.nodes, own_ + other);
+    order_ = models::scattered_nodes(all_, seed);
+    for (std::int64_t i = 0; i < other; ++i) job_nodes_.push_back(order_[own_ + i]);
+    order_.resize(static_cast<std::size_t>(own_));
+    for (std::int64_t i = 0; i < own_; ++i) first_nodes_.push_back(i);
+  }
+
+  std::int64_t nodes() const { return own_; }
+  std::int64_t all_nodes() const { return all_; }
+  std::int64_t job_gpus() const { return std::ssize(job_nodes_) * gpus_; }
+
+  struct Variant {
+    const char* name;
+    CaseChanges changes;
+  };
+  std::vector<Variant> all(bool overlap) const {
+    CaseChanges usual{{"/cluster/nodes", all_}, {"/network", "events"}};
+    for (const auto& each : overlapped(overlap)) usual.push_back(each);
+    const auto with = [&](CaseChanges more) {
+      more.insert(more.begin(), usual.begin(), usual.end());
+      return more;
+    };
+    return {{"contiguous", with({{"/placement", first_nodes_}})},
+            {"one NIC at half rate",
+             with({{"/placement", first_nodes_}, {"/perturbations", half_a_nic()}})},
+            {"scattered", with({{"/placement", order_}})},
+            {"scattered, next to a second job",
+             with({{"/placement", order_}, {"/jobs", second_job()}})}};
+  }
+
+ private:
+  static Json half_a_nic() {
+    Json nic;
+    nic["kind"] = "nic";
+    nic["at"] = "node0/nic0";
+    nic["rate"] = 0.5;
+    return Json::array({nic});
+  }
+
+  /// With overlap on, by a stack that can.
+  CaseChanges overlapped(bool overlap) const {
+    CaseChanges changes{{"/plan/overlap", overlap}};
+    const Json& software = scenario_.json().at("software");
+    if (!overlap || !software.contains("overlap")) return changes;
+    changes.emplace_back("/software/overlap/gradients", true);
+    changes.emplace_back("/software/overlap/sharded_gradients", true);
+    return changes;
+  }
+
+  /// Data parallel alone, so that its NICs are busy with gradients.
+  Json second_job() const {
+    Json scenario;
+    scenario["name"] = second_model;
+    scenario["model"] = second_model;
+    scenario["plan"] = {
+        {"zero", 1}, {"micro_batch", 1}, {"global_batch", job_gpus()}, {"seq_len", 4096}};
+    Json job;
+    job["scenario"] = std::move(scenario);
+    job["nodes"] = job_nodes_;
+    return Json::array({job});
+  }
+
+  const Scenario& scenario_;
+  const models::Plan& plan_;
+  std::int64_t gpus_, own_ = 0, all_ = 0;
+  std::vector<std::int64_t> first_nodes_, order_, job_nodes_;
+};
+
+void predict_case(const Scenario& scenario, const CaseChanges& changes, ContentionCase& found) {
+  try {
+    const models::Prediction predicted = models::predict(scenario.replace(changes).question());
+    found.step = predicted.step;
+    found.network = predicted.network;
+  } catch (const InputError& error) {
+    found.refused = error.what();
+  }
+}
+
+}  // namespace
+
+const ContentionCase* ContentionReport::usual(const ContentionCase& of) const {
+  for (const ContentionCase& each : cases) {
+    if (each.overlap == of.overlap) return each.refused.empty() ? &each : nullptr;
+  }
+  return nullptr;
+}
+
+ContentionReport contend(const ContentionRequest& request, const Progress& progress) {
+  const Scenario scenario = request.scenario.load();
+  for (const char* key : {"placement", "perturbations", "jobs", "network"}) {
+    if (!scenario.json().contains(key)) continue;
+    throw InputError{fmt::format("/{}", key), "contention varies this itself; leave it out"};
+  }
+  const models::Question question = scenario.question();
+  if (question.cluster.fabric.kind == hardware::FabricKind::none ||
+      question.cluster.node.nics == 0) {
+    throw InputError{"/cluster/fabric", "the cluster has no network between nodes"};
+  }
+  const Variants variants{scenario, question};
+  ContentionReport report;
+  report.scenario = scenario.name();
+  report.cluster = fmt::format("{}, {}", question.cluster.node.name, question.cluster.fabric.name);
+  report.nodes = variants.nodes();
+  report.all_nodes = variants.all_nodes();
+  report.job_gpus = variants.job_gpus();
+  report.nics = report.nodes * question.cluster.node.nics;
+  std::vector<CaseChanges> changes;
+  for (const bool overlap : {false, true}) {
+    for (const Variants::Variant& each : variants.all(overlap)) {
+      ContentionCase& next = report.cases.emplace_back();
+      next.name = each.name;
+      next.overlap = overlap;
+      changes.push_back(each.changes);
+    }
+  }
+  std::vector<char> done(changes.size(), 0);
+  const Workers workers{.threads = request.threads, .progress = progress};
+  report.stopped = !workers.work_through(changes.size(), [&](std::size_t i, unsigned) {
+    predict_case(scenario, changes[i], report.cases[i]);
+    done[i] = 1;
+  });
+  for (std::size_t i = 0; i < done.size(); ++i) {
+    if (done[i] == 0) report.cases[i].refused = "stopped before it was predicted";
+  }
+  return report;
+}
+
+}  // namespace orrery::scenarios
