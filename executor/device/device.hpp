@@ -25,9 +25,9 @@ struct View {
 
 /// What numbers mean. In the ring every operation is a polynomial over the integers modulo 2^64 in
 /// buffers of 8 bytes: whatever the order of sums, equal work gives equal bits. Norms scale without
-/// a mean, the softmax passes on, activations square or multiply, the loss is a weighted sum of
-/// logits, the optimizer subtracts the gradient. Forward and backward are still derivatives of
-/// each other, so that a shard cut wrongly, a sum missing or counted twice shows in the first bit.
+/// a mean, the softmax passes on, activations square or multiply, a token's position picks its
+/// experts and logits weigh them, the loss is a weighted sum of logits, the optimizer subtracts the
+/// gradient. Backward still is forward's derivative: a wrong shard or sum shows in the first bit.
 enum class Arithmetic : std::uint8_t { real, ring };
 
 struct TokenMap;

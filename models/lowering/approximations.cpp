@@ -50,7 +50,6 @@ std::string of_experts(const BlockInputs& inputs) {
 
 std::string of_plan(const BlockInputs& inputs) {
   const Plan& plan = inputs.plan;
-  if (plan.context > 1 && inputs.model.experts > 0) return "context parallelism with experts";
   if (plan.offload != Offload::none) return "offloading";
   const bool picks = inputs.software.kernels.predicted_share < 1 && !inputs.model.causal;
   if (picks) return "a share of predictions";

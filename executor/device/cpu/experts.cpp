@@ -174,7 +174,7 @@ void route(const Call<T>& call) {
     std::int32_t* const chosen = experts_of<std::int32_t>(call.out(1)) + token * k;
     T* const weights = call.writes[0] + token * k;
     if constexpr (in_ring<T>) {
-      const std::int64_t p = (place.first_row + token) % place.sequence;
+      const std::int64_t p = position_of(place, place.first_row + token);
       for (std::int64_t j = 0; j < k; ++j) {
         chosen[j] = static_cast<std::int32_t>((p * p + j) % experts);
         weights[j] = logits[chosen[j]];

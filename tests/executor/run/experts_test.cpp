@@ -80,6 +80,19 @@ std::vector<Cut> expert_cuts() {
     p.data = 4;
     p.expert = p.expert_tensor = 2;
   });
+  for (const models::ContextForm form : {models::ContextForm::ring, models::ContextForm::ulysses}) {
+    add("ranks that share sequences share experts, ZeRO-1", llama, [&](Plan& p) {
+      p.context = p.data = 2;
+      p.context_form = form;
+      p.expert = 4;
+      p.zero = Zero::one;
+    });
+    add("... and cut them", llama, [&](Plan& p) {
+      p.context = p.tensor = p.expert = 2;
+      p.sequence_parallel = true;
+      p.context_form = form;
+    });
+  }
   Model mixed = experts_llama(4);
   mixed.name += "-mixed";
   mixed.shared_ffn = 8;
