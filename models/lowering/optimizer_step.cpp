@@ -139,7 +139,10 @@ class StepEnd {
   /// One scalar over all ranks that hold different parameters; the host reads it to clip.
   std::uint32_t add_norm() {
     const DType state = program_.formats.state;
-    const bool everywhere = sharded() || program_.mesh.degree(MeshAxis::expert) > 1;
+    const Mesh& mesh = program_.mesh;
+    const bool experts_cut = mesh.degree(MeshAxis::expert) > 1 ||
+                             mesh.degree(MeshAxis::expert_tensor) > mesh.degree(MeshAxis::tensor);
+    const bool everywhere = sharded() || experts_cut;
     const CommunicatorRole over = everywhere ? CommunicatorRole::world : CommunicatorRole::model;
     std::vector<std::uint32_t> everyone;
     for (std::uint32_t c = 0; c < program_.classes.size(); ++c) everyone.push_back(c);

@@ -76,6 +76,7 @@ std::vector<Cut> expert_cuts() {
     p.sequence_parallel = true;
     p.zero = Zero::one;
   });
+  add("experts cut over replicas of layers", llama, [](Plan& p) { p.data = p.expert_tensor = 2; });
   add("experts cut where layers are not", llama, [](Plan& p) {
     p.data = 4;
     p.expert = p.expert_tensor = 2;
