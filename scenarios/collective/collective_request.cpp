@@ -7,8 +7,10 @@
 #include <cmath>
 #include <map>
 
+#include "models/network/collectives/nccl_tuner.hpp"
 #include "scenarios/collective/collective_sizes.hpp"
 #include "scenarios/collective/explain_measured.hpp"
+#include "scenarios/collective/nccl_environment.hpp"
 #include "scenarios/search/query.hpp"
 #include "sim/input/text.hpp"
 #include "sim/input/units.hpp"
@@ -61,6 +63,16 @@ models::CollectivePricing pricing_of(const CollectiveRequest& request, NetworkFo
   return pricing;
 }
 
+/// How NCCL's tuner decides, where that is asked.
+std::optional<NcclEnvironment> tuned(const CollectiveRequest& request) {
+  if (request.choice != "fastest" && request.choice != "nccl") {
+    throw InputError{"--choice", fmt::format("expected fastest or nccl, found '{}'",
+                                             printable(request.choice, 60))};
+  }
+  if (request.choice == "fastest" && request.environment.empty()) return std::nullopt;
+  return read_nccl_environment(request.environment);
+}
+
 /// Patterns whose flows are counted link by link.
 bool has_locked_parts(const CollectiveTime& price) {
   return price.pattern != TrafficPattern::tree && price.pattern != TrafficPattern::star;
@@ -70,11 +82,19 @@ bool has_locked_parts(const CollectiveTime& price) {
 class Caller {
  public:
   Caller(const CollectiveReport& asked, const hardware::Cluster& cluster,
-         const models::CollectivePricing& pricing, const std::vector<Bytes>& counts)
-      : asked_{asked}, cluster_{cluster}, pricing_{pricing}, counts_{counts} {}
+         const models::CollectivePricing& pricing, const std::vector<Bytes>& counts,
+         std::optional<NcclEnvironment> tuner)
+      : asked_{asked},
+        cluster_{cluster},
+        pricing_{pricing},
+        counts_{counts},
+        tuner_{std::move(tuner)} {
+    if (tuner_ && tuner_->channels) pricing_.choice.channels = tuner_->channels;
+  }
 
-  CollectiveRow row(Bytes size) const {
+  CollectiveRow row(Bytes size) {
     CollectiveRow row{.size = size};
+    if (tuner_) choose(size);
     row.price = priced(size);
     if (asked_.network == NetworkForm::fixed || row.price.time == Time{}) return row;
     const models::NetworkCall call{.collective = asked_.operation,
@@ -90,6 +110,36 @@ class Caller {
   }
 
  private:
+  /// What the flags leave open NCCL's tuner decides, but not where a table was measured.
+  void choose(Bytes size) {
+    const models::CollectiveChoice flags = pricing_.choice;
+    if (algorithm_by_tuner_) pricing_.choice.algorithm = {};
+    if (protocol_by_tuner_) pricing_.choice.protocol.reset();
+    algorithm_by_tuner_ = pricing_.choice.algorithm.empty();
+    protocol_by_tuner_ = !pricing_.choice.protocol;
+    const bool free = algorithm_by_tuner_ && protocol_by_tuner_ && !pricing_.choice.channels &&
+                      tuner_->algorithms.empty() && tuner_->protocols.empty();
+    if (free && models::price(asked_.operation, size, asked_.group, cluster_, pricing_).limited_by ==
+                    "measured") {
+      return;
+    }
+    for (const models::TunedChoice& each :
+         models::nccl_choices(asked_.operation, size, asked_.group, cluster_)) {
+      const bool asked = (algorithm_by_tuner_ || each.algorithm == flags.algorithm) &&
+                         (protocol_by_tuner_ || each.protocol == *flags.protocol);
+      if (!asked || !tuner_->allows(each.algorithm, each.protocol)) continue;
+      models::CollectivePricing one = pricing_;
+      one.choice.algorithm = each.algorithm;
+      one.choice.protocol = each.protocol;
+      if (models::candidates(asked_.operation, size, asked_.group, cluster_, one).empty()) continue;
+      pricing_ = one;
+      return;
+    }
+    if (tuner_->algorithms.empty() && tuner_->protocols.empty()) return;  // it has no say here
+    throw InputError{"--env", fmt::format("nothing that is allowed runs {} of {} ranks here",
+                                          models::name(asked_.operation), asked_.group.ranks)};
+  }
+
   /// Where nothing is chosen, the fastest of those that the network's form knows.
   CollectiveTime priced(Bytes size) const {
     const bool chosen = !pricing_.choice.algorithm.empty();
@@ -126,13 +176,20 @@ class Caller {
 
   const CollectiveReport& asked_;
   const hardware::Cluster& cluster_;
-  const models::CollectivePricing& pricing_;
+  models::CollectivePricing pricing_;
   const std::vector<Bytes>& counts_;
+  std::optional<NcclEnvironment> tuner_;
+  bool algorithm_by_tuner_ = false, protocol_by_tuner_ = false;  // of the call before
 };
 
 void note(const CollectiveRequest& request, CollectiveReport& answer) {
   if (!request.ranks) {
     answer.assumptions.push_back(fmt::format("--ranks: all {} GPUs", answer.group.ranks));
+  }
+  if (request.choice == "nccl" || !request.environment.empty()) {
+    answer.assumptions.push_back(
+        "algorithm and protocol: those that NCCL 2.30's own constants say are fastest, but for what "
+        "was measured; times are the cost models'");
   }
   const bool flows = answer.network == NetworkForm::events && !answer.rows.empty() &&
                      answer.rows.front().price.flows > 0;
@@ -166,7 +223,7 @@ CollectiveReport answer(const CollectiveRequest& request) {
   found.load_seconds = seconds_since(begin);
 
   const auto simulation = std::chrono::steady_clock::now();
-  const Caller caller{found, cluster, pricing, counts.bytes};
+  Caller caller{found, cluster, pricing, counts.bytes, tuned(request)};
   for (const Bytes size : sizes) found.rows.push_back(caller.row(size));
   found.simulate_seconds = seconds_since(simulation);
   if (!request.against.empty()) explain_measured(request.against, cluster, found);

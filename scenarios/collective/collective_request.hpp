@@ -38,6 +38,9 @@ struct CollectiveRequest {
   std::optional<int> channels{};
   std::string counts{};  // a file of bytes, one line per sender
   std::string network = "static";
+  /// fastest: by the cost models; nccl: what NCCL's tuner expects to be, where nothing is measured.
+  std::string choice = "fastest";
+  std::vector<std::string> environment{};  // "NCCL_ALGO=Ring": what NCCL's tuner may choose
   std::vector<MeasuredPoint> against{};
 };
 

@@ -137,4 +137,43 @@ TEST_CASE("A measured log stands next to the prediction with the constants that 
                     "cluster has a100-sxm-80gb");
 }
 
+TEST_CASE("NCCL's tuner chooses, within what its environment allows; times stay the cost models'") {
+  CollectiveRequest request{.cluster = "dgx-h100 x 4", .sizes = {"64MiB"}};
+  request.choice = "nccl";
+  const CollectiveReport tuned = answer(request);
+  CHECK(tuned.rows[0].price.algorithm == "nvls_tree");
+  CHECK(tuned.assumptions.back().find("NCCL 2.30's own constants") != std::string::npos);
+  request.sizes = {"1GiB"};
+  request.environment = {"NCCL_ALGO=^NVLSTree", "NCCL_PROTO=Simple"};
+  const CollectiveReport without = answer(request);
+  CHECK(without.rows[0].price.algorithm == "ring");
+  request.cluster = "dgx-a100-80gb x 4";
+  request.environment = {"NCCL_ALGO=Tree"};
+  const CollectiveReport tree = answer(request);
+  CHECK(tree.rows[0].price.algorithm == "tree");
+  // The same as a user who names it.
+  CollectiveRequest named{.cluster = "dgx-a100-80gb x 4", .sizes = {"1GiB"}};
+  named.algorithm = "tree";
+  CHECK(answer(named).rows[0].price.time == tree.rows[0].price.time);
+}
+
+TEST_CASE("What NCCL's environment does not know is refused") {
+  const auto refused = [](std::vector<std::string> environment) {
+    CollectiveRequest request{.cluster = "dgx-h100 x 4", .sizes = {"1MiB"}};
+    request.environment = std::move(environment);
+    try {
+      answer(request);
+    } catch (const InputError& error) {
+      return std::string{error.what()};
+    }
+    return std::string{"nothing"};
+  };
+  CHECK(refused({"NCCL_DEBUG=INFO"}).find("--env: expected NCCL_ALGO, NCCL_PROTO") == 0);
+  CHECK(refused({"NCCL_PROTO=fast"}) ==
+        "--env: NCCL_PROTO: expected some of LL, LL128, Simple, found 'fast'");
+  CHECK(refused({"NCCL_MAX_NCHANNELS=0"}).find("expected 1 to 64, found '0'") !=
+        std::string::npos);
+  CHECK(refused({"NCCL_ALGO=Ring", "NCCL_ALGO=Tree"}) == "--env: NCCL_ALGO is given twice");
+}
+
 }  // namespace orrery::scenarios
