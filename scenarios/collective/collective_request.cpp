@@ -119,8 +119,9 @@ class Caller {
     protocol_by_tuner_ = !pricing_.choice.protocol;
     const bool free = algorithm_by_tuner_ && protocol_by_tuner_ && !pricing_.choice.channels &&
                       tuner_->algorithms.empty() && tuner_->protocols.empty();
-    if (free && models::price(asked_.operation, size, asked_.group, cluster_, pricing_).limited_by ==
-                    "measured") {
+    if (free &&
+        models::price(asked_.operation, size, asked_.group, cluster_, pricing_).limited_by ==
+            "measured") {
       return;
     }
     for (const models::TunedChoice& each :
@@ -188,7 +189,8 @@ void note(const CollectiveRequest& request, CollectiveReport& answer) {
   }
   if (request.choice == "nccl" || !request.environment.empty()) {
     answer.assumptions.push_back(
-        "algorithm and protocol: those that NCCL 2.30's own constants say are fastest, but for what "
+        "algorithm and protocol: those that NCCL 2.30's own constants say are fastest, but for "
+        "what "
         "was measured; times are the cost models'");
   }
   const bool flows = answer.network == NetworkForm::events && !answer.rows.empty() &&

@@ -33,13 +33,14 @@ std::vector<Value> chosen_of(std::string_view setting, std::string_view text,
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find(',', at), text.size());
     const std::string name = lowercase(text.substr(at, end - at));
-    const bool exists = std::any_of(known.begin(), known.end(),
-                                    [&](const auto& each) { return lowercase(each.first) == name; });
+    const bool exists = std::any_of(known.begin(), known.end(), [&](const auto& each) {
+      return lowercase(each.first) == name;
+    });
     if (!exists) {
       std::string accepted;
       for (const auto& each : known) accepted += (accepted.empty() ? "" : ", ") + each.first;
-      throw InputError{"--env", fmt::format("{}: expected some of {}, found '{}'", setting, accepted,
-                                            printable(name, 40))};
+      throw InputError{"--env", fmt::format("{}: expected some of {}, found '{}'", setting,
+                                            accepted, printable(name, 40))};
     }
     named.insert(name);
     at = end + 1;

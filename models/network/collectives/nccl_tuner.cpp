@@ -29,12 +29,14 @@ struct TunedGeneration {
   ByNodes ll{}, ring_ll128{}, tree_ll128{}, tree_simple{}, nvls_tree{};
   double nvls_efficiency = 0;
 };
-constexpr TunedGeneration volta{{39, 39, 20.4}, {20, 20, 20}, {20, 20, 20}, {26.5, 18.5, 10}, {}, 0};
-constexpr TunedGeneration ampere{{87.7, 39, 20.4}, {20, 20, 20}, {20, 20, 20}, {24, 23.6, 17.8}, {}, 0};
-constexpr TunedGeneration hopper{{141, 39, 20.4},   {36.7, 36.7, 36.7}, {36.7, 36.7, 29},
-                            {38.7, 41.4, 36}, {0, 57.7, 45.5},    0.85};
-constexpr TunedGeneration blackwell{{282, 39, 20.4},  {40, 40, 40},  {55.6, 31.67, 20},
-                               {70, 42.8, 24}, {0, 96, 80},   0.74};
+constexpr TunedGeneration volta{{39, 39, 20.4},   {20, 20, 20}, {20, 20, 20},
+                                {26.5, 18.5, 10}, {},           0};
+constexpr TunedGeneration ampere{{87.7, 39, 20.4}, {20, 20, 20}, {20, 20, 20},
+                                 {24, 23.6, 17.8}, {},           0};
+constexpr TunedGeneration hopper{{141, 39, 20.4},  {36.7, 36.7, 36.7}, {36.7, 36.7, 29},
+                                 {38.7, 41.4, 36}, {0, 57.7, 45.5},    0.85};
+constexpr TunedGeneration blackwell{{282, 39, 20.4}, {40, 40, 40}, {55.6, 31.67, 20},
+                                    {70, 42.8, 24},  {0, 96, 80},  0.74};
 
 /// Of a tree's bandwidth, by log2(bytes / 64).
 constexpr std::size_t corrections = 23;
@@ -45,9 +47,9 @@ constexpr std::array<std::array<double, corrections>, 3> tree_correction{
 
 constexpr std::array ampere_speeds{48., 30., 28., 24., 20., 18., 15., 12., 10., 9.,
                                    7.,  6.,  5.,  4.,  3.,  2.4, 1.2, .24, .12};
-constexpr std::array hopper_speeds{48.,  45., 42., 40., 30., 24., 22., 20.,
-                                   17.5, 15., 12., 6.,  3.,  2.4, 1.2, .24, .12};
-constexpr std::array blackwell_speeds{96., 86., 80., 48.,  45.1, 42., 40., 30., 24., 22.,
+constexpr std::array hopper_speeds{48., 45., 42., 40., 30., 24., 22., 20., 17.5,
+                                   15., 12., 6.,  3.,  2.4, 1.2, .24, .12};
+constexpr std::array blackwell_speeds{96., 86.,  80., 48., 45.1, 42., 40., 30., 24., 22.,
                                       20., 17.5, 15., 12., 6.,   3.,  2.4, 1.2, .24, .12};
 
 class Tuner {
@@ -72,9 +74,9 @@ class Tuner {
       if (whole) add("tree", protocol, tree_latency(protocol), tree_rate(protocol));
     }
     if (whole && generation().nvls_efficiency > 0 && has_switch()) add_nvls();
-    std::stable_sort(
-        found_.begin(), found_.end(),
-        [](const TunedChoice& a, const TunedChoice& b) { return a.expected < b.expected; });
+    std::stable_sort(found_.begin(), found_.end(), [](const TunedChoice& a, const TunedChoice& b) {
+      return a.expected < b.expected;
+    });
     return found_;
   }
 
@@ -85,17 +87,15 @@ class Tuner {
     return capability_ >= 80 ? ampere : volta;
   }
   double at_nodes(const ByNodes& of) const { return of[nodes_ <= 1 ? 0 : nodes_ <= 2 ? 1 : 2]; }
-  bool has_switch() const {
-    return cluster_.node.scale_up == hardware::ScaleUp::nvswitch;
-  }
+  bool has_switch() const { return cluster_.node.scale_up == hardware::ScaleUp::nvswitch; }
   bool has_ll128() const {
     return cluster_.node.scale_up != hardware::ScaleUp::pcie && capability_ >= 70;
   }
   double local() const { return std::ceil(ranks_ / nodes_); }
   double steps() const {
     if (collective_ == Collective::all_reduce) return 2 * (ranks_ - 1);
-    const bool cut = collective_ == Collective::all_gather ||
-                     collective_ == Collective::reduce_scatter;
+    const bool cut =
+        collective_ == Collective::all_gather || collective_ == Collective::reduce_scatter;
     return cut ? ranks_ - 1 : ranks_;
   }
 
@@ -109,9 +109,8 @@ class Tuner {
       return;
     }
     const double nic = cluster_.nic_bandwidth().count() / 1e9;
-    const double nics =
-        std::clamp<double>(cluster_.node.nics * group.ranks_per_node / cluster_.node.gpus, 1.0,
-                           cluster_.node.nics);
+    const double nics = std::clamp<double>(
+        cluster_.node.nics * group.ranks_per_node / cluster_.node.gpus, 1.0, cluster_.node.nics);
     speed_ = speed_below(nic);
     channels_ = nics;
     const bool kept = capability_ > 80 && speed_ < 50 && channels_ > 4;
@@ -122,9 +121,10 @@ class Tuner {
   }
 
   double speed_below(double rate) const {
-    const std::span<const double> speeds = capability_ >= 100  ? std::span<const double>{blackwell_speeds}
-                                           : capability_ >= 90 ? std::span<const double>{hopper_speeds}
-                                                               : std::span<const double>{ampere_speeds};
+    const std::span<const double> speeds =
+        capability_ >= 100  ? std::span<const double>{blackwell_speeds}
+        : capability_ >= 90 ? std::span<const double>{hopper_speeds}
+                            : std::span<const double>{ampere_speeds};
     for (const double each : speeds) {
       if (each <= rate * 1.001) return each;
     }
@@ -146,10 +146,11 @@ class Tuner {
     const double rounds = collective_ == Collective::all_reduce ? 2 : 1;
     const double crossing = nodes_ > 1 ? rounds * (nodes_ - 1) : 0;
     const double posting = nodes_ > 1 ? post * (protocol == Protocol::simple ? 3 : 1) : 0;
-    double latency = ring_base[p] + (steps() - crossing) * std::max(inside, posting) +
-                     crossing * across;
+    double latency =
+        ring_base[p] + (steps() - crossing) * std::max(inside, posting) + crossing * across;
     const bool large = bytes_ / (channels_ * ranks_) >= 64;
-    if (collective_ == Collective::all_reduce && nodes_ > 1 && protocol == Protocol::simple && large) {
+    if (collective_ == Collective::all_reduce && nodes_ > 1 && protocol == Protocol::simple &&
+        large) {
       latency *= capability_ < 80 ? 1.9 : 1.4;
     }
     return latency;

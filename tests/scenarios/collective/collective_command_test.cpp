@@ -171,8 +171,7 @@ TEST_CASE("What NCCL's environment does not know is refused") {
   CHECK(refused({"NCCL_DEBUG=INFO"}).find("--env: expected NCCL_ALGO, NCCL_PROTO") == 0);
   CHECK(refused({"NCCL_PROTO=fast"}) ==
         "--env: NCCL_PROTO: expected some of LL, LL128, Simple, found 'fast'");
-  CHECK(refused({"NCCL_MAX_NCHANNELS=0"}).find("expected 1 to 64, found '0'") !=
-        std::string::npos);
+  CHECK(refused({"NCCL_MAX_NCHANNELS=0"}).find("expected 1 to 64, found '0'") != std::string::npos);
   CHECK(refused({"NCCL_ALGO=Ring", "NCCL_ALGO=Tree"}) == "--env: NCCL_ALGO is given twice");
 }
 

@@ -44,8 +44,10 @@ TEST_CASE("On several nodes of H100 all-reduces of 64 MiB go by NVLS trees") {
 }
 
 TEST_CASE("A100 has no switch that reduces, gathers are rings, and messages are not tuned") {
-  CHECK(best("dgx-a100-80gb x 1", Collective::all_reduce, Bytes{1 << 30}, of_8).algorithm == "ring");
-  CHECK(best("dgx-a100-80gb x 1", Collective::all_gather, Bytes{1 << 30}, of_8).algorithm == "ring");
+  CHECK(best("dgx-a100-80gb x 1", Collective::all_reduce, Bytes{1 << 30}, of_8).algorithm ==
+        "ring");
+  CHECK(best("dgx-a100-80gb x 1", Collective::all_gather, Bytes{1 << 30}, of_8).algorithm ==
+        "ring");
   CHECK(nccl_choices(Collective::all_to_all, Bytes{1 << 20}, of_8,
                      hardware::named_cluster("dgx-h100 x 1"))
             .empty());
