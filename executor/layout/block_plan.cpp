@@ -113,7 +113,7 @@ Base base_of(const Operand& operand) {
     case Role::output:
       return Base::output;
     case Role::parameter:
-      return Base::parameter;
+      return operand.frozen ? Base::frozen : Base::parameter;
     case Role::gradient:
       return Base::gradient;
     case Role::tokens:

@@ -15,6 +15,7 @@ namespace orrery::executor {
 /// What an operand's address is counted from.
 enum class Base : std::uint8_t {
   parameter,  // of the bound layer
+  frozen,     // ... one that is not trained
   gradient,
   saved,    // of the bound layer and micro-batch
   kept,     // ... of it, what weight gradients read
@@ -25,7 +26,7 @@ enum class Base : std::uint8_t {
   tokens,  // of the micro-batch
   labels,
 };
-inline constexpr int base_count = 10;
+inline constexpr int base_count = 11;
 
 constexpr std::int64_t aligned(std::int64_t bytes) {
   return (bytes + 63) / 64 * 64;

@@ -88,17 +88,18 @@ Layout::Layout(const Program& program, std::int64_t rank)
 
 /// Does this rank hold a tied table under both of its names?
 bool Layout::tied_here() const {
-  return tied_ && program_.tied == models::TiedTable::shared;
+  return ties_ && program_.tied == models::TiedTable::shared;
 }
 
 std::uint32_t Layout::tensor_named(std::int64_t layer, const Operand& operand) {
   const std::string name = key_of(layer, operand.tensor);
-  const auto [known, fresh] =
-      numbers_.try_emplace(name, static_cast<std::uint32_t>(tensors_.size()));
-  if (operand.tied()) tied_ = known->second;
+  std::vector<StateTensor>& all = operand.frozen ? frozen_tensors_ : tensors_;
+  const auto [known, fresh] = numbers_.try_emplace(name, static_cast<std::uint32_t>(all.size()));
+  ties_ = ties_ || operand.tied();
+  if (operand.tied() && !operand.frozen) tied_ = known->second;
   if (fresh) {
-    tensors_.push_back({name, operand.uncut[0] * extent(operand.uncut, rows_of(operand)),
-                        extent(operand.uncut, columns_of(operand)), operand.initial});
+    all.push_back({name, operand.uncut[0] * extent(operand.uncut, rows_of(operand)),
+                   extent(operand.uncut, columns_of(operand)), operand.initial});
   }
   return known->second;
 }
@@ -191,6 +192,13 @@ void Layout::place_kind(const LayerKind& kind, std::int64_t layer, models::MeshV
                    (kind.weight_gradient &&
                     sums_partially(program_.blocks[*kind.weight_gradient], each.tensor));
     here.tensor = tensor_named(layer, each);
+    if (each.frozen) {
+      here.offset = frozen_elements_;
+      frozen_elements_ += here.elements();
+      frozen_by_name_[key_of(layer, each.tensor)] = frozen_.size();
+      frozen_.push_back(std::move(here));
+      continue;
+    }
     here.offset = elements_;
     elements_ += here.elements();
     by_name_[key_of(layer, each.tensor)] = placed_.size();
@@ -221,7 +229,10 @@ void Layout::place_chunk(std::uint32_t chunk) {
 }
 
 std::int64_t Layout::offset(std::int64_t layer, const std::string& tensor) const {
-  return placed_[by_name_.at(key_of(layer, tensor))].offset;
+  const std::string key = key_of(layer, tensor);
+  const auto trained = by_name_.find(key);
+  return trained != by_name_.end() ? placed_[trained->second].offset
+                                   : frozen_[frozen_by_name_.at(key)].offset;
 }
 
 /// Where the first parameter of such a layer, embedding or head begins.

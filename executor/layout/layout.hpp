@@ -63,7 +63,12 @@ class Layout {
  public:
   Layout(const models::Program& program, std::int64_t rank);
 
+  /// What is trained; and what is not, which has neither gradient nor state and lies in a buffer of
+  /// its own on every replica.
   const std::vector<StateTensor>& tensors() const { return tensors_; }
+  const std::vector<StateTensor>& frozen_tensors() const { return frozen_tensors_; }
+  const std::vector<PlacedTensor>& frozen() const { return frozen_; }
+  std::int64_t frozen_elements() const { return frozen_elements_; }
   const std::vector<PlacedTensor>& placed() const { return placed_; }
   const std::vector<Bucket>& buckets() const { return buckets_; }
   /// The buckets that a joint collective reduces: [first, last) of buckets().
@@ -91,7 +96,10 @@ class Layout {
   /// Elements that are updated here and their place in the uncut model.
   const std::vector<StateRun>& runs() const { return runs_; }
   /// Elements of one tensor, whoever updates them; `local` is in the buffers.
-  std::vector<StateRun> runs_of(const PlacedTensor& tensor) const;
+  std::vector<StateRun> runs_of(const PlacedTensor& tensor) const {
+    return runs_of(tensor, tensors_[tensor.tensor]);
+  }
+  static std::vector<StateRun> runs_of(const PlacedTensor& tensor, const StateTensor& whole);
   /// What this rank's share of the gradient norm counts, so that the ranks that sum the norm count
   /// each element of the model once.
   const std::vector<Span>& counted() const { return counted_; }
@@ -125,14 +133,17 @@ class Layout {
   std::vector<std::int64_t> norm_ranks_, stage_ranks_;  // of this stage, that sum the norm; all
   std::vector<StateTensor> tensors_;
   std::map<std::string, std::uint32_t> numbers_;
-  std::vector<PlacedTensor> placed_;
-  std::map<std::string, std::size_t> by_name_;  // in placed_, by tensor with its layer
-  std::optional<std::uint32_t> tied_;           // in tensors_: a table with two names
+  std::vector<StateTensor> frozen_tensors_;
+  std::vector<PlacedTensor> placed_, frozen_;
+  // In placed_ or frozen_, by tensor with its layer.
+  std::map<std::string, std::size_t> by_name_, frozen_by_name_;
+  bool ties_ = false;                  // a table has two names
+  std::optional<std::uint32_t> tied_;  // in tensors_, where it is trained
   std::vector<Bucket> buckets_;
   std::map<std::uint32_t, std::pair<std::size_t, std::size_t>> reduced_;
   std::vector<StateRun> runs_;
   std::vector<Span> counted_, partial_sums_;
-  std::int64_t elements_ = 0, owned_ = 0;
+  std::int64_t elements_ = 0, owned_ = 0, frozen_elements_ = 0;
 };
 
 }  // namespace orrery::executor

@@ -109,8 +109,7 @@ std::size_t Layout::bucket_at(std::int64_t element) const {
   return static_cast<std::size_t>(after - buckets_.begin()) - 1;
 }
 
-std::vector<StateRun> Layout::runs_of(const PlacedTensor& here) const {
-  const StateTensor& whole = tensors_[here.tensor];
+std::vector<StateRun> Layout::runs_of(const PlacedTensor& here, const StateTensor& whole) {
   std::vector<StateRun> runs;
   for (std::int64_t row = 0; row < here.matrices * here.rows; ++row) {
     const std::int64_t in_matrix = here.first_row + row % here.rows;

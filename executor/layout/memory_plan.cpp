@@ -53,7 +53,8 @@ void MemoryPlan::plan_chunk(const models::Chunk& chunk) {
     const BlockPlan& block = blocks_[run.block];
     const models::BlockUse use = program_.use_of(run.block);
     if (!first_input && !use.of(models::ModelPart::embedding)) {
-      if (block.arrival < 0) {
+      // Below the lowest adapters nothing of a layer's input is kept; it comes from the embedding.
+      if (block.arrival < 0 && !chunk.embeds) {
         throw RunFailure{Exit::invalid_program, "a block keeps no input for its backward"};
       }
       first_input = plan.bytes + block.arrival;

@@ -129,7 +129,7 @@ void Blocks::run_layer(Token i, const models::Invocation& run, std::int64_t laye
   use.delayed = at(bound.delayed, chunk.layers[place].delayed);
   if (each.op == Opcode::weight_gradient) return run_block(use);
   std::byte* const output = output_of(i, chunk, place);
-  use.input = flowing_;
+  use.input = each.op == Opcode::forward ? rank_.arena + rank_.plan.edge(0) : flowing_;
   use.output = output;
   run_block(use);
   if (backward) {
@@ -152,8 +152,9 @@ std::byte* Blocks::output_of(Token i, const ChunkPlan& chunk, std::size_t place)
   std::byte* const leaving = out < 0 ? nullptr : rank_.arena + out;
   if (rank_.instruction(i).op == Opcode::forward) {
     if (place + 1 == chunk.layers.size()) return leaving;
-    const std::uint32_t next = chunk.layers[place + 1].forward;
-    return saved_of(i, chunk, place + 1) + rank_.plan.blocks()[next].arrival;
+    const std::int64_t arrival = rank_.plan.blocks()[chunk.layers[place + 1].forward].arrival;
+    if (arrival < 0) return rank_.arena + rank_.plan.edge(0);  // its backward does not read it
+    return saved_of(i, chunk, place + 1) + arrival;
   }
   if (place == 0) return leaving;
   if (std::byte* const at = delayed_arrival(i, chunk, place - 1)) return at;

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "executor/device/half.hpp"
 #include "executor/run/random.hpp"
 #include "executor/run/weights.hpp"
 
@@ -20,9 +21,10 @@ constexpr std::int64_t of_thread = std::int64_t{1} << 16;  // drawn by one threa
 /// them.
 class InitialValues {
  public:
-  InitialValues(const StateTensor& tensor, const RunSettings& settings)
+  InitialValues(const StateTensor& tensor, const RunSettings& settings,
+                const ParameterSource* source)
       : tensor_{tensor},
-        source_{settings.initial},
+        source_{source},
         random_{settings.seed, stream_number(tensor.name)},
         initial_{tensor.initial} {}
 
@@ -66,6 +68,38 @@ class InitialValues {
   models::Initial initial_;
 };
 
+template <class T>
+std::span<T> span_of(std::vector<std::byte>& host, std::int64_t count) {
+  return {reinterpret_cast<T*>(host.data()), static_cast<std::size_t>(count)};
+}
+
+/// Drawn wide, and stored from the front.
+template <class Narrow>
+void fill_narrow(const InitialValues& values, std::int64_t first, std::int64_t count,
+                 std::vector<std::byte>& host) {
+  std::vector<float> wide(static_cast<std::size_t>(count));
+  values.fill<float>(first, wide);
+  const std::span<Narrow> to = span_of<Narrow>(host, count);
+  for (std::size_t i = 0; i < wide.size(); ++i) narrow(wide[i], to[i]);
+}
+
+void fill_as(Arithmetic arithmetic, models::DType storage, const InitialValues& values,
+             std::int64_t first, std::int64_t count, std::vector<std::byte>& host) {
+  if (arithmetic == Arithmetic::ring) {
+    return values.fill(first, span_of<std::int64_t>(host, count));
+  }
+  switch (storage) {
+    case models::DType::bf16:
+      return fill_narrow<Bf16>(values, first, count, host);
+    case models::DType::fp16:
+      return fill_narrow<Fp16>(values, first, count, host);
+    case models::DType::fp64:
+      return values.fill(first, span_of<double>(host, count));
+    default:
+      return values.fill(first, span_of<float>(host, count));
+  }
+}
+
 /// Elements in a row of one tensor, and where they go.
 struct Slice {
   const InitialValues* of = nullptr;
@@ -94,12 +128,45 @@ void fill(const std::vector<Slice>& slices, std::byte* to) {
 
 }  // namespace
 
-/// The elements that this rank updates, each drawn once: their owner's draw is everybody's.
 void Weights::draw() {
+  draw_trained();
+  draw_frozen();
+}
+
+/// As they are stored; what is wider than that is rounded here.
+void Weights::draw_frozen() {
+  const RunSettings& settings = rank_.settings;
+  const std::vector<StateTensor>& tensors = rank_.layout.frozen_tensors();
+  if (tensors.empty()) return;
+  if (settings.initial != nullptr) settings.initial->require(tensors);
+  std::vector<std::byte> host;
+  for (const PlacedTensor& each : rank_.layout.frozen()) {
+    const StateTensor& whole = tensors[each.tensor];
+    const InitialValues values{whole, settings, settings.initial};
+    for (const StateRun& run : Layout::runs_of(each, whole)) {
+      for (std::int64_t i = 0; i < run.count; i += at_once) {
+        const std::int64_t count = std::min(at_once, run.count - i);
+        host.resize(static_cast<std::size_t>(count * 8));
+        fill_as(settings.arithmetic, formats().storage, values, run.offset + i, count, host);
+        rank_.device.write(host.data(), frozen(run.local + i),
+                           Bytes{count * width_of(formats().storage)});
+      }
+      if (settings.alive) settings.alive();
+    }
+  }
+}
+
+/// The elements that this rank updates, each drawn once: their owner's draw is everybody's. Where
+/// only adapters are trained an initial source has none of them.
+void Weights::draw_trained() {
   const RunSettings& settings = rank_.settings;
   std::vector<InitialValues> initials;
-  if (settings.initial != nullptr) settings.initial->require(rank_.layout.tensors());
-  for (const StateTensor& each : rank_.layout.tensors()) initials.emplace_back(each, settings);
+  ParameterSource* const source =
+      rank_.layout.frozen_tensors().empty() ? settings.initial : nullptr;
+  if (source != nullptr) source->require(rank_.layout.tensors());
+  for (const StateTensor& each : rank_.layout.tensors()) {
+    initials.emplace_back(each, settings, source);
+  }
   const std::int64_t width = width_of(formats().state), all = rank_.layout.owned();
   std::vector<std::byte> host(static_cast<std::size_t>(std::min(at_once, all) * width));
   std::vector<Slice> slices;

@@ -27,6 +27,10 @@ void Blocks::run_block(const Use& use) {
   const std::vector<Operation>& operations = rank_.plan.blocks()[use.block].operations;
   std::size_t op = 0;
   while (op < operations.size()) {
+    if (operations[op].pieces > 1) {
+      op = run_pieces(use, op);
+      continue;
+    }
     const Captured::Known* const stretch = captured_.beginning(use.block, op);
     if (stretch == nullptr) {
       run_operation(use, op++);
@@ -67,12 +71,61 @@ void Blocks::bind_operands(const Use& use) {
     views_[id] = plan.views[id];
     if (source.base == Base::parameter) {
       views_[id].data = weights_.parameter(elements[id]);
+    } else if (source.base == Base::frozen) {
+      views_[id].data = weights_.frozen(elements[id]);
     } else if (source.base == Base::gradient) {
       views_[id].data = weights_.gradient(elements[id]);
     } else if (std::byte* const of = base(source.base)) {
       views_[id].data = of + source.offset;
     }
   }
+}
+
+namespace {
+
+/// Of operands with a row, or a label, for each of `rows` tokens those from `first` on; of those
+/// that hold one piece as many from the front.
+View rows_of(const View& view, Base base, std::int64_t rows, std::int64_t piece,
+             std::int64_t first) {
+  View part = view;
+  const bool whole = base == Base::parameter || base == Base::frozen || base == Base::gradient;
+  if (whole) return part;
+  const std::size_t dimension = base == Base::labels ? 2 : 1;
+  const std::int64_t step = (base == Base::labels ? 1 : view.shape[2]) * width_of(view.dtype);
+  if (view.shape[dimension] == rows) part.data += first * step;
+  part.shape[dimension] = std::min(piece, rows - first);
+  return part;
+}
+
+}  // namespace
+
+/// Products and loss of a head that makes its logits piece by piece: up to the first operation that
+/// goes through all rows at once. Recorded as one.
+std::size_t Blocks::run_pieces(const Use& use, std::size_t first) {
+  const BlockPlan& plan = rank_.plan.blocks()[use.block];
+  const std::vector<Operation>& operations = plan.operations;
+  std::size_t end = first;
+  while (end < operations.size() && operations[end].pieces > 1) ++end;
+  const std::int64_t rows = views_[operations[first].reads[0]].shape[1];
+  const std::int64_t piece = views_[operations[first].writes[0]].shape[1];
+  std::vector<std::size_t> entries;
+  for (std::size_t o = first; o < end; ++o) {
+    entries.push_back(
+        rank_.recording.begin(use.instruction, Lane::compute, use.block, use.layer, o));
+  }
+  std::vector<View> parts = views_;
+  for (std::int64_t row = 0; row < rows; row += piece) {
+    for (std::size_t id = 0; id < plan.sources.size(); ++id) {
+      parts[id] = rows_of(views_[id], plan.sources[id].base, rows, piece, row);
+    }
+    for (std::size_t o = first; o < end; ++o) {
+      Operation op = operations[o];
+      (op.gemm.transpose_a ? op.gemm.k : op.gemm.m) = std::min(piece, rows - row);
+      run_on(rank_.device, op, parts, place_);
+    }
+  }
+  for (const std::size_t entry : entries) rank_.recording.end(entry, Lane::compute);
+  return end;
 }
 
 void Blocks::run_operation(const Use& use, std::size_t index) {

@@ -18,12 +18,14 @@ namespace {
 
 /// Of the head's forward: what the loss's backward reads of every shard.
 std::size_t statistics_of(const models::Program& program, const models::LayerKind& head) {
-  const models::Block& backward = program.blocks[head.backward];
-  for (const models::Operation& op : backward.operations) {
-    if (op.kind != models::OpKind::cross_entropy_backward) continue;
-    const auto id = program.blocks[head.forward].find(backward.operands[op.reads[2]].name);
-    ensure(id.has_value(), "a loss keeps no statistics");
-    return *id;
+  for (const std::uint32_t block : {head.backward, head.forward}) {
+    for (const models::Operation& op : program.blocks[block].operations) {
+      if (op.kind != models::OpKind::cross_entropy_backward) continue;
+      const std::string& name = program.blocks[block].operands[op.reads[2]].name;
+      const auto id = program.blocks[head.forward].find(name);
+      ensure(id.has_value(), "a loss keeps no statistics");
+      return *id;
+    }
   }
   throw ContractError{"a head has no loss"};
 }

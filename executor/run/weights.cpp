@@ -21,6 +21,10 @@ Weights::Weights(const RankContext& rank, HeldMemory& memory)
   const auto held = [&](bool sharded) { return sharded ? layout.owned() : layout.elements(); };
   parameters_ =
       memory.hold(BufferKind::parameter, held(sharding_.parameters) * width_of(formats().storage));
+  if (layout.frozen_elements() > 0) {
+    frozen_ =
+        memory.hold(BufferKind::parameter, layout.frozen_elements() * width_of(formats().storage));
+  }
   gradient_bytes_ = held(sharding_.gradients) * width_of(formats().gradient);
   gradients_ = memory.hold(BufferKind::gradient, gradient_bytes_);
   const std::int64_t states = separate_master() ? 3 : 2;

@@ -18,7 +18,8 @@ class Weights {
   Weights(const RankContext& rank, HeldMemory& memory);
 
   /// What every run begins with: functions of the seed and the index in the uncut model. Of the
-  /// elements that this rank owns; their working copies do not follow yet.
+  /// elements that this rank owns; their working copies do not follow yet. And of all that is not
+  /// trained, which where adapters alone are is what an initial source has.
   void draw();
   /// Working copies of what this rank owns follow the masters.
   void follow_masters();
@@ -32,6 +33,10 @@ class Weights {
   }
   std::byte* gradient(std::int64_t element) const {
     return in_bucket(sharding_.gradients, filled_, gradients_, formats().gradient, element);
+  }
+
+  std::byte* frozen(std::int64_t element) const {
+    return frozen_ + element * width_of(formats().storage);
   }
 
   /// Of what this rank owns.
@@ -58,11 +63,13 @@ class Weights {
                        models::DType type, std::int64_t element) const;
   std::byte* owned(std::byte* buffer, bool sharded, std::int64_t local, std::int64_t width) const;
   void hold_buckets(HeldMemory& memory);
+  void draw_trained();
+  void draw_frozen();
 
   const RankContext& rank_;
   const models::StateSharding& sharding_;
   std::int64_t gradient_bytes_ = 0;
-  std::byte *parameters_ = nullptr, *gradients_ = nullptr, *buckets_ = nullptr;
+  std::byte *frozen_ = nullptr, *parameters_ = nullptr, *gradients_ = nullptr, *buckets_ = nullptr;
   std::byte* optimizer_ =
       nullptr;  // masters, where they are separate; first moments; second moments
   std::vector<std::int64_t> bucket_offsets_;   // by JointCollective::buffer

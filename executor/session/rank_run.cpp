@@ -56,7 +56,8 @@ class RankRun {
   void train() {
     first_ = checkpoints_.resume(runner_);
     initial_.reset();
-    if (first_ > 0 && options_.initial && rank_ == 0) {
+    const bool other = !models::trains_adapters(question_.plan);
+    if (first_ > 0 && options_.initial && other && rank_ == 0) {
       session_.note("--init is left out: the checkpoint has later parameters");
     }
     if (options_.checkpoint) session_.requests().answer_after_the_step();

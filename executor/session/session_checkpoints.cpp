@@ -53,6 +53,13 @@ SessionCheckpoints::SessionCheckpoints(const models::Question& question,
 
 Checkpoints SessionCheckpoints::of(const Runner& runner) const {
   const models::Plan& plan = question_.plan;
+  std::vector<std::pair<std::string, std::string>> inputs{
+      {"data", data_},
+      {"global_batch", std::to_string(plan.global_batch)},
+      {"seq_len", std::to_string(plan.seq_len)},
+      {"precision", std::string{models::name(plan.precision)}}};
+  // A checkpoint of adapters is one of nothing else.
+  if (models::trains_adapters(plan)) inputs.emplace_back("init", options_.initial.value_or("seed"));
   return {{.folder = *options_.checkpoint,
            .rank = session_.placed().rank,
            .ranks = session_.placed().ranks,
@@ -66,10 +73,7 @@ Checkpoints SessionCheckpoints::of(const Runner& runner) const {
            .tensors = runner.state_tensors(),
            .format = runner.state_format(),
            .seed = options_.seed,
-           .inputs = {{"data", data_},
-                      {"global_batch", std::to_string(plan.global_batch)},
-                      {"seq_len", std::to_string(plan.seq_len)},
-                      {"precision", std::string{models::name(plan.precision)}}},
+           .inputs = std::move(inputs),
            .changed = options_.resume_changed ? Changed::accepted : Changed::refused}};
 }
 

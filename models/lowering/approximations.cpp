@@ -53,11 +53,22 @@ std::string of_plan(const BlockInputs& inputs) {
   if (plan.offload != Offload::none) return "offloading";
   const bool picks = inputs.software.kernels.predicted_share < 1 && !inputs.model.causal;
   if (picks) return "a share of predictions";
-  if (plan.task != Task::pretrain && plan.task != Task::sft) {
+  if (plan.task == Task::qlora || plan.task == Task::dpo) {
     return fmt::format("task '{}'", word_of(task_words, plan.task));
   }
+  if (plan.task == Task::lora) {
+    if (inputs.model.experts > 0) return "adapters of a model with experts";
+    if (plan.lora_dropout) return "dropout before adapters";
+    if (plan.zero == Zero::three) return "adapters with ZeRO-3";
+    if (compute_dtype(plan.precision) == hardware::DType::fp8) return "adapters in fp8";
+  }
   if (plan.moments != Moments::full) return "moments in fewer bits than the master weights";
-  if (plan.fused_cross_entropy) return "fused cross-entropy";
+  if (plan.fused_cross_entropy && plan.tensor > 1) {
+    return "fused cross-entropy over shards of the vocabulary";
+  }
+  if (plan.fused_cross_entropy && shards_gradients(plan) && plan.pipeline == 1) {
+    return "fused cross-entropy with sharded gradients";
+  }
   if (plan.low_precision_gather) return "weights gathered in 8 bits";
   const Quantisation* how = quantisation_of(plan.precision);
   if (how != nullptr && plan.precision != Precision::fp8) {

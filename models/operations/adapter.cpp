@@ -25,6 +25,7 @@ Linear matrix_a(const Linear& layer, std::int64_t rank) {
 
 Linear matrix_b(const Linear& layer, std::int64_t rank) {
   Linear b = adapter_matrix(layer.name + ".lora_b", rank, layer.out);
+  b.begins_zero = true;
   if (!layer.sharding.axes(Dimension::columns).empty()) b.sharding = layer.sharding;
   return b;
 }

@@ -187,6 +187,7 @@ class HeadBuilder : private TransformerBuilder {
       return small || weight ? pieces : 1;
     };
     for (Operation& op : block_.since(first)) {
+      op.pieces = pieces;
       if (op.kind != OpKind::gemm) continue;
       op.bytes = Bytes{};
       for (const OperandId id : op.reads) op.bytes += block_.at(id).bytes() * times(id);

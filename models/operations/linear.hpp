@@ -28,6 +28,7 @@ struct Linear {
   std::int64_t experts = 0;  // each with a matrix and rows of its own, [experts, rows, in]; 0: none
   std::optional<LoraTarget> target{};  // which of an adapter's targets it is
   bool adapter = false;                // one of an adapter's two matrices
+  bool begins_zero = false;            // an adapter's B, which so changes nothing at first
 };
 
 /// Writes linear layers into a block.

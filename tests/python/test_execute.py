@@ -282,6 +282,7 @@ PLANS = [
     "gpt-cp2-ring",
     "gpt-cp2-ulysses",
     "gpt-dp2",
+    "gpt-fused-loss",
     "gpt-hsdp4",
     "gpt-pp2-1f1b",
     "gpt-pp2-zb",
@@ -326,6 +327,15 @@ def test_what_runs_is_what_was_predicted(scenario, losses_of_one_rank, tmp_path)
     assert answer["peak_memory_bytes"] == pytest.approx(foretold, rel=0.03)
     expected = losses_of_one_rank[scenario.split("-")[0]]
     assert losses(answer) == pytest.approx(expected, rel=1e-5)
+
+
+def test_adapters_take_the_memory_foretold_and_do_not_depend_on_the_cut():
+    path = str(SCENARIOS / "gpt-lora-dp2.json")
+    line = [COMMAND, "execute", path, "--steps", "3", "--json"]
+    two, one = answer_of(line), answer_of([*line, "--ranks", "1"])
+    assert losses(two) == pytest.approx(losses(one), rel=1e-5)
+    assert losses(two)[2] < losses(two)[0]
+    assert two["peak_memory_bytes"] == pytest.approx(two["predicted_peak_memory_bytes"], rel=0.03)
 
 
 def test_a_wrong_number_of_ranks_is_refused(model):

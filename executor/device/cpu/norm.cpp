@@ -83,7 +83,7 @@ void backward_row(const NormRow<T>& row, Norm kind, double epsilon) {
   for (std::int64_t j = 0; j < row.n; ++j) {
     const T z = (row.x[j] - of.mean) * of.inverse;
     const T dy = row.gradient[j];
-    row.weight_gradient[j] += dy * z;
+    if (row.weight_gradient != nullptr) row.weight_gradient[j] += dy * z;  // not of a frozen one
     T dx = (dy * row.weight[j] - mean_g - z * mean_gz) * of.inverse;
     if (row.residual != nullptr) dx += row.residual[j];
     row.out[j] = dx;
@@ -146,7 +146,7 @@ void norm_backward(const Call<T>& call) {
     for (std::int64_t h = 0; h < heads.queries + heads.keys; ++h) {
       if (h == heads.queries) {
         row.weight += heads.dim;
-        row.weight_gradient += heads.dim;
+        if (row.weight_gradient != nullptr) row.weight_gradient += heads.dim;
       }
       backward_row(row, kind, op.epsilon);
       row.gradient += heads.dim;

@@ -59,6 +59,13 @@ class Plans {
     const bool grouped = plan.context_form == models::ContextForm::hierarchical;
     plan.context_heads = grouped && plan.context > 1 ? 2 : 1;
     if (plan.context == 1 && one_of({0, 1, 2}) == 0) plan.sequence_lengths = {3, 4};
+    if (one_of({0, 1, 2, 3}) == 0) {
+      plan.task = models::Task::lora;
+      plan.lora_rank = 2;
+      if (plan.zero == models::Zero::three) plan.zero = models::Zero::one;
+    }
+    plan.fused_cross_entropy =
+        plan.tensor == 1 && plan.zero < models::Zero::two && one_of({0, 1}) == 1;
     plan.overlap_gradients = one_of({0, 1}) == 1;
     plan.bucket = Bytes{one_of({0, 1, 8000})};
     if (plan.virtual_stages == 1 && plan.pipeline == 2 && one_of({0, 1}) == 1) {
@@ -93,12 +100,15 @@ void check_plans(std::uint32_t seed, int count) {
     const Drawn drawn = plans.next();
     INFO("plan " << i << " of seed " << seed << ": " << models::to_json(drawn.plan).dump());
     const bool packed = !drawn.plan.sequence_lengths.empty();
-    const std::string key =
-        drawn.model.name + std::to_string(drawn.model.layers) + (packed ? " packed" : "");
+    const bool adapts = models::trains_adapters(drawn.plan);
+    const std::string key = drawn.model.name + std::to_string(drawn.model.layers) +
+                            (packed ? " packed" : "") + (adapts ? " adapted" : "");
     if (whole.count(key) == 0) {
       Plan plan = small_plan(8);
       plan.micro_batch = 8;
       plan.sequence_lengths = drawn.plan.sequence_lengths;
+      plan.task = drawn.plan.task;
+      plan.lora_rank = drawn.plan.lora_rank;
       whole[key] =
           run({.model = drawn.model, .plan = plan, .arithmetic = Arithmetic::ring, .steps = 2});
     }

@@ -1,0 +1,139 @@
+// Adapters next to frozen matrices.
+
+#include <catch2/catch.hpp>
+
+#include "executor/device/cpu/cpu_device.hpp"
+#include "models/program/memory.hpp"
+#include "tests/executor/cuts.hpp"
+
+namespace orrery::executor {
+namespace {
+
+using models::LoraTarget;
+using models::Model;
+using models::Plan;
+
+Plan adapting(std::int64_t samples = 4) {
+  Plan plan = small_plan(samples);
+  plan.task = models::Task::lora;
+  plan.lora_rank = 2;
+  plan.lora_targets = {LoraTarget::qkv, LoraTarget::projection, LoraTarget::up, LoraTarget::down};
+  return plan;
+}
+
+Outcome adapted(const Model& model, const Plan& plan, Arithmetic arithmetic) {
+  return run({.model = model, .plan = plan, .arithmetic = arithmetic, .steps = 3});
+}
+
+std::vector<Cut> adapted_cuts() {
+  std::vector<Cut> all;
+  for (const Model& model : {small_gpt(), small_llama()}) {
+    const auto add = [&](const char* name, auto change) {
+      all.push_back({std::string{name} + " of " + model.name, model, adapting()});
+      change(all.back().plan);
+    };
+    add("tensor, sequence, data", [](Plan& p) {
+      p.tensor = p.data = 2;
+      p.sequence_parallel = true;
+      p.zero = models::Zero::one;
+    });
+    add("2 stages, all recomputed, buckets", [](Plan& p) {
+      p.pipeline = p.data = 2;
+      p.recompute = models::Recompute::full;
+      p.bucket = Bytes{1};
+    });
+    add("ZeRO-2, a ring of 2", [](Plan& p) {
+      p.data = p.context = 2;
+      p.zero = models::Zero::two;
+    });
+  }
+  return all;
+}
+
+TEST_CASE("Adapters of every cut are those of one rank") {
+  for (const Cut& each : adapted_cuts()) {
+    INFO(each.name);
+    for (const Arithmetic arithmetic : {Arithmetic::ring, Arithmetic::real}) {
+      const Outcome one = adapted(each.model, adapting(), arithmetic);
+      const Outcome many = adapted(each.model, each.plan, arithmetic);
+      if (arithmetic == Arithmetic::ring) {
+        CHECK(same_bits(many.gradients, one.gradients));
+        CHECK(same_bits(many.parameters, one.parameters));
+        CHECK(many.steps[2].ring_loss == one.steps[2].ring_loss);
+      } else {
+        CHECK(distance(many.gradients, one.gradients) < 1e-12);
+        CHECK(many.steps[2].loss == Approx(one.steps[2].loss).epsilon(1e-11));
+      }
+    }
+  }
+}
+
+TEST_CASE("Adapters alone are trained, and begin with a model that they do not change") {
+  const Model model = small_llama();
+  const Outcome own = adapted(model, adapting(), Arithmetic::real);
+  const Outcome whole = adapted(model, small_plan(), Arithmetic::real);
+  CHECK(own.steps[0].loss == whole.steps[0].loss);
+  CHECK(own.steps[1].loss != whole.steps[1].loss);
+  // 4 matrices in each of 2 layers, two of each: A moves from the second step on, B from the first.
+  CHECK(own.parameters.size() == 16);
+  for (const auto& [name, values] : own.gradients) {
+    INFO(name);
+    const bool b = name.find("lora_b") != std::string::npos;
+    CHECK(b == std::any_of(values.begin(), values.end(), [](double g) { return g != 0; }));
+  }
+}
+
+TEST_CASE("Adapters written by one cut and read by another go on as if nothing had happened") {
+  const Model model = small_gpt();
+  Plan cut = adapting();
+  cut.tensor = cut.pipeline = cut.data = 2;
+  cut.zero = models::Zero::one;
+  const Outcome through = adapted(model, adapting(), Arithmetic::ring);
+  const Outcome begun =
+      run({.model = model, .plan = cut, .arithmetic = Arithmetic::ring, .steps = 1});
+  const models::Program program = lowered(model, adapting());
+  CpuDevice device{Arithmetic::ring};
+  ThreadWorld world{1};
+  const auto fabric = world.fabric(0);
+  RunSettings settings;
+  settings.arithmetic = Arithmetic::ring;
+  Runner runner{program, cpu_software(), device, *fabric, settings};
+  const auto load = [&](StateKind kind, const Tensors& from) {
+    for (const StateRun& run : runner.state_runs()) {
+      const auto& values = from.at(runner.state_tensors()[run.tensor].name);
+      runner.load_state(kind, run.local, run.count, values.data() + run.offset);
+    }
+  };
+  load(StateKind::parameter, begun.parameters);
+  load(StateKind::first_moment, begun.first);
+  load(StateKind::second_moment, begun.second);
+  runner.finish_loading(1);
+  CHECK(runner.step(1).ring_loss == through.steps[1].ring_loss);
+  CHECK(runner.step(2).ring_loss == through.steps[2].ring_loss);
+}
+
+TEST_CASE("Frozen matrices take the memory that is promised, in the format of the weights") {
+  Model model = small_llama(4);
+  model.hidden = 64;
+  model.ffn_hidden = 96;
+  model.head_dim = 8;
+  for (const auto precision : {models::Precision::fp64, models::Precision::bf16}) {
+    Plan plan = adapting();
+    plan.precision = precision;
+    plan.tensor = 2;
+    const models::Program program = lowered(model, plan);
+    const Outcome out = run({.model = model, .plan = plan});
+    const models::MemoryPeak promised = models::memory_peak(program, 0);
+    using models::BufferKind;
+    for (const BufferKind kind :
+         {BufferKind::parameter, BufferKind::gradient, BufferKind::optimizer}) {
+      const auto at = static_cast<std::size_t>(kind);
+      CHECK(out.memory[0].by_kind[at] == promised.by_kind[at]);
+    }
+    CHECK(static_cast<double>(out.memory[0].peak.count()) ==
+          Approx(static_cast<double>(models::total(promised.by_kind).count())).epsilon(0.05));
+  }
+}
+
+}  // namespace
+}  // namespace orrery::executor
