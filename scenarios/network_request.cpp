@@ -18,12 +18,11 @@ struct OrderedAxes {
 };
 const std::vector<OrderedAxes>& ordered_axes() {
   using models::MeshAxis;
-  static const std::vector<OrderedAxes> known{
-      {"tp", {MeshAxis::tensor}},
-      {"cp", {MeshAxis::context_heads, MeshAxis::context}},
-      {"ep", {}},
-      {"dp", {MeshAxis::data, MeshAxis::replica}},
-      {"pp", {MeshAxis::pipeline}}};
+  static const std::vector<OrderedAxes> known{{"tp", {MeshAxis::tensor}},
+                                              {"cp", {MeshAxis::context_heads, MeshAxis::context}},
+                                              {"ep", {}},
+                                              {"dp", {MeshAxis::data, MeshAxis::replica}},
+                                              {"pp", {MeshAxis::pipeline}}};
   return known;
 }
 

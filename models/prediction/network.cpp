@@ -134,9 +134,8 @@ void vary_kernels(const Question& question, Prediction& result) {
 }
 
 void add_static_times(const Question& question, Prediction& result, std::string why) {
-  result.priced =
-      price_program(*result.program, question.cluster, question.software, result.assumptions,
-                    {.order = question.network.order.axes});
+  result.priced = price_program(*result.program, question.cluster, question.software,
+                                result.assumptions, {.order = question.network.order.axes});
   require_exact_times(result.priced);
   vary_kernels(question, result);
   result.times = evaluate_maps(result.priced);
@@ -209,9 +208,9 @@ std::optional<std::string> evaluate_shared(const Question& question, Prediction&
 
 /// Experts are folded over the ranks of a stage as these are counted.
 void refuse_order(const AxisOrder& order, const Program& program) {
-  const bool folded = program.mesh.degree(MeshAxis::expert) > 1 ||
-                      program.mesh.degree(MeshAxis::expert_tensor) !=
-                          program.mesh.degree(MeshAxis::tensor);
+  const bool folded =
+      program.mesh.degree(MeshAxis::expert) > 1 ||
+      program.mesh.degree(MeshAxis::expert_tensor) != program.mesh.degree(MeshAxis::tensor);
   if (order.usual() || !folded) return;
   throw InputError{"/placement/order", "experts over ranks are placed in the usual order alone"};
 }
@@ -223,20 +222,22 @@ void add_network_times(const Question& question, Prediction& result) {
   const NetworkRequest& asked = question.network;
   const bool wanted = asked.mode == NetworkMode::events || asked.particular();
   if (asked.mode == NetworkMode::fixed && asked.particular()) {
-    throw InputError{"/network", "static times know no placement, no perturbation and no other job"};
+    throw InputError{"/network",
+                     "static times know no placement, no perturbation and no other job"};
   }
   if (!wanted) {
-    return add_static_times(question, result,
-                            asked.mode == NetworkMode::fixed
-                                ? "as asked"
-                                : "no placement, perturbation or other job is stated, and events not asked");
+    return add_static_times(
+        question, result,
+        asked.mode == NetworkMode::fixed
+            ? "as asked"
+            : "no placement, perturbation or other job is stated, and events not asked");
   }
   std::optional<std::string> refused = no_events(question);
   const auto begin = std::chrono::steady_clock::now();
   if (!refused) {
-    result.priced = price_program(
-        *result.program, question.cluster, question.software, result.assumptions,
-        {.sharing = LinkSharing::alone, .order = question.network.order.axes});
+    result.priced =
+        price_program(*result.program, question.cluster, question.software, result.assumptions,
+                      {.sharing = LinkSharing::alone, .order = question.network.order.axes});
     require_exact_times(result.priced);
     vary_kernels(question, result);
     refused = evaluate_shared(question, result);

@@ -71,9 +71,7 @@ struct NetworkRequest {
   std::vector<JobRequest> jobs;
 
   /// Is there anything that only events can answer?
-  bool particular() const {
-    return !order.contiguous() || !perturbations.empty() || !jobs.empty();
-  }
+  bool particular() const { return !order.contiguous() || !perturbations.empty() || !jobs.empty(); }
 };
 
 /// Links of one kind over whose capacity traffic wanted to go.
@@ -119,7 +117,8 @@ std::int64_t free_gpus(const hardware::Cluster& cluster, const NetworkRequest& n
 
 /// Where the ranks of a question and of its jobs run on its fabric, with what is slower there; the
 /// jobs' prices are left to the caller.
-/// Errors  a node that two jobs want, a node, GPU, NIC, link or switch that does not exist: InputError at its pointer
+/// Errors  a node that two jobs want, a node, GPU, NIC, link or switch that does not exist:
+/// InputError at its pointer
 NetworkSite site_of(const Question& question, const Program& program,
                     std::shared_ptr<const FabricGraph> fabric);
 

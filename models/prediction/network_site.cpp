@@ -89,7 +89,8 @@ class SiteMaker {
       site_.placement.devices[r] = static_cast<std::uint32_t>(at);
     }
     onto(order, site_.placement);
-    for (std::int64_t i = 0; i < used; ++i) owner_of_node_[static_cast<std::size_t>(order[i])] = ours;
+    for (std::int64_t i = 0; i < used; ++i)
+      owner_of_node_[static_cast<std::size_t>(order[i])] = ours;
   }
 
   /// As listed, or those that other jobs leave: in a random order, or as numbered.
@@ -118,9 +119,8 @@ class SiteMaker {
     const std::int64_t gpus = cluster_.node.gpus, ranks = job.question->plan.gpus();
     const std::int64_t used = (ranks + gpus - 1) / gpus;
     if (std::ssize(job.nodes) < used) {
-      throw InputError{
-          job.pointer + "/nodes",
-          fmt::format("{} nodes for a plan that needs {}", job.nodes.size(), used)};
+      throw InputError{job.pointer + "/nodes",
+                       fmt::format("{} nodes for a plan that needs {}", job.nodes.size(), used)};
     }
     NeighbourJob& placed = site_.others.emplace_back();
     placed.placement =

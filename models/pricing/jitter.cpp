@@ -43,8 +43,8 @@ LargestOf largest_gamma(std::int64_t n, std::int64_t k) {
   const auto of = static_cast<double>(n), shape = static_cast<double>(k);
   const double spread = 10 * std::sqrt(shape), tail = 30 + std::log(of);
   const double low = std::max(0.0, shape - spread), high = shape + spread + tail;
-  LargestOf found = moments_of(
-      [&](double x) { return std::pow(boost::math::gamma_p(shape, x), of); }, low, high);
+  LargestOf found =
+      moments_of([&](double x) { return std::pow(boost::math::gamma_p(shape, x), of); }, low, high);
   found.mean -= shape;
   return found;
 }

@@ -139,8 +139,7 @@ void note_tables(const Program& program, const hardware::Cluster& cluster,
 }
 
 void note_oversubscription(const Program& program, const hardware::Cluster& cluster,
-                           std::vector<std::string>& assumptions,
-                           const AxisOrder& order) {
+                           std::vector<std::string>& assumptions, const AxisOrder& order) {
   if (cluster.fabric.oversubscription <= 1) return;
   hardware::Cluster full = cluster;
   full.fabric.oversubscription = 1;

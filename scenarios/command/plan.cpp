@@ -51,9 +51,10 @@ void add_plan(CLI::App& application, int& exit_code) {
   command.add_option("--objective", request.objective,
                      fmt::format("{} ({} where not given)", objective_words(), request.objective));
   command
-      .add_option("--network", flags->network,
-                  "auto: the plans shown are evaluated with their traffic on links, and put in that "
-                  "order (default); static: as searched")
+      .add_option(
+          "--network", flags->network,
+          "auto: the plans shown are evaluated with their traffic on links, and put in that "
+          "order (default); static: as searched")
       ->check(CLI::IsMember({"auto", "static"}));
   command.callback([flags, &exit_code] { exit_code = plan(*flags); });
 }

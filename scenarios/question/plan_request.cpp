@@ -71,8 +71,7 @@ std::string simulate_line(const PlanRequest& request, const PlanQuery& query,
       request.software ? fmt::format(" --software {}", *request.software) : "",
       placed.nodes == query.cluster.nodes ? ""
                                           : fmt::format(" --set /cluster/nodes={}", placed.nodes),
-      models::to_text(placed.plan),
-      best.front().candidate.shared ? " --network events" : "");
+      models::to_text(placed.plan), best.front().candidate.shared ? " --network events" : "");
 }
 
 }  // namespace
@@ -97,8 +96,8 @@ PlanSearch search(const PlanRequest& request, const Progress& progress) {
   }
   found.answer = search_plans(query, found.objective, {request.threads, progress});
   if (request.network != models::NetworkMode::fixed && !found.answer.stopped) {
-    found.not_shared =
-        share_links(query, found.objective, request.top, {.threads = request.threads, .progress = {}}, found.answer);
+    found.not_shared = share_links(query, found.objective, request.top,
+                                   {.threads = request.threads, .progress = {}}, found.answer);
   }
   found.best = compare_best(query, found.answer, found.objective, request.top);
   found.tight_ahead = tight_ahead(query, found.answer, found.objective, most_tight);

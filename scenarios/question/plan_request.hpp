@@ -33,7 +33,7 @@ struct PlanSearch {
   std::string cluster;  // as the user names it
   std::vector<std::string> assumptions{};
   std::string not_shared{};  // why the traffic of some is not on links; empty: all is
-  std::string simulate{};  // the command line that simulates the best plan; empty without one
+  std::string simulate{};    // the command line that simulates the best plan; empty without one
 
   /// Refers to this search.
   PlanReport report() const;

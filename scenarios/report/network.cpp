@@ -16,8 +16,9 @@ constexpr std::size_t most_named = 3;  // to whom
 std::string jobs_lines(const models::NetworkAnswer& found, Time step) {
   std::string text;
   if (found.from_jobs != Time{}) {
-    text += fmt::format("  of that from other jobs {} ({:+.2f} %)\n", step_part(found.from_jobs, step),
-                        100 * ratio(found.from_jobs, step - found.from_jobs));
+    text +=
+        fmt::format("  of that from other jobs {} ({:+.2f} %)\n", step_part(found.from_jobs, step),
+                    100 * ratio(found.from_jobs, step - found.from_jobs));
   }
   for (std::size_t i = 0; i < found.jobs.size(); ++i) {
     const models::JobAnswer& job = found.jobs[i];

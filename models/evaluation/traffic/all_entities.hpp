@@ -13,7 +13,7 @@ struct AllEntities {
   std::vector<Entities> jobs;
   std::vector<std::vector<double>> speeds;                    // by job and rank; empty: all 1
   std::vector<std::uint32_t> first_rank{0}, first_entity{0};  // of each job; at last: how many
-  std::vector<std::uint32_t> links;  // of the site, that anything crosses
+  std::vector<std::uint32_t> links;                           // of the site, that anything crosses
 
   /// A job's number among its own.
   struct Local {

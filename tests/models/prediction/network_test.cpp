@@ -104,9 +104,9 @@ TEST_CASE("A slow node, GPU, NIC, link or switch makes a step longer, and replay
 
 /// A second job of the same model and of so many nodes.
 JobRequest second_job(std::vector<std::int64_t> nodes) {
-  auto other = std::make_shared<Question>(models::question(
-      "gpt3-175b", "dgx-a100-80gb x " + std::to_string(nodes.size()),
-      "tensor=8,pipeline=4,micro_batch=1,global_batch=32"));
+  auto other = std::make_shared<Question>(
+      models::question("gpt3-175b", "dgx-a100-80gb x " + std::to_string(nodes.size()),
+                       "tensor=8,pipeline=4,micro_batch=1,global_batch=32"));
   other->cluster = hardware::named_cluster("dgx-a100-80gb x 64");
   return {.name = "second",
           .question = std::move(other),
@@ -190,16 +190,15 @@ TEST_CASE("Jobs are on different nodes") {
   CHECK(refused({40, 41, 31, 42}) == "/jobs/1/nodes/2: node 31 is this job's");
   CHECK(refused({40, 41, 42, 61}) == "/jobs/1/nodes/3: node 61 is /jobs/0's");
   CHECK(refused({40, 40, 41, 42}) == "/jobs/1/nodes/1: node 40 is /jobs/1's");
-  CHECK(refused({40, 41, 42, 64}) ==
-        "/jobs/1/nodes/3: expected a node from 0 to 63, found 64");
+  CHECK(refused({40, 41, 42, 64}) == "/jobs/1/nodes/3: expected a node from 0 to 63, found 64");
 }
 
 TEST_CASE("Steps of another job that are too short next to ours are refused") {
   Question question = asked();
   question.cluster.nodes = 64;
   JobRequest tiny = second_job({40});
-  auto other = std::make_shared<Question>(models::question(
-      "gpt2", "dgx-a100-80gb x 1", "micro_batch=1,global_batch=8,seq_len=128"));
+  auto other = std::make_shared<Question>(
+      models::question("gpt2", "dgx-a100-80gb x 1", "micro_batch=1,global_batch=8,seq_len=128"));
   other->model.layers = 1;
   other->cluster = question.cluster;
   tiny.question = other;

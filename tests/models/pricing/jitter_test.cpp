@@ -33,7 +33,8 @@ double simulated(JitterKind kind, int n, int k, std::mt19937_64& random) {
 TEST_CASE("The last of n ranks with k kernels each is as late as a simulation says") {
   std::mt19937_64 random{7};
   for (const JitterKind kind : {JitterKind::normal, JitterKind::exponential}) {
-    for (const auto& [n, k] : {std::pair{2, 1}, std::pair{8, 1}, std::pair{8, 12}, std::pair{64, 5}}) {
+    for (const auto& [n, k] :
+         {std::pair{2, 1}, std::pair{8, 1}, std::pair{8, 12}, std::pair{64, 5}}) {
       constexpr int trials = 4000;
       double sum = 0, square = 0;
       for (int i = 0; i < trials; ++i) {

@@ -51,7 +51,8 @@ TEST_CASE("The plans shown are evaluated with their traffic on links, and in tha
   const std::string asked =
       "plan --model gpt3-175b --cluster 'dgx-a100-80gb x 16' --global-batch 128 --seq-len 2048 "
       "--top 4 --json ";
-  const Json with = parsed(orrery(asked).out), without = parsed(orrery(asked + "--network static").out);
+  const Json with = parsed(orrery(asked).out),
+             without = parsed(orrery(asked + "--network static").out);
   double before = 0;
   for (const Json& each : with["plans"]) {
     const double shared = each["network_step_time_s"];

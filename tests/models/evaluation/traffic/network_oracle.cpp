@@ -345,7 +345,7 @@ class JobOracle {
   const Program& program_;
   const NetworkSite& site_;
   traffic::Entities entities_;
-  std::map<double, std::vector<ChainBlock>> blocks_;  // by speed
+  std::map<double, std::vector<ChainBlock>> blocks_;            // by speed
   std::vector<std::map<std::uint32_t, std::size_t>> group_of_;  // by rank and structure
   std::vector<OracleUnit> units_;
   std::vector<OracleRank> ranks_;

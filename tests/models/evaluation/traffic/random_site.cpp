@@ -41,9 +41,7 @@ class WorldMaker {
 
   /// One or two more jobs; mostly of tensor groups as large, so that rails may be alike.
   void add_others(std::uint64_t seed) {
-    const auto tensor = [](const Case& job) {
-      return job.program->mesh.degree(MeshAxis::tensor);
-    };
+    const auto tensor = [](const Case& job) { return job.program->mesh.degree(MeshAxis::tensor); };
     for (std::int64_t jobs = from(1, 2); jobs > 0; --jobs) {
       Case other = random_program(seed + 1'000'003);
       for (int tries = 0; tries < 12 && tensor(other) != tensor(world_.made); ++tries) {

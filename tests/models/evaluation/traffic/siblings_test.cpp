@@ -72,8 +72,7 @@ Time network_time(const hardware::Cluster& cluster, const GroupShape& shape, Lin
 
 Time step_of(const Case& made, const NetworkSite& site) {
   const Traffic traffic = traffic_of(made.priced, site);
-  return traffic.certified ? evaluate_maps(made.priced).step
-                           : evaluate_network(traffic).times.step;
+  return traffic.certified ? evaluate_maps(made.priced).step : evaluate_network(traffic).times.step;
 }
 
 TEST_CASE("All rings of an axis at once get the share that the cost model gives siblings") {

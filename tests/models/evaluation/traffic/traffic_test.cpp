@@ -130,7 +130,8 @@ TEST_CASE("Traffic is exact on 10,000 more random worlds", "[slow]") {
   WARN(tally.ranks << " ranks, " << tally.contended << " worlds with contention, " << tally.folded
                    << " folded, " << tally.railed << " by one rail, " << tally.inside
                    << " with collectives inside blocks, " << tally.joined << " next to other jobs, "
-                   << tally.repeated << " of which took several steps, " << tally.certified << " certified");
+                   << tally.repeated << " of which took several steps, " << tally.certified
+                   << " certified");
 }
 
 }  // namespace
