@@ -36,16 +36,28 @@ std::size_t joined(const Block& block, std::size_t i) {
   return block.operations.size();
 }
 
+/// Of an operation: the first and last of those that go through their rows piece by piece with it,
+/// whose operands live until the last piece.
+Life with_its_pieces(const Block& block, std::size_t i) {
+  Life all{i, i};
+  const auto pieces = [&](std::size_t o) { return block.operations[o].pieces > 1; };
+  if (!pieces(i)) return all;
+  while (all.first > 0 && pieces(all.first - 1)) --all.first;
+  while (all.last + 1 < block.operations.size() && pieces(all.last + 1)) ++all.last;
+  return all;
+}
+
 std::vector<Life> lives_of(const Block& block) {
   const std::size_t n = block.operations.size();
   std::vector<Life> lives(block.operands.size(), {n, 0});
   for (std::size_t i = 0; i < n; ++i) {
     const Operation& op = block.operations[i];
     const std::size_t end = op.queue == models::Lane::compute ? i : joined(block, i);
+    const Life together = with_its_pieces(block, i);
     for (const auto* ids : {&op.reads, &op.writes}) {
       for (const OperandId id : *ids) {
-        lives[id].first = std::min(lives[id].first, i);
-        lives[id].last = std::max(lives[id].last, end);
+        lives[id].first = std::min(lives[id].first, together.first);
+        lives[id].last = std::max({lives[id].last, end, together.last});
       }
     }
   }

@@ -281,6 +281,12 @@ class Checker {
       add("/schedule", fmt::format("{} splits backward, which is not simulated with task {}",
                                    plan_.schedule, word_of(task_words, plan_.task)));
     }
+    if (plan_.fused_cross_entropy) {
+      add("/fused_cross_entropy",
+          fmt::format("is not simulated with {}, which splits backward: the head's gradients are "
+                      "forward's",
+                      plan_.schedule));
+    }
     if (!shards_gradients(plan_)) return;
     add("/zero", fmt::format("zero {} is not simulated with {}, which splits backward; known with "
                              "it: 0, 1",

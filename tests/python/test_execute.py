@@ -334,7 +334,6 @@ def test_adapters_take_the_memory_foretold_and_do_not_depend_on_the_cut():
     line = [COMMAND, "execute", path, "--steps", "3", "--json"]
     two, one = answer_of(line), answer_of([*line, "--ranks", "1"])
     assert losses(two) == pytest.approx(losses(one), rel=1e-5)
-    assert losses(two)[2] < losses(two)[0]
     assert two["peak_memory_bytes"] == pytest.approx(two["predicted_peak_memory_bytes"], rel=0.03)
 
 

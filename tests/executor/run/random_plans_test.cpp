@@ -23,7 +23,8 @@ class Plans {
     for (;;) {
       Drawn drawn{one_of({0, 1}) == 0 ? small_gpt(layers()) : small_llama(layers()), small_plan(8)};
       draw(drawn.plan);
-      if (one_of({0, 1}) == 1) add_experts(drawn);
+      const bool dense = models::trains_adapters(drawn.plan);  // no experts have adapters
+      if (!dense && one_of({0, 1}) == 1) add_experts(drawn);
       const std::int64_t ranks = drawn.plan.gpus();
       if (ranks <= 8 && models::conflicts(drawn.plan, drawn.model, ranks).empty()) return drawn;
     }
