@@ -7,9 +7,9 @@
 
 namespace orrery::models {
 
-/// Fused kernels exist for 16-bit storage only, and for sinks, which a softmax's sum has next to
-/// the scores, cuDNN's alone. Source  NVIDIA/TransformerEngine, issues 2318 and 2483: with
-/// learnable sinks FlashAttention is
+/// Fused kernels exist for 16-bit storage only; for sinks, which a softmax's sum has next to the
+/// scores, cuDNN's alone.
+/// Source  NVIDIA/TransformerEngine, issues 2318 and 2483: with learnable sinks FlashAttention is
 ///         off and the fused kernel needs cuDNN 9.13.1 (of September 2025)
 bool LayerBuilder::fused_attention() const {
   const std::string_view kernel = inputs_.software.attention(inputs_.generation);

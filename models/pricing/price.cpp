@@ -94,14 +94,16 @@ hardware::AttentionCall call_of(const Operation& op) {
 
 /// Attention to a part of the sequence where no fused kernel is: its products, and the passes of
 /// its softmax over the scores: forward one that reads and writes them, backward two.
-Time unfused_time(const Operation& op, const hardware::Gpu& gpu) {
+Time unfused_time(const Operation& op, const hardware::Gpu& gpu, const Software& software) {
   const AttentionShape& of = op.attention;
   const bool forward = op.kind == OpKind::attention;
   const std::int64_t keys = of.keys > 0 ? of.keys : of.seq;
   const Bytes scores = multiplied<Bytes>(of.batch, of.heads, of.seq, keys) * bits(op.dtype);
   const Bytes once{scores.count() / 8};
-  return gpu.gemm_time(op.dtype, op.flops, op.bytes + once * (forward ? 2 : 4)) +
-         gpu.memory_time(once * (forward ? 2 : 4));
+  const Bytes passes = once * (forward ? 2 : 4);
+  return scaled(gpu.gemm_time(op.dtype, op.flops, op.bytes + passes),
+                software.gemm_derate(gpu.generation.name) / gpu.sustained_share) +
+         gpu.memory_time(scaled_bytes(passes, memory_derate(op, software)));
 }
 
 /// Prices one Program's parts.
@@ -295,7 +297,7 @@ Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& 
              accumulation_time(op, gpu, software) + quantised_start(op, software, generation);
     case OpKind::attention:
     case OpKind::attention_backward:
-      if (software.attention(generation) == "unfused") return unfused_time(op, gpu);
+      if (software.attention(generation) == "unfused") return unfused_time(op, gpu, software);
       return scaled(gpu.attention_time(software.attention(generation), op.dtype, call_of(op)),
                     software.kernels.attention_derate);
     default:
