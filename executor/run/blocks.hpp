@@ -51,6 +51,7 @@ class Blocks {
   void run_operation(const Use& use, std::size_t index);
   std::size_t run_pieces(const Use& use, std::size_t first);
   void start_collective(const Use& use, std::size_t index);
+  PendingCall pending_of(const Use& use, std::size_t index);
   void start_on_context(const Use& use, std::size_t index);
   void pass_on(const models::Operation& op, const SequenceMoves& moves, PendingCall pending);
   void leave_keys(const models::Operation& op);

@@ -150,18 +150,25 @@ void Blocks::wait_for(const Operation& op) {
   if (awaited) end_collectives();
 }
 
-/// A collective inside a block.
-void Blocks::start_collective(const Use& use, std::size_t index) {
+/// A collective that begins, in the recording, too.
+PendingCall Blocks::pending_of(const Use& use, std::size_t index) {
   const Operation& op = rank_.plan.blocks()[use.block].operations[index];
-  const View& from = views_[op.reads.front()];
-  const View& to = views_[op.writes.front()];
-  rank_.calls.before(op.queue);
   PendingCall pending;
   pending.communicator = op.communicator;
   pending.lane = op.queue;
   pending.operation = index;
   pending.instruction = use.instruction;
   pending.entry = rank_.recording.begin(use.instruction, op.queue, use.block, use.layer, index);
+  return pending;
+}
+
+/// A collective inside a block.
+void Blocks::start_collective(const Use& use, std::size_t index) {
+  const Operation& op = rank_.plan.blocks()[use.block].operations[index];
+  const View& from = views_[op.reads.front()];
+  const View& to = views_[op.writes.front()];
+  rank_.calls.before(op.queue);
+  PendingCall pending = pending_of(use, index);
   CollectiveCall call;
   call.kind = op.collective;
   call.send = from.data;

@@ -29,12 +29,7 @@ void Blocks::start_on_context(const Use& use, std::size_t index) {
   const Operation& op = plan.operations[index];
   const View& from = views_[op.reads.front()];
   std::byte* const scratch = rank_.arena + rank_.plan.temporaries() + plan.scratch;
-  PendingCall pending;
-  pending.communicator = op.communicator;
-  pending.lane = op.queue;
-  pending.operation = index;
-  pending.instruction = use.instruction;
-  pending.entry = rank_.recording.begin(use.instruction, op.queue, use.block, use.layer, index);
+  PendingCall pending = pending_of(use, index);
   SequenceMoves moves = sequence_moves(rank_.program, rank_.program.blocks[use.block], op, from,
                                        views_[op.writes.front()], scratch);
   move(moves.before);
