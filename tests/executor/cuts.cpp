@@ -254,4 +254,40 @@ void check_bits(const Outcome& many, const Outcome& reference) {
   }
 }
 
+void check_in_ring(const std::vector<Cut>& cuts) {
+  for (const Cut& each : cuts) {
+    INFO(each.name);
+    const Outcome& one = reference(each, Arithmetic::ring);
+    const Outcome many =
+        run({.model = each.model, .plan = each.plan, .arithmetic = Arithmetic::ring, .steps = 3});
+    CHECK(same_bits(many.gradients, one.gradients));
+    check_bits(many, one);
+  }
+}
+
+void check_in_fp64(const std::vector<Cut>& cuts) {
+  for (const Cut& each : cuts) {
+    INFO(each.name);
+    const Outcome& one = reference(each, Arithmetic::real);
+    const Outcome many = run({.model = each.model, .plan = each.plan, .steps = 3});
+    CHECK(distance(many.gradients, one.gradients) < 1e-12);
+    CHECK(distance(many.parameters, one.parameters) < 1e-9);
+    for (std::size_t step = 0; step < 3; ++step) {
+      CHECK(many.steps[step].loss == Approx(one.steps[step].loss).epsilon(1e-11));
+      CHECK(many.steps[step].gradient_norm == Approx(one.steps[step].gradient_norm).epsilon(1e-9));
+    }
+  }
+}
+
+void check_in_fp32(const std::vector<Cut>& cuts) {
+  for (Cut each : cuts) {
+    each.plan.precision = models::Precision::fp32;
+    INFO(each.name);
+    const Outcome& one = reference(each, Arithmetic::real);
+    const Outcome many = run({.model = each.model, .plan = each.plan, .steps = 1});
+    CHECK(distance(many.gradients, one.gradients) < 1e-5);
+    CHECK(many.steps[0].loss == Approx(one.steps[0].loss).epsilon(1e-6));
+  }
+}
+
 }  // namespace orrery::executor

@@ -28,4 +28,10 @@ const Outcome& reference(const Cut& cut, Arithmetic arithmetic);
 /// State, losses and norms of three steps in the ring are the reference's, bit by bit.
 void check_bits(const Outcome& many, const Outcome& reference);
 
+/// Each cut against its reference: all bits in the ring; gradients to 1e-12 and three steps in
+/// fp64; gradients to 1e-5 in fp32.
+void check_in_ring(const std::vector<Cut>& cuts);
+void check_in_fp64(const std::vector<Cut>& cuts);
+void check_in_fp32(const std::vector<Cut>& cuts);
+
 }  // namespace orrery::executor

@@ -164,6 +164,19 @@ Outcome run(const Job& job) {
   return outcome;
 }
 
+void go_on_from(const Outcome& left, std::int64_t steps, Runner& runner) {
+  const auto load = [&](StateKind kind, const Tensors& from) {
+    for (const StateRun& run : runner.state_runs()) {
+      const auto& values = from.at(runner.state_tensors()[run.tensor].name);
+      runner.load_state(kind, run.local, run.count, values.data() + run.offset);
+    }
+  };
+  load(StateKind::parameter, left.parameters);
+  load(StateKind::first_moment, left.first);
+  load(StateKind::second_moment, left.second);
+  runner.finish_loading(steps);
+}
+
 double distance(const Tensors& a, const Tensors& b) {
   double largest = 0;
   REQUIRE(a.size() == b.size());

@@ -56,6 +56,9 @@ models::Program lowered(const models::Model& model, const models::Plan& plan,
 /// Runs the plan on as many threads as it has ranks. An error of any rank is thrown.
 Outcome run(const Job& job);
 
+/// Loads what a run left after so many steps, for a runner of any cut to go on from.
+void go_on_from(const Outcome& left, std::int64_t steps, Runner& runner);
+
 /// Largest ||a - b|| / ||b|| of all tensors; their names and sizes are checked to be equal.
 double distance(const Tensors& a, const Tensors& b);
 /// Are all bits equal?

@@ -116,39 +116,15 @@ std::vector<Cut> expert_cuts() {
 }
 
 TEST_CASE("In the ring every cut of experts gives the bits of one rank") {
-  for (const Cut& each : expert_cuts()) {
-    INFO(each.name);
-    const Outcome& one = reference(each, Arithmetic::ring);
-    const Outcome many =
-        run({.model = each.model, .plan = each.plan, .arithmetic = Arithmetic::ring, .steps = 3});
-    CHECK(same_bits(many.gradients, one.gradients));
-    check_bits(many, one);
-  }
+  check_in_ring(expert_cuts());
 }
 
 TEST_CASE("In fp64 every cut of experts gives what one rank does, to rounding") {
-  for (const Cut& each : expert_cuts()) {
-    INFO(each.name);
-    const Outcome& one = reference(each, Arithmetic::real);
-    const Outcome many = run({.model = each.model, .plan = each.plan, .steps = 3});
-    CHECK(distance(many.gradients, one.gradients) < 1e-12);
-    CHECK(distance(many.parameters, one.parameters) < 1e-9);
-    for (std::size_t step = 0; step < 3; ++step) {
-      CHECK(many.steps[step].loss == Approx(one.steps[step].loss).epsilon(1e-11));
-      CHECK(many.steps[step].gradient_norm == Approx(one.steps[step].gradient_norm).epsilon(1e-9));
-    }
-  }
+  check_in_fp64(expert_cuts());
 }
 
 TEST_CASE("In fp32 every cut of experts gives what one rank does, to its rounding") {
-  for (Cut each : expert_cuts()) {
-    each.plan.precision = models::Precision::fp32;
-    INFO(each.name);
-    const Outcome& one = reference(each, Arithmetic::real);
-    const Outcome many = run({.model = each.model, .plan = each.plan, .steps = 1});
-    CHECK(distance(many.gradients, one.gradients) < 1e-5);
-    CHECK(many.steps[0].loss == Approx(one.steps[0].loss).epsilon(1e-6));
-  }
+  check_in_fp32(expert_cuts());
 }
 
 // 8 bits of mantissa round logits, too: of experts that are as good as equal a token may meet

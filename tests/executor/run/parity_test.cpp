@@ -15,39 +15,15 @@ using models::Plan;
 using models::Zero;
 
 TEST_CASE("In the ring every cut gives the bits of one rank") {
-  for (const Cut& each : cuts()) {
-    INFO(each.name);
-    const Outcome& one = reference(each, Arithmetic::ring);
-    const Outcome many =
-        run({.model = each.model, .plan = each.plan, .arithmetic = Arithmetic::ring, .steps = 3});
-    CHECK(same_bits(many.gradients, one.gradients));
-    check_bits(many, one);
-  }
+  check_in_ring(cuts());
 }
 
 TEST_CASE("In fp64 every cut gives what one rank does, to rounding") {
-  for (const Cut& each : cuts()) {
-    INFO(each.name);
-    const Outcome& one = reference(each, Arithmetic::real);
-    const Outcome many = run({.model = each.model, .plan = each.plan, .steps = 3});
-    CHECK(distance(many.gradients, one.gradients) < 1e-12);
-    CHECK(distance(many.parameters, one.parameters) < 1e-9);
-    for (std::size_t step = 0; step < 3; ++step) {
-      CHECK(many.steps[step].loss == Approx(one.steps[step].loss).epsilon(1e-11));
-      CHECK(many.steps[step].gradient_norm == Approx(one.steps[step].gradient_norm).epsilon(1e-9));
-    }
-  }
+  check_in_fp64(cuts());
 }
 
 TEST_CASE("In fp32 every cut gives what one rank does, to its rounding") {
-  for (Cut each : cuts()) {
-    each.plan.precision = models::Precision::fp32;
-    INFO(each.name);
-    const Outcome& one = reference(each, Arithmetic::real);
-    const Outcome many = run({.model = each.model, .plan = each.plan, .steps = 1});
-    CHECK(distance(many.gradients, one.gradients) < 1e-5);
-    CHECK(many.steps[0].loss == Approx(one.steps[0].loss).epsilon(1e-6));
-  }
+  check_in_fp32(cuts());
 }
 
 TEST_CASE("In bf16 a cut is as near to fp32 as one rank is") {

@@ -111,16 +111,7 @@ void check_goes_on(const models::Model& model, const Plan& cut) {
   const auto tokens = synthetic_tokens(1, model.vocab);
   settings.tokens = tokens.get();
   Runner runner{program, cpu_software(), device, *fabric, settings};
-  const auto load = [&](StateKind kind, const Tensors& from) {
-    for (const StateRun& run : runner.state_runs()) {
-      const auto& values = from.at(runner.state_tensors()[run.tensor].name);
-      runner.load_state(kind, run.local, run.count, values.data() + run.offset);
-    }
-  };
-  load(StateKind::parameter, begun.parameters);
-  load(StateKind::first_moment, begun.first);
-  load(StateKind::second_moment, begun.second);
-  runner.finish_loading(1);
+  go_on_from(begun, 1, runner);
   CHECK(runner.step(1).ring_loss == through.steps[1].ring_loss);
   CHECK(runner.step(2).ring_loss == through.steps[2].ring_loss);
 }
