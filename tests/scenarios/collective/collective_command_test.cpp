@@ -1,9 +1,9 @@
 // `orrery collective`: its figures, its choice, its files and its errors.
 
 #include <catch2/catch.hpp>
-#include <fstream>
 
 #include "scenarios/collective/collective_request.hpp"
+#include "tests/scenarios/command.hpp"
 
 namespace orrery::scenarios {
 namespace {
@@ -16,9 +16,8 @@ constexpr const char* ideal_hosts =
                    "latency_class": "ideal"}})";
 
 std::string written(const std::string& name, const std::string& text) {
-  const std::string path = "collective_command_" + name;
-  std::ofstream{path} << text;
-  return path;
+  static const Scratch scratch;  // until the tests have ended
+  return scratch.write(name, text);
 }
 
 CollectiveRequest ideal_request(const std::string& operation, const std::string& network) {
@@ -107,9 +106,9 @@ TEST_CASE("Counts of an all-to-all-v are a line per sender") {
   // The larger one: 100 us and two cables.
   CHECK(answer(request).rows.at(0).price.time == 101_us);
   request.counts = written("short.csv", "0, 5000000\n1000000\n");
-  CHECK_THROWS_WITH(answer(request),
-                    "collective_command_short.csv:line 2: expected 2 counts, one "
-                    "for each receiver, found 1");
+  CHECK_THROWS_WITH(answer(request), request.counts +
+                                         ":line 2: expected 2 counts, one for each receiver, "
+                                         "found 1");
   request.operation = "all_to_all";
   CHECK_THROWS_WITH(answer(request),
                     "--counts: only all_to_all_v has distinct sizes, found --op all_to_all");
