@@ -31,7 +31,8 @@ Plan good_plan() {
 }
 
 /// `pointer: problem` of every conflict.
-std::vector<std::string> told(const Plan& plan, const Model& model, std::int64_t gpus = 64) {
+std::vector<std::string> conflicts_of(const Plan& plan, const Model& model,
+                                      std::int64_t gpus = 64) {
   std::vector<std::string> lines;
   for (const Conflict& conflict : conflicts(plan, model, gpus)) {
     lines.push_back(conflict.pointer + ": " + conflict.problem);
@@ -44,11 +45,11 @@ using Lines = std::vector<std::string>;
 }  // namespace
 
 TEST_CASE("A plan that fits its model and cluster has no conflict") {
-  CHECK(told(good_plan(), small_gpt()).empty());
+  CHECK(conflicts_of(good_plan(), small_gpt()).empty());
 }
 
 TEST_CASE("Degrees that do not multiply to the cluster's GPUs conflict") {
-  CHECK(told(good_plan(), small_gpt(), 128) ==
+  CHECK(conflicts_of(good_plan(), small_gpt(), 128) ==
         Lines{"/data: tensor 4 x pipeline 4 x data 4 is 64 GPUs, the cluster has 128"});
 }
 
@@ -56,14 +57,14 @@ TEST_CASE("More than 2^20 GPUs conflict") {
   Plan plan = good_plan();
   plan.data = 1 << 17;
   plan.global_batch = 1 << 17;
-  CHECK(told(plan, small_gpt(), 1 << 21) ==
+  CHECK(conflicts_of(plan, small_gpt(), 1 << 21) ==
         Lines{"/data: 2097152 GPUs are more than 2^20, the most that a plan may use"});
 }
 
 TEST_CASE("A tensor degree has to divide heads, key-value heads and MLP width") {
   Plan plan = good_plan();
   plan.tensor = 3;
-  CHECK(told(plan, small_gpt(), 48) ==
+  CHECK(conflicts_of(plan, small_gpt(), 48) ==
         Lines{"/tensor: tensor 3 does not divide the model's 32 attention heads",
               "/tensor: tensor 3 neither divides the model's 32 key-value heads nor is a multiple "
               "of them",
@@ -74,28 +75,29 @@ TEST_CASE("Key-value heads are replicated when tensor is a multiple of them") {
   Model model = small_gpt();
   Plan plan = good_plan();
   model.kv_heads = 2;
-  CHECK(told(plan, model).empty());
+  CHECK(conflicts_of(plan, model).empty());
   model.heads = 36;  // 4 divides them, but neither divides nor is a multiple of 6
   model.kv_heads = 6;
-  CHECK(told(plan, model) == Lines{"/tensor: tensor 4 neither divides the model's 6 key-value "
-                                   "heads nor is a multiple of them"});
+  CHECK(conflicts_of(plan, model) ==
+        Lines{"/tensor: tensor 4 neither divides the model's 6 key-value "
+              "heads nor is a multiple of them"});
 }
 
 TEST_CASE("A vocabulary that tensor does not divide is padded, not refused") {
   Model model = small_gpt();
   model.vocab = 50257;
-  CHECK(told(good_plan(), model).empty());
+  CHECK(conflicts_of(good_plan(), model).empty());
 }
 
 TEST_CASE("Sequence parallelism needs tensor ranks that divide the sequence") {
   Plan plan = good_plan();
   plan.sequence_parallel = true;
-  CHECK(told(plan, small_gpt()).empty());
+  CHECK(conflicts_of(plan, small_gpt()).empty());
   plan.seq_len = 2047;
-  CHECK(told(plan, small_gpt()) ==
+  CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/seq_len: tensor 4 does not divide seq_len 2047, as sequence parallelism needs"});
   plan.tensor = 1;
-  CHECK(told(plan, small_gpt(), 16) ==
+  CHECK(conflicts_of(plan, small_gpt(), 16) ==
         Lines{"/sequence: sequence parallelism needs tensor above 1"});
 }
 
@@ -103,16 +105,16 @@ TEST_CASE("A sequence longer than the learned positions conflicts, a rotary one 
   Model model = small_gpt();
   Plan plan = good_plan();
   plan.seq_len = 4096;
-  CHECK(told(plan, model) ==
+  CHECK(conflicts_of(plan, model) ==
         Lines{"/seq_len: seq_len 4096 is longer than the model's 2048 learned positions"});
   model.positions = Positions::rotary;
-  CHECK(told(plan, model).empty());
+  CHECK(conflicts_of(plan, model).empty());
 }
 
 TEST_CASE("Micro-batches of all replicas have to make up the global batch") {
   Plan plan = good_plan();
   plan.global_batch = 66;
-  CHECK(told(plan, small_gpt()) ==
+  CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/global_batch: micro_batch 1 x data 4 does not divide global_batch 66"});
 }
 
@@ -120,22 +122,23 @@ TEST_CASE("State is sharded in any pipeline, among replicas that share out all o
   Plan plan = good_plan();
   for (const Zero zero : {Zero::one, Zero::two, Zero::three}) {
     plan.zero = zero;
-    CHECK(told(plan, small_gpt()).empty());
+    CHECK(conflicts_of(plan, small_gpt()).empty());
   }
   plan.data_shard = 3;
-  CHECK(told(plan, small_gpt()) == Lines{"/data_shard: data_shard 3 does not divide data 4"});
+  CHECK(conflicts_of(plan, small_gpt()) ==
+        Lines{"/data_shard: data_shard 3 does not divide data 4"});
   plan.data_shard = 1;
-  CHECK(told(plan, small_gpt()) ==
+  CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/data_shard: data_shard 1 shards nothing; leave zero and data_shard out"});
   plan.data_shard = 2;
-  CHECK(told(plan, small_gpt()).empty());
+  CHECK(conflicts_of(plan, small_gpt()).empty());
   plan.reshard = false;
   plan.prefetch = 2;
-  CHECK(told(plan, small_gpt()).empty());
+  CHECK(conflicts_of(plan, small_gpt()).empty());
   plan.offload = Offload::parameters;
-  CHECK(told(plan, small_gpt()).empty());
+  CHECK(conflicts_of(plan, small_gpt()).empty());
   plan.zero = Zero::none;
-  CHECK(told(plan, small_gpt()) ==
+  CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/data_shard: data_shard needs zero above 0",
               "/offload: offload needs zero above 0, whose ranks step their own shards",
               "/offload: offload parameters needs zero 3, whose weights are gathered",
@@ -146,20 +149,21 @@ TEST_CASE("State is sharded in any pipeline, among replicas that share out all o
 TEST_CASE("Compression needs whole gradients and somebody to send them to") {
   Plan plan = good_plan();
   plan.compression = Compression::fp16;
-  CHECK(told(plan, small_gpt()).empty());
+  CHECK(conflicts_of(plan, small_gpt()).empty());
   plan.zero = Zero::one;
-  CHECK(told(plan, small_gpt()) ==
+  CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/compression: compression fp16 needs zero 0, the plan has zero 1"});
   plan.zero = Zero::none;
   plan.compression = Compression::top_k;
   plan.data = 1;
-  CHECK(told(plan, small_gpt(), 16) == Lines{"/compression: compression top-k needs data above 1"});
+  CHECK(conflicts_of(plan, small_gpt(), 16) ==
+        Lines{"/compression: compression top-k needs data above 1"});
 }
 
 TEST_CASE("An unknown schedule is answered with the known ones") {
   Plan plan = good_plan();
   plan.schedule = "zb-h3";
-  CHECK(told(plan, small_gpt()) ==
+  CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/schedule: unknown schedule 'zb-h3'; known: naive gpipe 1f1b interleaved-1f1b zb-h1 "
               "zb-h2 zb-1p zb-2p zb-v dualpipe dualpipev"});
 }
@@ -168,38 +172,39 @@ TEST_CASE(
     "A schedule on a V needs two chunks to a stage, DualPipe pairs of stages and many of both") {
   Plan plan = good_plan();
   plan.schedule = "zb-v";
-  CHECK(told(plan, small_gpt()) == Lines{"/schedule: zb-v needs virtual_stages 2"});
+  CHECK(conflicts_of(plan, small_gpt()) == Lines{"/schedule: zb-v needs virtual_stages 2"});
   plan.virtual_stages = 2;
-  CHECK(told(plan, small_gpt()).empty());
+  CHECK(conflicts_of(plan, small_gpt()).empty());
   plan.schedule = "dualpipev";
   plan.global_batch = 16;  // 4 micro-batches
-  CHECK(told(plan, small_gpt()) ==
+  CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/schedule: dualpipev needs 8 micro-batches, twice the stages, there are 4"});
   plan.virtual_stages = 1;
   plan.schedule = "dualpipe";
   CHECK(
-      told(plan, small_gpt()) ==
+      conflicts_of(plan, small_gpt()) ==
       Lines{"/schedule: dualpipe needs an even number of micro-batches, 8 at least, there are 4"});
 }
 
 TEST_CASE("Layers cut by time and a slot for embedding and head exclude each other") {
   Plan plan = good_plan();
   plan.layers_by_time = true;
-  CHECK(told(plan, small_gpt()).empty());
+  CHECK(conflicts_of(plan, small_gpt()).empty());
   plan.embedding_counts = true;
-  CHECK(told(plan, small_gpt()) ==
+  CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/embedding_counts: embedding_counts and stage_layers exclude each other"});
 }
 
 TEST_CASE("Virtual stages and the interleaved schedule need each other") {
   Plan plan = good_plan();
   plan.virtual_stages = 2;
-  CHECK(told(plan, small_gpt()) == Lines{"/virtual_stages: 2 virtual stages need the schedule "
-                                         "interleaved-1f1b or zb-v or dualpipev, not 1f1b"});
+  CHECK(conflicts_of(plan, small_gpt()) ==
+        Lines{"/virtual_stages: 2 virtual stages need the schedule "
+              "interleaved-1f1b or zb-v or dualpipev, not 1f1b"});
   plan.schedule = "interleaved-1f1b";
-  CHECK(told(plan, small_gpt()).empty());
+  CHECK(conflicts_of(plan, small_gpt()).empty());
   plan.virtual_stages = 1;
-  CHECK(told(plan, small_gpt()) ==
+  CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/schedule: interleaved-1f1b needs virtual_stages above 1"});
 }
 
@@ -208,25 +213,26 @@ TEST_CASE("The interleaved schedule needs a pipeline and whole rounds of micro-b
   plan.schedule = "interleaved-1f1b";
   plan.virtual_stages = 2;
   plan.global_batch = 24;  // 6 micro-batches
-  CHECK(told(plan, small_gpt()) ==
+  CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/schedule: interleaved-1f1b needs micro-batches in multiples of pipeline 4, there "
               "are 6"});
   plan.pipeline = 1;
   plan.data = 16;
   plan.global_batch = 64;
-  CHECK(told(plan, small_gpt()) == Lines{"/schedule: interleaved-1f1b needs pipeline above 1"});
+  CHECK(conflicts_of(plan, small_gpt()) ==
+        Lines{"/schedule: interleaved-1f1b needs pipeline above 1"});
 }
 
 TEST_CASE("Every stage needs a layer") {
   Model model = small_gpt();
   Plan plan = good_plan();
   model.layers = 3;
-  CHECK(told(plan, model) ==
+  CHECK(conflicts_of(plan, model) ==
         Lines{"/pipeline: pipeline 4 leaves a stage without a layer: the model has 3"});
   model.layers = 7;
   plan.virtual_stages = 2;
   plan.schedule = "interleaved-1f1b";
-  CHECK(told(plan, model) ==
+  CHECK(conflicts_of(plan, model) ==
         Lines{"/pipeline: pipeline 4 x virtual_stages 2 leaves a stage without a layer: the model "
               "has 7"});
 }
@@ -237,48 +243,49 @@ TEST_CASE("Slots of embedding and head may leave the first and last stage empty"
   Plan plan = good_plan();
   plan.embedding_counts = true;
   model.layers = 5;
-  CHECK(told(plan, model).empty());
+  CHECK(conflicts_of(plan, model).empty());
   CHECK(layers_per_chunk(plan, model) == std::vector<std::int64_t>{1, 2, 2, 0});
   model.layers = 1;
-  CHECK(told(plan, model) ==
+  CHECK(conflicts_of(plan, model) ==
         Lines{"/pipeline: pipeline 4 leaves a stage without a layer: the model has 1 and embedding "
               "and head take a slot each"});
   model.layers = 6;
-  CHECK(told(plan, model).empty());
+  CHECK(conflicts_of(plan, model).empty());
   CHECK(layers_per_chunk(plan, model) == std::vector<std::int64_t>{1, 2, 2, 1});
 }
 
 TEST_CASE("Layers given by stage have to be one positive count per stage and the model's sum") {
   Plan plan = good_plan();
   plan.stage_layers = {7, 9, 9, 7};
-  CHECK(told(plan, small_gpt()).empty());
+  CHECK(conflicts_of(plan, small_gpt()).empty());
   plan.stage_layers = {7, 9, 9, 8};
-  CHECK(told(plan, small_gpt()) ==
+  CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/stage_layers: stage_layers add up to 33, the model has 32 layers"});
   plan.stage_layers = {16, 0, 16};
-  CHECK(told(plan, small_gpt()) == Lines{"/stage_layers: stage_layers has 3 entries for 4 stages",
-                                         "/stage_layers: every stage needs at least one layer, "
-                                         "but for the first and the last, which hold embedding "
-                                         "and head"});
+  CHECK(conflicts_of(plan, small_gpt()) ==
+        Lines{"/stage_layers: stage_layers has 3 entries for 4 stages",
+              "/stage_layers: every stage needs at least one layer, "
+              "but for the first and the last, which hold embedding "
+              "and head"});
   plan.stage_layers = {0, 16, 16, 0};
-  CHECK(told(plan, small_gpt()).empty());
+  CHECK(conflicts_of(plan, small_gpt()).empty());
   plan.stage_layers = {7, 9, 9, 7};
   plan.embedding_counts = true;
-  CHECK(told(plan, small_gpt()) ==
+  CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/embedding_counts: embedding_counts and stage_layers exclude each other"});
 }
 
 TEST_CASE("A model that is only counted cannot be planned") {
   Model model = small_gpt();
   model.not_simulated = "mixture of experts is counted, not yet simulated";
-  CHECK(told(good_plan(), model) ==
+  CHECK(conflicts_of(good_plan(), model) ==
         Lines{": the model cannot be simulated: mixture of experts is counted, not yet simulated"});
 }
 
 TEST_CASE("A count below one is reported alone, before anything is divided by it") {
   Plan plan = good_plan();
   plan.micro_batch = 0;
-  CHECK(told(plan, small_gpt()) == Lines{"/micro_batch: micro_batch 0 is below 1"});
+  CHECK(conflicts_of(plan, small_gpt()) == Lines{"/micro_batch: micro_batch 0 is below 1"});
 }
 
 TEST_CASE("Ranks share a sequence in pieces that are equal, of heads that they can trade") {
@@ -288,33 +295,33 @@ TEST_CASE("Ranks share a sequence in pieces that are equal, of heads that they c
   for (const ContextForm form :
        {ContextForm::all_gather, ContextForm::ring, ContextForm::ulysses}) {
     plan.context_form = form;
-    CHECK(told(plan, small_gpt()).empty());
+    CHECK(conflicts_of(plan, small_gpt()).empty());
   }
-  CHECK(told(plan, small_gpt(), 32) ==
+  CHECK(conflicts_of(plan, small_gpt(), 32) ==
         Lines{"/data: tensor 4 x context 2 x pipeline 4 x data 2 is 64 GPUs, the cluster has 32"});
   Model grouped = small_gpt();
   grouped.kv_heads = 4;
-  CHECK(told(plan, grouped) ==
+  CHECK(conflicts_of(plan, grouped) ==
         Lines{"/context: tensor 4 x 2 context ranks that trade for heads do not divide the model's "
               "4 key-value heads"});
   plan.context_form = ContextForm::ring;
-  CHECK(told(plan, grouped).empty());
+  CHECK(conflicts_of(plan, grouped).empty());
   plan.seq_len = 2046;
-  CHECK(told(plan, small_gpt()) ==
+  CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/seq_len: context 2 cuts a sequence in 4 pieces, which seq_len 2046 is not a "
               "multiple of"});
   plan = good_plan();
   plan.context = 4;
   plan.data = 1;
   plan.context_form = ContextForm::hierarchical;
-  CHECK(told(plan, small_gpt()) ==
+  CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/context_heads: a hierarchy of context 4 has groups of 2 ranks or more, and several "
               "of them; context_heads is 1"});
   plan.context_heads = 2;
-  CHECK(told(plan, small_gpt()).empty());
+  CHECK(conflicts_of(plan, small_gpt()).empty());
   Model window = small_gpt();
   window.sliding_window = 1024;
-  CHECK(told(plan, window) ==
+  CHECK(conflicts_of(plan, window) ==
         Lines{"/context: context parallelism is not simulated with a sliding window"});
 }
 
