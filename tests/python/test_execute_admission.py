@@ -90,6 +90,14 @@ def ended(process: subprocess.Popen) -> tuple[int, str]:
     return process.returncode, error
 
 
+def answer(caller: socket.socket) -> bytes:
+    """What a caller is sent before the end; a connection closed with bytes of his unread is reset."""
+    try:
+        return caller.recv(64)
+    except ConnectionResetError:
+        return b""
+
+
 def text(value: bytes) -> bytes:
     return struct.pack("<I", len(value)) + value
 
@@ -112,8 +120,7 @@ def test_unauthenticated_callers_neither_end_nor_delay_a_run_on_the_loopback(by_
     assert "can join" not in error  # the user's own secret keeps it
     secret = runtime / "orrery" / "secret"
     assert stat.S_IMODE(secret.stat().st_mode) == 0o600
-    answers = {bytes(caller.recv(64)) for caller in callers[::4]}
-    assert answers <= {bytes(32), b""}
+    assert {answer(caller) for caller in callers[::4]} <= {bytes(32), b""}
 
 
 def test_a_rank_with_another_secret_is_refused(by_hand):
