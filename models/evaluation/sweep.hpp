@@ -44,7 +44,10 @@ class Sweep {
     State state{};
     std::uint32_t at = 0;
     bool announced = false;  // at a joint collective that waits for others
-    Made* made = nullptr;    // by instruction
+    // By instruction. Apart from each other: read and written together as one wide number right
+    // after narrow stores, they would stall.
+    std::int64_t* outputs = nullptr;
+    std::int64_t* ends = nullptr;
     std::vector<Time> collectives_ready;
 
     std::int64_t& host() { return state[state_host].value; }
@@ -75,10 +78,11 @@ class Sweep {
   void begin(std::size_t window) {
     too_far_ = false;
     window_ = window;
-    made_.assign(window * program_.classes.size(), {});
+    made_.assign(2 * window * program_.classes.size(), 0);
     ranks_.assign(program_.classes.size(), {});
     for (std::uint32_t c = 0; c < ranks_.size(); ++c) {
-      ranks_[c].made = made_.data() + window * c;
+      ranks_[c].outputs = made_.data() + 2 * window * c;
+      ranks_[c].ends = ranks_[c].outputs + window;
       ranks_[c].state[state_host].value = priced_.step_launch.count();
       ranks_[c].state[state_data].value = priced_.carried_by(c).count();
     }
@@ -118,11 +122,16 @@ class Sweep {
     while (at < list.size() && visit(at, list[at], turn)) ++at;
   }
 
-  /// A token stands for what is earlier in the list; nothing is waited for without one.
   Made made(std::uint32_t c, const Rank& rank, Token token) {
     if (token == no_token) return {0, 0};
+    const std::size_t kept = token & (window_ - 1);
+    const Token age = rank.at - token - 1;
+    return age < window_ - 1 ? Made{rank.outputs[kept], rank.ends[kept]}
+                             : made_long_ago(c, rank, token);
+  }
+  /// A token stands for what is earlier in the list; nothing is waited for without one.
+  [[gnu::noinline]] Made made_long_ago(std::uint32_t c, const Rank& rank, Token token) {
     ensure(token < rank.at, "an instruction awaits what is not earlier in its list");
-    if (rank.at - token < window_) return rank.made[token & (window_ - 1)];
     const Instruction& maker = program_.classes[c].instructions[token];
     too_far_ = too_far_ || !is_joint(maker);
     if (too_far_) return {0, 0};
@@ -130,7 +139,10 @@ class Sweep {
         joints_[maker.target].start + priced_.collectives[maker.target].duration.count();
     return {end, end};
   }
-  void make(Rank& rank, Token i, Made made) const { rank.made[i & (window_ - 1)] = made; }
+  void make(Rank& rank, Token i, Made made) const {
+    rank.outputs[i & (window_ - 1)] = made.output;
+    rank.ends[i & (window_ - 1)] = made.end;
+  }
 
   bool phase(std::uint32_t c, Rank& rank, Token i, const Instruction& each) {
     if (each.awaits != no_token) {
@@ -238,9 +250,9 @@ class Sweep {
   const Program& program_;
   RunPhase run_phase_;
   std::vector<Rank> ranks_;
-  std::vector<Made> made_;  // by the last instructions of each rank
-  std::size_t window_ = 0;  // how many of them
-  bool too_far_ = false;    // one was awaited that is not kept
+  std::vector<std::int64_t> made_;  // by the last instructions of each rank
+  std::size_t window_ = 0;          // how many of them
+  bool too_far_ = false;            // one was awaited that is not kept
   std::vector<ChannelState> channels_;
   std::vector<Joint> joints_;
   std::vector<std::uint32_t> runnable_;

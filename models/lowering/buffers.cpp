@@ -53,71 +53,105 @@ KeptBytes kept_bytes(const Program& program, const Phase& backward) {
   return sum;
 }
 
-/// Visits one class's list.
+/// What a chunk's instructions ask of it again and again.
+struct ChunkFacts {
+  std::size_t place = 0;    // among its stage's chunks
+  std::uint32_t whole = 0;  // the phase of a backward that is not cut into parts
+  bool embeds = false, predicts = false;
+  bool delays = false;  // the gradient that arrives outlives backward
+};
+
+std::vector<ChunkFacts> facts_of(const Program& program) {
+  std::vector<ChunkFacts> facts;
+  for (const Chunk& each : program.chunks) {
+    facts.push_back(
+        {each.place, each.backward, each.embeds, each.predicts, program.delays_arrival(each)});
+  }
+  return facts;
+}
+
+/// Visits one class's list. An instruction's bits are written once, after all else is read of it.
 class Binder {
  public:
-  Binder(const Program& program, RankClass& ranks)
+  Binder(const Program& program, const std::vector<ChunkFacts>& chunks, RankClass& ranks)
       : program_{program},
+        chunks_{chunks},
         list_{ranks.instructions},
         splits_{splits_backward(program)},
         micro_batches_{static_cast<std::size_t>(program.step.micro_batches)},
-        pools_(4 * ranks.chunks.size()),
+        pools_(ranks.chunks.size()),
         saved_(ranks.chunks.size() * micro_batches_, no_binding) {}
 
   /// Activations arrive in the place where backward will look for them, gradients where weight
   /// gradients will.
   void receive(Token, Instruction& each) {
-    const Slot slot = arrival_of(program_, each);
-    each.binds = bit(slot);
-    std::uint32_t& index = each.bindings[index_of(slot)];
-    if (slot == slot_saved) index = saved_of(each) = pool(each, saved).take();
-    if (slot == slot_in) index = arrived_ = pool(each, gradient_in).take();
-    if (slot == slot_delayed) index = saved_of(each);
+    const ChunkFacts& chunk = chunks_[each.chunk];
+    Pools& pools = pools_[chunk.place];
+    std::uint32_t& kept = saved_of(each);
+    if (program_.channels[each.target].forward) {
+      each.bindings[slot_saved] = kept = pools.saved.take();
+      each.binds = bit(slot_saved);
+    } else if (chunk.delays) {
+      each.bindings[index_of(slot_delayed)] = kept;
+      each.binds = bit(slot_delayed);
+    } else {
+      each.bindings[slot_in] = arrived_ = pools.gradient_in.take();
+      each.binds = bit(slot_in);
+    }
   }
 
   /// A forward cut into parts leaves its output in the buffer that the first part takes.
   void forward(Token, Instruction& each) {
+    const ChunkFacts& chunk = chunks_[each.chunk];
+    const bool begins = forward_of_ != key(each);
+    forward_of_ = key(each);
+    unsigned binds = each.binds;
     std::uint32_t& kept = saved_of(each);
     if (kept == no_binding) {
-      kept = pool(each, saved).take();
-      each.binds |= bit(slot_saved);
+      kept = pools_[chunk.place].saved.take();
+      binds |= bit(slot_saved);
     }
     each.bindings[slot_saved] = kept;
-    if (splits_ && forward_of_ != key(each)) each.binds |= bit(slot_kept);
-    if (!program_.chunks[each.chunk].predicts) {
-      if (forward_of_ != key(each)) {
-        leaving_ = pool(each, out).take();
-        each.binds |= bit(slot_out);
+    if (splits_ && begins) binds |= bit(slot_kept);
+    if (!chunk.predicts) {
+      if (begins) {
+        leaving_ = pools_[chunk.place].out.take();
+        binds |= bit(slot_out);
       }
       each.bindings[slot_out] = leaving_;
     }
-    forward_of_ = key(each);
+    each.binds = binds;
   }
 
   /// A backward cut at full buckets keeps its buffers until the last part.
   void backward(Token i, Instruction& each) {
-    const Chunk& chunk = program_.chunks[each.chunk];
+    const ChunkFacts& chunk = chunks_[each.chunk];
+    Pools& pools = pools_[chunk.place];
     const bool resumes = parts_of_ == key(each);
-    const bool last_part = !continues(i);
-    const bool arrived = !chunk.predicts && program_.delays_arrival(chunk);
+    const bool last_part = each.target == chunk.whole || !continues(i);
+    const bool arrived = !chunk.predicts && chunk.delays;
+    parts_of_ = last_part ? ~std::uint64_t{0} : key(each);
+    unsigned binds = each.binds, frees = each.frees;
     each.bindings[slot_saved] = saved_of(each);
     if (!chunk.predicts && !arrived) each.bindings[slot_in] = arrived_;
-    if (splits_ && !resumes && !arrived) each.binds |= bit(slot_delayed);
+    if (splits_ && !resumes && !arrived) binds |= bit(slot_delayed);
     if (!chunk.embeds) {
       if (!resumes) {
-        leaving_ = pool(each, gradient_out).take();
-        each.binds |= bit(slot_out);
+        leaving_ = pools.gradient_out.take();
+        binds |= bit(slot_out);
       }
       each.bindings[slot_out] = leaving_;
     }
-    parts_of_ = last_part ? ~std::uint64_t{0} : key(each);
-    if (!last_part) return;
-    each.frees |= bit(slot_saved);
-    if (!splits_) pool(each, saved).give(each.bindings[slot_saved]);
-    if (each.bindings[slot_in] != no_binding) {
-      each.frees |= bit(slot_in);
-      pool(each, gradient_in).give(each.bindings[slot_in]);
+    if (last_part) {
+      frees |= bit(slot_saved);
+      if (!splits_) pools.saved.give(each.bindings[slot_saved]);
     }
+    if (last_part && each.bindings[slot_in] != no_binding) {
+      frees |= bit(slot_in);
+      pools.gradient_in.give(each.bindings[slot_in]);
+    }
+    each.binds = binds;
+    each.frees = frees;
   }
 
   /// The last part frees what was left for them.
@@ -125,26 +159,26 @@ class Binder {
     each.bindings[slot_saved] = saved_of(each);
     if (continues(i)) return;
     each.frees = bit(slot_kept) | bit(slot_delayed);
-    pool(each, saved).give(each.bindings[slot_saved]);
+    pools_[chunks_[each.chunk].place].saved.give(each.bindings[slot_saved]);
   }
 
   void send(Token, Instruction& each) {
-    const bool activations = program_.channels[each.target].forward;
+    Pools& pools = pools_[chunks_[each.chunk].place];
     each.bindings[slot_out] = leaving_;
     each.frees = bit(slot_out);
-    pool(each, activations ? out : gradient_out).give(leaving_);
+    (program_.channels[each.target].forward ? pools.out : pools.gradient_out).give(leaving_);
   }
 
   void phase(Token, Instruction&) {}
   void joint(Token, Instruction&) {}
 
  private:
-  enum Kind { saved, out, gradient_in, gradient_out };
+  struct Pools {
+    Pool saved, out, gradient_in, gradient_out;
+  };
 
-  std::size_t place(const Instruction& each) const { return program_.chunks[each.chunk].place; }
-  Pool& pool(const Instruction& each, Kind kind) { return pools_[4 * place(each) + kind]; }
   std::uint32_t& saved_of(const Instruction& each) {
-    return saved_[place(each) * micro_batches_ + each.micro_batch];
+    return saved_[chunks_[each.chunk].place * micro_batches_ + each.micro_batch];
   }
   static std::uint64_t key(const Instruction& each) {
     return (std::uint64_t{each.chunk} << 32) | each.micro_batch;
@@ -161,10 +195,11 @@ class Binder {
   }
 
   const Program& program_;
+  const std::vector<ChunkFacts>& chunks_;
   const std::vector<Instruction>& list_;
   bool splits_;
   std::size_t micro_batches_;
-  std::vector<Pool> pools_;
+  std::vector<Pools> pools_;
   std::vector<std::uint32_t> saved_;  // by chunk of the class and micro-batch
   std::uint32_t arrived_ = no_binding, leaving_ = no_binding;
   std::uint64_t parts_of_ = ~std::uint64_t{0}, forward_of_ = ~std::uint64_t{0};
@@ -228,10 +263,11 @@ void add_persistent(const Program& program, RankClass& ranks, const BlockInputs&
 }  // namespace
 
 Program bind_buffers(Program program, const BlockInputs& inputs) {
+  const std::vector<ChunkFacts> chunks = facts_of(program);
   for (RankClass& ranks : program.classes) {
     add_types(program, ranks, inputs.software);
     add_persistent(program, ranks, inputs);
-    Binder binder{program, ranks};
+    Binder binder{program, chunks, ranks};
     for (Token i = 0; i < ranks.instructions.size(); ++i) visit(i, ranks.instructions[i], binder);
   }
   return program;

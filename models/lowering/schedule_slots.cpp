@@ -200,9 +200,6 @@ void add_chunks(Program& program, const BlockInputs& inputs,
   }
 }
 
-/// Room for buckets and the end of the step.
-constexpr std::size_t step_end = 64;
-
 Instruction instruction_of(const ScheduleSlot& slot, const Chunk& chunk) {
   Instruction made;
   made.chunk = slot.chunk;
@@ -295,7 +292,7 @@ void add_classes(Program& program, const Plan& plan, const std::vector<Slots>& a
     const Slots& slots = all[static_cast<std::size_t>(stage)];
     RankClass& ranks = program.classes[static_cast<std::size_t>(stage)];
     ranks.stage = stage;
-    ranks.instructions.reserve(3 * slots.size() + step_end);  // with a receive and a send for each
+    ranks.instructions.reserve(slots.size());
     for (const ScheduleSlot& slot : slots) {
       ranks.instructions.push_back(instruction_of(slot, program.chunks[slot.chunk]));
     }

@@ -6,6 +6,9 @@ namespace orrery::models {
 
 namespace {
 
+/// Room for buckets and the end of the step.
+constexpr std::size_t step_end = 64;
+
 /// The channel on which a stage sends activations or gradients to another; a new one where there is
 /// none yet. From a stage to itself where two chunks that follow each other are on one.
 std::uint32_t channel_between(Program& program, std::int64_t from, std::int64_t to, bool forward) {
@@ -19,9 +22,12 @@ std::uint32_t channel_between(Program& program, std::int64_t from, std::int64_t 
   return static_cast<std::uint32_t>(program.channels.size() - 1);
 }
 
-/// Channels around a chunk.
+constexpr std::uint32_t no_channel = 0xffffffff;
+
+/// Channels around a chunk; none before the first and after the last.
 struct ChunkChannels {
-  std::uint32_t from_before = 0, to_after = 0, from_after = 0, to_before = 0;
+  std::uint32_t from_before = no_channel, to_after = no_channel;
+  std::uint32_t from_after = no_channel, to_before = no_channel;
 };
 
 std::vector<ChunkChannels> add_channels(Program& program) {
@@ -50,50 +56,27 @@ Instruction transfer(Opcode op, const Instruction& slot, std::uint32_t channel) 
   return each;
 }
 
-/// Spreads one stage's slots out in its own list, from the last one on: a receive before a slot of
-/// what it reads, a send after it of what it wrote.
-class Spreader {
- public:
-  Spreader(const Program& program, const std::vector<ChunkChannels>& channels,
-           std::vector<Instruction>& list)
-      : program_{program}, channels_{channels}, list_{list}, slots_{list.size()} {}
-
-  void run() {
-    std::size_t transfers = 0;
-    for (const Instruction& slot : list_) {
-      transfers += (receives(slot) ? 1U : 0U) + (sends(slot) ? 1U : 0U);
+/// One stage's slots with a receive before each of what it reads and a send after it of what it
+/// wrote.
+std::vector<Instruction> with_transfers(const std::vector<Instruction>& slots,
+                                        const std::vector<ChunkChannels>& channels) {
+  std::vector<Instruction> list;
+  list.reserve(3 * slots.size() + step_end);
+  for (const Instruction& slot : slots) {
+    if (slot.op == Opcode::weight_gradient) {
+      list.push_back(slot);
+      continue;
     }
-    list_.resize(slots_ + transfers);
-    std::size_t at = list_.size();
-    for (std::size_t i = slots_; i-- > 0;) {
-      const Instruction slot = list_[i];
-      const ChunkChannels& around = channels_[slot.chunk];
-      const bool up = slot.op == Opcode::forward;
-      const std::uint32_t from = up ? around.from_before : around.from_after;
-      const std::uint32_t to = up ? around.to_after : around.to_before;
-      if (sends(slot)) list_[--at] = transfer(Opcode::send, slot, to);
-      list_[--at] = slot;
-      if (receives(slot)) list_[--at] = transfer(Opcode::receive, slot, from);
-    }
+    const ChunkChannels& around = channels[slot.chunk];
+    const bool up = slot.op == Opcode::forward;
+    const std::uint32_t from = up ? around.from_before : around.from_after;
+    const std::uint32_t to = up ? around.to_after : around.to_before;
+    if (from != no_channel) list.push_back(transfer(Opcode::receive, slot, from));
+    list.push_back(slot);
+    if (to != no_channel) list.push_back(transfer(Opcode::send, slot, to));
   }
-
- private:
-  bool receives(const Instruction& slot) const {
-    const Chunk& chunk = program_.chunks[slot.chunk];
-    if (slot.op == Opcode::weight_gradient) return false;
-    return slot.op == Opcode::forward ? !chunk.embeds : !chunk.predicts;
-  }
-  bool sends(const Instruction& slot) const {
-    const Chunk& chunk = program_.chunks[slot.chunk];
-    if (slot.op == Opcode::weight_gradient) return false;
-    return slot.op == Opcode::forward ? !chunk.predicts : !chunk.embeds;
-  }
-
-  const Program& program_;
-  const std::vector<ChunkChannels>& channels_;
-  std::vector<Instruction>& list_;
-  std::size_t slots_;
-};
+  return list;
+}
 
 }  // namespace
 
@@ -101,7 +84,7 @@ Program insert_transfers(Program program) {
   if (program.mesh.degree(MeshAxis::pipeline) == 1) return program;
   const std::vector<ChunkChannels> channels = add_channels(program);
   for (RankClass& ranks : program.classes) {
-    Spreader{program, channels, ranks.instructions}.run();
+    ranks.instructions = with_transfers(ranks.instructions, channels);
   }
   return program;
 }

@@ -71,15 +71,17 @@ Bytes Block::temporary_peak() const {
     for (const OperandId id : operations[i].reads) touch(id);
     for (const OperandId id : operations[i].writes) touch(id);
   }
-  Bytes peak{};
+  std::vector<Bytes> begins(n + 1), ends(n + 1);
+  for (std::size_t id = 0; id < operands.size(); ++id) {
+    if (operands[id].role != Role::temporary || first[id] == n) continue;
+    begins[first[id]] += operands[id].bytes();
+    ends[last[id]] += operands[id].bytes();
+  }
+  Bytes peak{}, alive{};
   for (std::size_t i = 0; i < n; ++i) {
-    Bytes alive{};
-    for (std::size_t id = 0; id < operands.size(); ++id) {
-      if (operands[id].role == Role::temporary && first[id] <= i && i <= last[id]) {
-        alive += operands[id].bytes();
-      }
-    }
+    alive += begins[i];
     peak = std::max(peak, alive);
+    alive += ends[i] * -1;
   }
   return peak;
 }

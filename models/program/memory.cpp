@@ -1,6 +1,8 @@
 #include "models/program/memory.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 
 #include "models/program/walk.hpp"
 
@@ -51,24 +53,35 @@ std::vector<Bytes> workspaces_of(const Program& program) {
   return phases;
 }
 
-/// What one combination of slots holds.
+/// What each combination of slots holds.
 using SlotBytes = std::array<Bytes, 1U << slot_count>;
+
+SlotBytes sums_of(const std::array<Bytes, slot_count>& by_slot) {
+  SlotBytes sums;
+  for (unsigned slots = 1; slots < sums.size(); ++slots) {
+    sums[slots] = sums[slots & (slots - 1)] + by_slot[std::countr_zero(slots)];
+  }
+  return sums;
+}
 
 /// Follows one class's list.
 class MemoryWalk {
  public:
   MemoryWalk(const Program& program, const RankClass& ranks, const std::vector<Bytes>& workspace)
       : program_{program}, ranks_{ranks}, workspace_{workspace} {
-    for (const ChunkBuffers& each : ranks.chunk_buffers) {
-      for (const std::uint16_t out : {each.gradient_out, each.out}) {
-        SlotBytes& sums = bytes_.emplace_back();
-        for (unsigned slots = 0; slots < sums.size(); ++slots) {
-          if ((slots & bit(slot_saved)) != 0) sums[slots] += ranks.types[each.saved].bytes;
-          if ((slots & bit(slot_in)) != 0) sums[slots] += ranks.types[each.gradient_in].bytes;
-          if ((slots & bit(slot_out)) != 0) sums[slots] += ranks.types[out].bytes;
-          if ((slots & bit(slot_kept)) != 0) sums[slots] += ranks.types[each.kept].bytes;
-          if ((slots & bit(slot_delayed)) != 0) sums[slots] += ranks.types[each.delayed].bytes;
-        }
+    const auto bytes = [&](std::uint16_t type) { return ranks.types[type].bytes; };
+    sums_.reserve(ranks.chunks.size());
+    for (std::size_t place = 0; place < ranks.chunks.size(); ++place) {
+      const ChunkBuffers& each = ranks.chunk_buffers[place];
+      std::array<Bytes, slot_count> by_slot{};
+      by_slot[slot_saved] = bytes(each.saved);
+      by_slot[slot_in] = bytes(each.gradient_in);
+      by_slot[slot_kept] = bytes(each.kept);
+      by_slot[slot_delayed] = bytes(each.delayed);
+      DirectionSums& sums = sums_.emplace_back();
+      for (const bool up : {false, true}) {
+        by_slot[slot_out] = bytes(up ? each.out : each.gradient_out);
+        sums[up ? 1 : 0] = sums_of(by_slot);
       }
     }
   }
@@ -80,38 +93,41 @@ class MemoryWalk {
     Bytes highest{-1}, held{};
     for (std::size_t i = 0; i < ranks_.instructions.size(); ++i) {
       const Instruction& each = ranks_.instructions[i];
-      if (each.binds != 0) held += bytes_of(each, each.binds);
-      if (held + workspace_of(each) > highest) {
-        highest = held + workspace_of(each);
+      held += bytes_of(each, each.binds);
+      const Bytes now = held + workspace_of(each);
+      if (now > highest) {
+        highest = now;
         peak.instruction = i;
       }
-      if (each.frees != 0) held += bytes_of(each, each.frees) * -1;
+      held += bytes_of(each, each.frees) * -1;
     }
     peak.by_kind = parts_at(peak.instruction);
     return peak;
   }
 
  private:
+  using DirectionSums = std::array<SlotBytes, 2>;  // backward's, forward's
+
   Bytes workspace_of(const Instruction& each) const {
     return runs_phase(each) ? workspace_[each.target] : Bytes{};
   }
 
   Bytes bytes_of(const Instruction& each, unsigned slots) const {
+    if (slots == 0) return {};
+    Bytes sum{};
     if ((slots & bit(slot_weights)) != 0) {
-      Bytes sum{};
-      for_each_type(each, slots, [&](const BufferType& type) { sum += type.bytes; });
-      return sum;
+      sum = ranks_.types[buffer_type(program_, ranks_, each, slot_weights)].bytes;
+      slots -= bit(slot_weights);
     }
-    const std::size_t place = program_.chunks[each.chunk].place;
-    const bool up = (slots & bit(slot_out)) != 0 && ascends(program_, each);
-    return bytes_[2 * place + (up ? 1 : 0)][slots];
+    const std::uint32_t place = program_.chunks[each.chunk].place;
+    return sum + sums_[place][ascends(program_, each) ? 1 : 0][slots];
   }
 
   template <class Visit>
   void for_each_type(const Instruction& each, unsigned slots, Visit visit) const {
-    for (int slot = 0; slot < slot_count; ++slot) {
-      if ((slots & (1U << slot)) == 0) continue;
-      visit(ranks_.types[buffer_type(program_, ranks_, each, static_cast<Slot>(slot))]);
+    for (; slots != 0; slots &= slots - 1) {
+      const auto slot = static_cast<Slot>(std::countr_zero(slots));
+      visit(ranks_.types[buffer_type(program_, ranks_, each, slot)]);
     }
   }
 
@@ -134,7 +150,7 @@ class MemoryWalk {
   const Program& program_;
   const RankClass& ranks_;
   const std::vector<Bytes>& workspace_;  // by phase
-  std::vector<SlotBytes> bytes_;         // by chunk of the class, for backward and for forward
+  std::vector<DirectionSums> sums_;      // by chunk of the class
 };
 
 }  // namespace

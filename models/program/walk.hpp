@@ -137,12 +137,10 @@ inline bool descends(const Instruction& each) {
 
 /// Does a phase or a transfer belong to the way from the model's first layer to its last?
 inline bool ascends(const Program& program, const Instruction& each) {
-  const auto of_phase = [](std::uint32_t, const Instruction& phase) { return !descends(phase); };
-  const auto of_channel = [&](std::uint32_t, const Instruction& transfer) {
-    return program.channels[transfer.target].forward;
-  };
-  const auto neither = [](auto...) { return false; };
-  return visit(0, each, Cases{of_phase, of_channel, of_channel, neither});
+  if (each.op == Opcode::send || each.op == Opcode::receive) {
+    return program.channels[each.target].forward;
+  }
+  return runs_phase(each) && !descends(each);
 }
 
 /// Does any kind of layer leave its weight gradients to a block of its own?

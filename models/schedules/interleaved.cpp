@@ -8,15 +8,32 @@ namespace orrery::models {
 
 namespace {
 
-/// The k-th forward (or backward, chunks reversed) of any stage: micro-batches in groups of
-/// `stages`, each group through all virtual stages before the next.
-ScheduleSlot nth(SlotKind kind, const PipelineShape& shape, std::int64_t stage, std::int64_t k) {
-  const std::int64_t group = shape.stages * shape.virtual_stages;
-  const std::int64_t v = k % group / shape.stages;
-  const std::int64_t mb = k / group * shape.stages + k % shape.stages;
-  return slot_of(kind, shape, stage, kind == SlotKind::forward ? v : shape.virtual_stages - 1 - v,
-                 mb);
-}
+/// The forwards of a stage in order, or its backwards with chunks reversed: micro-batches in groups
+/// of `stages`, each group through all virtual stages before the next.
+class Order {
+ public:
+  Order(SlotKind kind, const PipelineShape& shape, std::int64_t stage)
+      : kind_{kind}, shape_{shape}, stage_{stage} {}
+
+  ScheduleSlot next() {
+    const std::int64_t v = kind_ == SlotKind::forward ? v_ : shape_.virtual_stages - 1 - v_;
+    const ScheduleSlot slot = slot_of(kind_, shape_, stage_, v, group_ + in_group_);
+    if (++in_group_ == shape_.stages) {
+      in_group_ = 0;
+      if (++v_ == shape_.virtual_stages) {
+        v_ = 0;
+        group_ += shape_.stages;
+      }
+    }
+    return slot;
+  }
+
+ private:
+  SlotKind kind_;
+  const PipelineShape& shape_;
+  std::int64_t stage_;
+  std::int64_t group_ = 0, v_ = 0, in_group_ = 0;
+};
 
 }  // namespace
 
@@ -27,12 +44,12 @@ void interleaved(const PipelineShape& shape, std::int64_t stage, std::vector<Sch
   const std::int64_t depth =
       2 * (shape.stages - stage - 1) + (shape.virtual_stages - 1) * shape.stages;
   const std::int64_t warm_up = shape.micro_batches == shape.stages ? total : std::min(depth, total);
-  for (std::int64_t k = 0; k < warm_up; ++k) {
-    slots.push_back(nth(SlotKind::forward, shape, stage, k));
-  }
+  Order forward{SlotKind::forward, shape, stage}, backward{SlotKind::backward, shape, stage};
+  slots.reserve(slots.size() + static_cast<std::size_t>(2 * total));
+  for (std::int64_t k = 0; k < warm_up; ++k) slots.push_back(forward.next());
   for (std::int64_t k = 0; k < total; ++k) {
-    if (k + warm_up < total) slots.push_back(nth(SlotKind::forward, shape, stage, k + warm_up));
-    slots.push_back(nth(SlotKind::backward, shape, stage, k));
+    if (k + warm_up < total) slots.push_back(forward.next());
+    slots.push_back(backward.next());
   }
 }
 
