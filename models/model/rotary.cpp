@@ -12,8 +12,9 @@ double scaled(const Rotary& rotary, double frequency) {
   if (rotary.scaling == RotaryScaling::none) return frequency;
   if (rotary.scaling == RotaryScaling::linear) return frequency / rotary.factor;
   const double turns = rotary.original_positions * frequency / (2 * std::numbers::pi);
-  const double kept =
-      std::clamp((turns - rotary.low_turns) / (rotary.high_turns - rotary.low_turns), 0.0, 1.0);
+  const double between = rotary.high_turns - rotary.low_turns;
+  const double kept = between > 0 ? std::clamp((turns - rotary.low_turns) / between, 0.0, 1.0)
+                                  : (turns > rotary.high_turns ? 1.0 : 0.0);
   return (1 - kept) * frequency / rotary.factor + kept * frequency;
 }
 

@@ -77,8 +77,8 @@ class RotaryReader {
     rotary.high_turns = value("high_freq_factor", rotary.high_turns);
     rotary.original_positions =
         value("original_max_position_embeddings", rotary.original_positions);
-    if (rotary.high_turns <= rotary.low_turns) {
-      block.fail("high_freq_factor must be above low_freq_factor");
+    if (rotary.high_turns < rotary.low_turns) {
+      block.fail("high_freq_factor must not be below low_freq_factor");
     }
   }
 

@@ -39,5 +39,17 @@ TEST_CASE("Linear scaling divides all, Llama 3.1's the slow ones alone") {
   CHECK(of[2] == Approx((1 - kept) * 0.01 / 8 + kept * 0.01));
 }
 
+TEST_CASE("Where both bounds are one, pairs are slowed or left, as Llama 4 Scout states it") {
+  const Rotary rotary{.base = 10000,
+                      .scaling = RotaryScaling::llama3,
+                      .factor = 16,
+                      .low_turns = 1,
+                      .high_turns = 1,
+                      .original_positions = 1000};
+  const std::vector<double> of = rotary_frequencies(rotary, 8);
+  CHECK(of[2] == Approx(0.01));       // 1.59 turns in 1,000 positions
+  CHECK(of[3] == Approx(1e-3 / 16));  // 0.16
+}
+
 }  // namespace
 }  // namespace orrery::models
