@@ -12,6 +12,7 @@
 // and weight_gradient, and one of its own, named after the opcode, for any of them.
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "models/program/program.hpp"
@@ -21,7 +22,7 @@ namespace orrery::models {
 
 /// Calls what `visitor` has for one instruction, const or not, and returns what that returns.
 template <class Each, class Visitor>
-decltype(auto) visit(std::uint32_t i, Each& each, Visitor&& visitor) {
+constexpr decltype(auto) visit(std::uint32_t i, Each& each, Visitor&& visitor) {
   const auto compute = [&]() -> decltype(auto) {
     if constexpr (requires { visitor.compute(i, each); }) {
       return visitor.compute(i, each);
@@ -119,15 +120,29 @@ Cases(OnPhase, OnSend, OnReceive, OnJoint) -> Cases<OnPhase, OnSend, OnReceive, 
 /// For what a visitor has no use for.
 inline constexpr auto pass_over = [](std::uint32_t, const Instruction&) {};
 
+/// By opcode: which a visitor answers with true.
+template <class Visitor>
+constexpr std::array<bool, opcode_count> opcodes_where(const Visitor& visitor) {
+  std::array<bool, opcode_count> found{};
+  for (std::size_t op = 0; op < found.size(); ++op) {
+    Instruction each;
+    each.op = static_cast<Opcode>(op);
+    found[op] = visit(0, each, visitor);
+  }
+  return found;
+}
+inline constexpr auto always = [](auto...) { return true; };
+inline constexpr auto not_at_all = [](auto...) { return false; };
+inline constexpr auto phase_opcodes =
+    opcodes_where(Cases{always, not_at_all, not_at_all, not_at_all});
+inline constexpr auto joint_opcodes =
+    opcodes_where(Cases{not_at_all, not_at_all, not_at_all, always});
+
 inline bool runs_phase(const Instruction& each) {
-  const auto yes = [](auto...) { return true; };
-  const auto no = [](auto...) { return false; };
-  return visit(0, each, Cases{yes, no, no, no});
+  return phase_opcodes[static_cast<std::size_t>(each.op)];
 }
 inline bool is_joint(const Instruction& each) {
-  const auto yes = [](auto...) { return true; };
-  const auto no = [](auto...) { return false; };
-  return visit(0, each, Cases{no, no, no, yes});
+  return joint_opcodes[static_cast<std::size_t>(each.op)];
 }
 
 /// Does it run layers from the model's last to its first?

@@ -66,9 +66,12 @@ bool Schedule::splits_backward() const {
 
 std::vector<Slots> slots_of(const Schedule& schedule, const PipelineShape& shape) {
   if (schedule.together != nullptr) return schedule.together(shape);
+  const auto of_stage = static_cast<std::size_t>(shape.virtual_stages * shape.micro_batches);
   std::vector<Slots> all(static_cast<std::size_t>(shape.stages));
   for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
-    schedule.slots(shape, stage, all[static_cast<std::size_t>(stage)]);
+    Slots& slots = all[static_cast<std::size_t>(stage)];
+    slots.reserve(schedule.kinds.size() * of_stage);
+    schedule.slots(shape, stage, slots);
   }
   return all;
 }

@@ -45,7 +45,6 @@ void interleaved(const PipelineShape& shape, std::int64_t stage, std::vector<Sch
       2 * (shape.stages - stage - 1) + (shape.virtual_stages - 1) * shape.stages;
   const std::int64_t warm_up = shape.micro_batches == shape.stages ? total : std::min(depth, total);
   Order forward{SlotKind::forward, shape, stage}, backward{SlotKind::backward, shape, stage};
-  slots.reserve(slots.size() + static_cast<std::size_t>(2 * total));
   for (std::int64_t k = 0; k < warm_up; ++k) slots.push_back(forward.next());
   for (std::int64_t k = 0; k < total; ++k) {
     if (k + warm_up < total) slots.push_back(forward.next());
