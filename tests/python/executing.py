@@ -30,7 +30,8 @@ MODEL = {
 PLAN = "tensor=1,pipeline=1,zero=1,micro_batch=1,global_batch=4,seq_len=16,precision=fp32"
 DONE, PEER_FAILED, OUTPUT_FAILED, REQUEUE, DEADLINE, INTERRUPTED = 0, 71, 74, 75, 124, 130
 TERMINATED = 143
-SECONDS = 20  # no run of these, however it ends, takes longer
+SECONDS = 60  # no run of these, however it ends, takes longer, on a busy machine either
+SOON = 20  # s: what ends by itself, and not because of SECONDS or of a stall
 SCENARIOS = Path(__file__).parents[2] / "scenarios" / "local"
 
 

@@ -17,6 +17,7 @@ from executing import (
     OUTPUT_FAILED,
     PEER_FAILED,
     REQUEUE,
+    SOON,
     TERMINATED,
     Running,
     execute,
@@ -51,7 +52,7 @@ def test_the_first_signal_leaves_a_checkpoint(model, tmp_path, signalled, expect
     run.process.send_signal(signalled)
     code, error, seconds = run.end()
     assert code == expected
-    assert seconds < 5
+    assert seconds < SOON
     assert "a checkpoint of" in error
     assert "lost" not in error
     goes_on(model, folder, "--ranks", "2")
@@ -73,13 +74,13 @@ def test_the_second_signal_leaves_at_once_and_says_what_is_lost(model, tmp_path)
     os.kill(run.pids[1], signal.SIGSTOP)  # no step comes to its end
     time.sleep(0.2)
     run.process.send_signal(signal.SIGINT)
-    time.sleep(0.6)
+    time.sleep(1)  # the first one is heard
     run.process.send_signal(signal.SIGINT)
     time.sleep(0.3)
     os.kill(run.pids[1], signal.SIGCONT)
     code, error, seconds = run.end()
     assert code == INTERRUPTED
-    assert seconds < 4
+    assert seconds < SOON
     assert "once more ends the run at once" in error
     assert re.search(r"steps? (is|are) lost: no checkpoint was written yet", error)
     assert newest_checkpoint(folder) is None
@@ -93,7 +94,7 @@ def test_without_checkpoints_a_signal_ends_the_run_at_once(model, signalled, exp
     run.process.send_signal(signalled)
     code, error, seconds = run.end()
     assert code == expected
-    assert seconds < 5
+    assert seconds < SOON
     assert re.search(r"\d+ steps? (is|are) lost: there is no --checkpoint", error)
 
 
@@ -125,11 +126,9 @@ def test_a_signal_ends_ranks_that_wait_for_the_others(model, rank, signalled, ex
     )
     time.sleep(0.5)
     assert alone.poll() is None
-    begin = time.monotonic()
     alone.send_signal(signalled)
-    _, error = alone.communicate(timeout=10)
+    _, error = alone.communicate(timeout=SOON)
     assert alone.returncode == expected, error
-    assert time.monotonic() - begin < 2
 
 
 def test_a_second_run_in_the_same_folder_is_refused(model, tmp_path):
