@@ -3,6 +3,7 @@
 #include <map>
 
 #include "models/evaluation/replay.hpp"
+#include "models/program/opcodes.hpp"
 #include "models/program/trace_names.hpp"
 #include "models/program/walk.hpp"
 #include "scenarios/result.hpp"

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "executor/errors.hpp"
+#include "models/program/opcodes.hpp"
 #include "models/program/walk.hpp"
 #include "sim/errors.hpp"
 

@@ -1,4 +1,5 @@
 #include "models/evaluation/event_state.hpp"
+#include "models/program/opcodes.hpp"
 #include "models/program/walk.hpp"
 #include "sim/engine.hpp"
 #include "sim/errors.hpp"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/evaluation/replay.hpp"
+#include "models/program/opcodes.hpp"
 #include "models/program/walk.hpp"
 #include "sim/errors.hpp"
 

@@ -11,6 +11,7 @@
 
 #include "models/evaluation/chain.hpp"
 #include "models/evaluation/priced.hpp"
+#include "models/program/opcodes.hpp"
 #include "models/program/walk.hpp"
 #include "sim/errors.hpp"
 

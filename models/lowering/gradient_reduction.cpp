@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "models/lowering/compression.hpp"
-#include "models/program/walk.hpp"
+#include "models/program/opcodes.hpp"
 
 namespace orrery::models {
 

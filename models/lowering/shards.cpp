@@ -24,6 +24,7 @@
 #include <utility>
 
 #include "models/lowering/segments.hpp"
+#include "models/program/opcodes.hpp"
 #include "models/program/walk.hpp"
 
 namespace orrery::models {

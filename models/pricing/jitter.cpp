@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/program/walk.hpp"
+#include "models/program/opcodes.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::models {

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "models/program/check.hpp"
+#include "models/program/opcodes.hpp"
 #include "models/program/walk.hpp"
 #include "sim/errors.hpp"
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 
+#include "models/program/opcodes.hpp"
 #include "models/program/walk.hpp"
 
 namespace orrery::models {

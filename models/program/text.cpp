@@ -6,6 +6,7 @@
 
 #include <optional>
 
+#include "models/program/opcodes.hpp"
 #include "models/program/walk.hpp"
 
 namespace orrery::models {

@@ -10,7 +10,7 @@
 #include "executor/fabric/threads/thread_fabric.hpp"
 #include "executor/run/runner.hpp"
 #include "models/lowering/lower.hpp"
-#include "models/program/walk.hpp"
+#include "models/program/opcodes.hpp"
 
 namespace orrery::executor {
 namespace {

@@ -12,7 +12,7 @@
 #include "models/network/placement.hpp"
 #include "models/pricing/price.hpp"
 #include "models/pricing/wire.hpp"
-#include "models/program/walk.hpp"
+#include "models/program/opcodes.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/errors.hpp"
 #include "tests/models/questions.hpp"

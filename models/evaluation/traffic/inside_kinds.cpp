@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "models/program/walk.hpp"
+#include "models/program/opcodes.hpp"
 
 namespace orrery::models::traffic {
 

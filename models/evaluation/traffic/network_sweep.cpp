@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/program/opcodes.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::models::traffic {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "models/program/walk.hpp"
+#include "models/program/opcodes.hpp"
 
 namespace orrery::models {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "models/program/walk.hpp"
+#include "models/program/opcodes.hpp"
 
 namespace orrery::models {
 

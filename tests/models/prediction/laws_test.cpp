@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "models/evaluation/replay.hpp"
-#include "models/program/walk.hpp"
+#include "models/program/opcodes.hpp"
 #include "tests/models/questions.hpp"
 
 namespace orrery::models {

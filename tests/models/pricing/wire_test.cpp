@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "models/pricing/price.hpp"
-#include "models/program/walk.hpp"
+#include "models/program/opcodes.hpp"
 #include "tests/models/questions.hpp"
 
 namespace orrery::models {

@@ -6,7 +6,7 @@
 
 #include "models/evaluation/chain.hpp"
 #include "models/evaluation/traffic/templates.hpp"
-#include "models/program/walk.hpp"
+#include "models/program/opcodes.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::models {
