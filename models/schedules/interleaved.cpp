@@ -10,9 +10,9 @@ namespace {
 
 /// The forwards of a stage in order, or its backwards with chunks reversed: micro-batches in groups
 /// of `stages`, each group through all virtual stages before the next.
-class Order {
+class SlotOrder {
  public:
-  Order(SlotKind kind, const PipelineShape& shape, std::int64_t stage)
+  SlotOrder(SlotKind kind, const PipelineShape& shape, std::int64_t stage)
       : kind_{kind}, shape_{shape}, stage_{stage} {}
 
   ScheduleSlot next() {
@@ -44,7 +44,7 @@ void interleaved(const PipelineShape& shape, std::int64_t stage, std::vector<Sch
   const std::int64_t depth =
       2 * (shape.stages - stage - 1) + (shape.virtual_stages - 1) * shape.stages;
   const std::int64_t warm_up = shape.micro_batches == shape.stages ? total : std::min(depth, total);
-  Order forward{SlotKind::forward, shape, stage}, backward{SlotKind::backward, shape, stage};
+  SlotOrder forward{SlotKind::forward, shape, stage}, backward{SlotKind::backward, shape, stage};
   for (std::int64_t k = 0; k < warm_up; ++k) slots.push_back(forward.next());
   for (std::int64_t k = 0; k < total; ++k) {
     if (k + warm_up < total) slots.push_back(forward.next());
