@@ -19,6 +19,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "models/program/block.hpp"
 #include "sim/quantity.hpp"
@@ -34,12 +35,22 @@ constexpr std::int64_t size_of(Element element) {
 
 using GroupId = std::uint32_t;
 
+/// One of the parts that a member gives to another in an all_to_all_v, or takes from it.
+struct MemberPart {
+  int member = 0;  // index in the group; its own too
+  std::byte* at = nullptr;
+  std::int64_t bytes = 0;
+};
+
 /// One collective of one group, as one member calls it.
 ///   all_reduce      count elements at `send` are summed over the members into `receive`
 ///   reduce_scatter  members * count elements at `send`; this member's count sums at `receive`
 ///   all_gather      count elements at `send`; members * count at `receive`, in member order
 ///   broadcast       count elements at the root's `send` to everyone's `receive`
 ///   all_to_all      members * count elements at `send`: count for each member, in order
+///   all_to_all_v    what `gives` lists for a member goes where that member's `takes` lists this
+///   one,
+///                   part by part in order, of equal sizes; not `send`, `receive` and `count`
 /// `send` and `receive` are equal (in place) or do not overlap; in place, a member's own shard lies
 /// at its position of the whole (all_gather: send = receive + index * count; reduce_scatter the
 /// other way round).
@@ -50,8 +61,9 @@ struct CollectiveCall {
   std::byte* receive = nullptr;
   std::int64_t count = 0;
   Element element = Element::fp32;
-  int root = 0;                             // index in the group, of a broadcast
-  models::Lane queue = models::Lane::data;  // where a device has several
+  int root = 0;                              // index in the group, of a broadcast
+  models::Lane queue = models::Lane::data;   // where a device has several
+  std::vector<MemberPart> gives{}, takes{};  // of an all_to_all_v
 };
 
 /// One direction of a transfer between two ranks of a group.

@@ -40,6 +40,7 @@ Blocks::Blocks(const RankContext& rank, Weights& weights, Reducer& reducer, Samp
       reducer_{reducer},
       samples_{samples},
       captured_{rank.program, rank.device},
+      expert_rows_{rank},
       place_{place_of(rank.program, rank.tokens, rank.rank)} {
   for (const std::uint32_t chunk : rank_.ranks.chunks) {
     const std::uint32_t forward = rank_.program.chunks[chunk].forward;
@@ -67,6 +68,7 @@ void Blocks::place_parameters(std::uint32_t block, std::int64_t layer) {
 
 void Blocks::begin_step(double loss_scale) {
   captured_.begin_step();
+  expert_rows_.begin_step();
   place_.loss_scale = loss_scale;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "executor/run/captured.hpp"
+#include "executor/run/expert_rows.hpp"
 #include "executor/run/reducer.hpp"
 #include "executor/run/samples.hpp"
 #include "executor/run/sequence_moves.hpp"
@@ -24,6 +25,7 @@ class Blocks {
   /// Runs the phase of a forward or backward.
   void run(models::Token i);
   const GraphCounts& graphs() const { return captured_.counts(); }
+  const RoutedBytes& routed() const { return expert_rows_.sent(); }
 
  private:
   /// A block bound to a layer and a micro-batch.
@@ -64,6 +66,7 @@ class Blocks {
   Reducer& reducer_;
   Samples& samples_;
   Captured captured_;
+  ExpertRows expert_rows_;
   /// Where parameters and gradients lie, by operand: of a block, and the layer that it is bound to.
   std::map<std::pair<std::uint32_t, std::int64_t>, std::vector<std::int64_t>> elements_;
   Place place_;

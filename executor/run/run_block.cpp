@@ -24,6 +24,7 @@ std::int64_t count_of(models::Collective kind, const View& from, const View& to,
 
 void Blocks::run_block(const Use& use) {
   bind_operands(use);
+  expert_rows_.begin_block();
   const std::vector<Operation>& operations = rank_.plan.blocks()[use.block].operations;
   std::size_t op = 0;
   while (op < operations.size()) {
@@ -173,6 +174,9 @@ void Blocks::start_collective(const Use& use, std::size_t index) {
   call.kind = op.collective;
   call.send = from.data;
   call.receive = to.data;
+  if (op.collective == models::Collective::all_to_all && expert_rows_.routes(use.block)) {
+    expert_rows_.fill(use.block, op, views_, call);
+  }
   const auto members = static_cast<std::int64_t>(rank_.calls.group(op.communicator).members.size());
   call.count = count_of(op.collective, from, to, members);
   call.element = rank_.calls.element(from.dtype);

@@ -233,6 +233,9 @@ MeasuredMemory Runner::memory() const {
 GraphCounts Runner::graphs() const {
   return parts_->blocks.graphs();
 }
+RoutedBytes Runner::routed() const {
+  return parts_->blocks.routed();
+}
 Trace Runner::trace() const {
   Trace trace = parts_->recording.trace();
   trace.note("peak_memory_bytes", parts_->memory.measured().peak.count());

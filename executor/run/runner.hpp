@@ -46,6 +46,7 @@ class Runner {
 
   MeasuredMemory memory() const;
   GraphCounts graphs() const;
+  RoutedBytes routed() const;
   /// Of the last step, in the simulator's terms: the same tracks, names, ids and classes.
   Trace trace() const;
 

@@ -97,6 +97,12 @@ struct GraphCounts {
   std::int64_t graphs = 0, nodes = 0, launches = 0;
 };
 
+/// What a rank sent to others in all-to-alls of experts' rows in the last step, and what it would
+/// have with all their slots.
+struct RoutedBytes {
+  std::int64_t rows = 0, slots = 0;
+};
+
 /// Where a rank is, for a watchdog. `waits_for` is empty while it computes.
 struct Progress {
   std::int64_t step = 0;        // from 0

@@ -10,7 +10,8 @@ namespace orrery::executor {
 std::string packed(const RankResult& result) {
   return Json{{"seconds", result.seconds},
               {"peak", result.peak.count()},
-              {"resident", result.resident.count()}}
+              {"resident", result.resident.count()},
+              {"routed", {result.routed.rows, result.routed.slots}}}
       .dump();
 }
 
@@ -19,6 +20,8 @@ RankResult parse_result(const std::string& text, int rank, std::size_t steps) {
     const Json json = Json::parse(text);
     RankResult result{.peak = Bytes{json.at("peak").get<std::int64_t>()},
                       .resident = Bytes{json.at("resident").get<std::int64_t>()},
+                      .routed = {json.at("routed").at(0).get<std::int64_t>(),
+                                 json.at("routed").at(1).get<std::int64_t>()},
                       .seconds = json.at("seconds").get<std::vector<double>>()};
     if (result.seconds.size() == steps) return result;
   } catch (const Json::exception&) {  // said below

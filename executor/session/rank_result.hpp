@@ -5,12 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "executor/run/settings.hpp"
 #include "sim/quantity.hpp"
 
 namespace orrery::executor {
 
 struct RankResult {
   Bytes peak{}, resident{};
+  RoutedBytes routed{};
   std::vector<double> seconds{};  // by step
 };
 

@@ -76,7 +76,9 @@ class RankRun {
   /// All ranks' measurements at rank 0, which hands them to `events.done`.
   void report() {
     session_.does("its report", for_results);
-    RankResult mine{.peak = runner_.memory().peak, .resident = runner_.memory().resident};
+    RankResult mine{.peak = runner_.memory().peak,
+                    .resident = runner_.memory().resident,
+                    .routed = runner_.routed()};
     for (const MeasuredStep& each : steps_) mine.seconds.push_back(each.seconds);
     Store& store = session_.store();
     store.set(key("result", rank_), packed(mine));
@@ -174,6 +176,8 @@ class RankRun {
       const RankResult theirs = parse_result(bytes, rank, all.steps.size());
       all.peak = std::max(all.peak, theirs.peak);
       all.resident = std::max(all.resident, theirs.resident);
+      all.routed.rows += theirs.routed.rows;
+      all.routed.slots += theirs.routed.slots;
       for (std::size_t i = 0; i < all.steps.size(); ++i) {
         all.steps[i].seconds = std::max(all.steps[i].seconds, theirs.seconds[i]);
       }

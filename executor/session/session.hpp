@@ -72,6 +72,7 @@ struct Execution {
   std::vector<MeasuredStep> steps;
   Bytes peak{}, resident{};               // of the fullest rank
   GraphCounts graphs{};                   // of rank 0
+  RoutedBytes routed{};                   // of all ranks
   std::optional<HostWaits> host_waits{};  // of rank 0's fabric
   std::optional<Trace> trace{};           // of the recorded step, all ranks
 };

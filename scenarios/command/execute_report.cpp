@@ -24,6 +24,12 @@ void print_counts(const executor::FinishedRun& run) {
     fmt::print("  CUDA graphs        {:>12}   of {} nodes, launched {} times in the last step\n",
                of.graphs, of.nodes, of.launches);
   }
+  if (const executor::RoutedBytes& of = run.execution.routed; of.slots > 0) {
+    constexpr double mib = 1 << 20;
+    fmt::print(
+        "  experts' rows      {:>8.1f} MiB   sent in a step by all ranks, of {:.1f} MiB of slots\n",
+        static_cast<double>(of.rows) / mib, static_cast<double>(of.slots) / mib);
+  }
   if (run.execution.host_waits) {
     const executor::HostWaits& of = *run.execution.host_waits;
     fmt::print("  calls of {:<9} {:>12}   {} in progress when they returned, waited for {:.4g} s\n",

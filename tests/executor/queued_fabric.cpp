@@ -43,12 +43,18 @@ Request QueuedFabric::start(const CollectiveCall& call) {
   const bool all = call.kind == Collective::all_to_all;
   const bool scatters = call.kind == Collective::reduce_scatter;
   const bool gathers = call.kind == Collective::all_gather;
+  std::vector<QueuedDevice::Touch> touched{
+      {call.send, size * (all || scatters ? members : 1), false},
+      {call.receive, size * (all || gathers ? members : 1), true}};
+  if (call.kind == Collective::all_to_all_v) {
+    touched.clear();
+    for (const MemberPart& each : call.gives) touched.push_back({each.at, each.bytes, false});
+    for (const MemberPart& each : call.takes) touched.push_back({each.at, each.bytes, true});
+  }
   CollectiveCall carried = call;
   carried.group = 2 * call.group + (call.queue == models::Lane::data ? 1 : 0);
   Fabric& fabric = on_lane(lane);
-  device_.enqueue(lane, models::name(call.kind),
-                  {{call.send, size * (all || scatters ? members : 1), false},
-                   {call.receive, size * (all || gathers ? members : 1), true}},
+  device_.enqueue(lane, models::name(call.kind), touched,
                   [&fabric, carried] { fabric.wait(fabric.start(carried)); });
   return keep({device_.mark_lane(lane), call.queue});
 }

@@ -102,6 +102,7 @@ void run_rank(const Job& job, const models::Program& program, const models::Soft
   all.outcome().memory[rank] = runner.memory();
   all.outcome().traces[rank] = runner.trace();
   all.outcome().graphs[rank] = runner.graphs();
+  all.outcome().routed[rank] = runner.routed();
 }
 
 }  // namespace
@@ -131,6 +132,7 @@ Outcome run(const Job& job) {
   outcome.memory.resize(ranks);
   outcome.traces.resize(ranks);
   outcome.graphs.resize(ranks);
+  outcome.routed.resize(ranks);
   Gathering all{outcome};
   ThreadWorld world{static_cast<int>(ranks), std::chrono::seconds{20}};
   std::vector<std::exception_ptr> errors(ranks);

@@ -48,6 +48,7 @@ struct Outcome {
   std::vector<MeasuredMemory> memory;  // by rank
   std::vector<Trace> traces;           // by rank, of the last step
   std::vector<GraphCounts> graphs;     // by rank, after the last step
+  std::vector<RoutedBytes> routed;     // by rank, of the last step
 };
 
 models::Software cpu_software();

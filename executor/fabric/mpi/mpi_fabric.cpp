@@ -105,6 +105,18 @@ GroupId MpiFabric::make_group(std::span<const int> members) {
   return static_cast<GroupId>(groups_.size() - 1);
 }
 
+/// Apart from transfers, whose tag is 0; MPI keeps the order between two ranks.
+template <class Start>
+void MpiFabric::start_part(MPI_Comm among, const MemberPart& part, Start start, Work& work) {
+  constexpr int tag_of_parts = 1;
+  for (std::int64_t at = 0; at < part.bytes; at += largest_piece) {
+    work.pieces.push_back(MPI_REQUEST_NULL);
+    check(start(part.at + at, counted(std::min(largest_piece, part.bytes - at)), MPI_BYTE,
+                part.member, tag_of_parts, among, &work.pieces.back()),
+          "a part of an all-to-all-v");
+  }
+}
+
 void MpiFabric::start_in(const MpiGroup& group, const CollectiveCall& call, Work& work) {
   using models::Collective;
   const MPI_Datatype type = type_of(call.element);
@@ -150,10 +162,13 @@ void MpiFabric::start_in(const MpiGroup& group, const CollectiveCall& call, Work
       return check(MPI_Ialltoall(send, counted(call.count), type, call.receive, counted(call.count),
                                  type, comm, piece()),
                    "MPI_Ialltoall");
+    case Collective::all_to_all_v:
+      for (const MemberPart& each : call.takes) start_part(comm, each, MPI_Irecv, work);
+      for (const MemberPart& each : call.gives) start_part(comm, each, MPI_Isend, work);
+      return;
     case Collective::reduce:
     case Collective::gather:
     case Collective::scatter:
-    case Collective::all_to_all_v:
     case Collective::send_receive:
       break;
   }
@@ -165,7 +180,9 @@ Request MpiFabric::start(const CollectiveCall& call) {
   const MpiGroup& group = groups_.at(call.group);
   ensure(group.communicator != MPI_COMM_NULL, "a rank calls in a group that it is no member of");
   Work work;
-  if (call.count > 0) start_in(group, call, work);
+  if (call.count > 0 || call.kind == models::Collective::all_to_all_v) {
+    start_in(group, call, work);
+  }
   return keep(std::move(work));
 }
 

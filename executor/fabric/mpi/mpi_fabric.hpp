@@ -52,6 +52,8 @@ class MpiFabric final : public Fabric {
   };
 
   void start_in(const MpiGroup& group, const CollectiveCall& call, Work& work);
+  template <class Start>
+  void start_part(MPI_Comm among, const MemberPart& part, Start start, Work& work);
   /// A transfer as MPI_Isend or MPI_Irecv take it: pieces whose bytes fit in `int`.
   template <class Start>
   Request start_pieces(const TransferCall& call, Start start, const char* name);

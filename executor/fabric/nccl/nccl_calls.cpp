@@ -69,6 +69,24 @@ ncclResult_t all_to_all(const CollectiveCall& call, int members, ncclComm_t comm
   return status == ncclSuccess ? ended : status;
 }
 
+/// The same with as much for each as it says.
+ncclResult_t all_to_all_v(const CollectiveCall& call, ncclComm_t communicator, Stream stream) {
+  ncclResult_t status = ncclGroupStart();
+  const auto add = [&](ncclResult_t made) {
+    if (status == ncclSuccess && made != ncclInProgress) status = made;
+  };
+  for (const MemberPart& each : call.gives) {
+    const auto bytes = static_cast<std::size_t>(each.bytes);
+    add(ncclSend(each.at, bytes, ncclUint8, each.member, communicator, stream));
+  }
+  for (const MemberPart& each : call.takes) {
+    const auto bytes = static_cast<std::size_t>(each.bytes);
+    add(ncclRecv(each.at, bytes, ncclUint8, each.member, communicator, stream));
+  }
+  const ncclResult_t ended = ncclGroupEnd();
+  return status == ncclSuccess ? ended : status;
+}
+
 }  // namespace
 
 ncclResult_t enqueue(const CollectiveCall& call, int members, ncclComm_t communicator,
@@ -86,10 +104,11 @@ ncclResult_t enqueue(const CollectiveCall& call, int members, ncclComm_t communi
       return ncclBroadcast(call.send, call.receive, count, type, call.root, communicator, stream);
     case Collective::all_to_all:
       return all_to_all(call, members, communicator, stream);
+    case Collective::all_to_all_v:
+      return all_to_all_v(call, communicator, stream);
     case Collective::reduce:
     case Collective::gather:
     case Collective::scatter:
-    case Collective::all_to_all_v:
     case Collective::send_receive:
       break;
   }

@@ -183,7 +183,7 @@ Request NcclFabric::start(const CollectiveCall& call) {
   if (group.communicator == nullptr) {
     if (call.send != call.receive)
       device_.memory.copy(call.send, call.receive, Bytes{size}, call.queue);
-  } else if (call.count > 0) {
+  } else if (call.count > 0 || call.kind == Collective::all_to_all_v) {
     keep_order(group, call.queue);
     issue(group, call, stream);
     check(cudaEventRecord(group.ended, stream), "marking a collective");

@@ -62,7 +62,8 @@ inline void require_sound(const CollectiveCall& call, std::int64_t members, std:
   const bool sums = call.kind == Collective::all_reduce || call.kind == Collective::reduce_scatter;
   ensure(!sums || call.element != Element::byte, "bytes are not added");
   const bool known = sums || call.kind == Collective::all_gather ||
-                     call.kind == Collective::broadcast || call.kind == Collective::all_to_all;
+                     call.kind == Collective::broadcast || call.kind == Collective::all_to_all ||
+                     call.kind == Collective::all_to_all_v;
   ensure(known, "NCCL has no such collective");
   ensure(call.root >= 0 && call.root < members, "the root of a broadcast lies outside its group");
   if (call.count == 0) return;

@@ -45,7 +45,27 @@ GroupId StagedFabric::make_group(std::span<const int> members) {
   return id;
 }
 
+/// What is given lies before what is taken.
+Request StagedFabric::start_parts(const CollectiveCall& call) {
+  std::int64_t given = 0, taken = 0;
+  for (const MemberPart& each : call.gives) given += each.bytes;
+  for (const MemberPart& each : call.takes) taken += each.bytes;
+  StagedCall open{.buffer = buffer_of(given + taken), .takes = call.takes};
+  CollectiveCall carried = call;
+  std::byte* at = open.buffer.data();
+  for (MemberPart& each : carried.gives) {
+    device_.read(each.at, at, Bytes{each.bytes});
+    open.in_use = false;  // a read is enqueued after all queues
+    each.at = std::exchange(at, at + each.bytes);
+  }
+  open.from = at;
+  for (MemberPart& each : carried.takes) each.at = std::exchange(at, at + each.bytes);
+  open.carried = carrier_.start(carried);
+  return keep(std::move(open));
+}
+
 Request StagedFabric::start(const CollectiveCall& call) {
+  if (call.kind == Collective::all_to_all_v) return start_parts(call);
   const StagedGroup& group = groups_.at(call.group);
   const std::int64_t size = call.count * size_of(call.element);
   const RankShares shares = shares_of(call.kind, group.members);
@@ -98,6 +118,11 @@ void StagedFabric::wait(Request request) {
   if (open.bytes > 0) {
     if (open.in_use) device_.finish();
     device_.write(open.from, open.to, Bytes{open.bytes});
+  }
+  if (!open.takes.empty() && open.in_use) device_.finish();
+  for (const MemberPart& each : open.takes) {
+    device_.write(open.from, each.at, Bytes{each.bytes});
+    open.from += each.bytes;
   }
   spare_.push_back(std::move(open.buffer));
   open_.erase(found);

@@ -48,7 +48,8 @@ class StagedFabric final : public Fabric {
     const std::byte* from = nullptr;  // in the buffer
     std::byte* to = nullptr;          // on the device
     std::int64_t bytes = 0;
-    bool in_use = true;  // may something enqueued earlier touch `to` still?
+    std::vector<MemberPart> takes{};  // of an all_to_all_v: on the device, in the buffer's order
+    bool in_use = true;               // may something enqueued earlier touch `to` still?
   };
 
   /// What a collective's ends are sized and placed by.
@@ -57,6 +58,7 @@ class StagedFabric final : public Fabric {
     int index = -1;  // of this rank
   };
 
+  Request start_parts(const CollectiveCall& call);
   Buffer buffer_of(std::int64_t bytes);
   Request keep(StagedCall open);
 

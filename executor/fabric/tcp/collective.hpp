@@ -8,6 +8,7 @@
 //   ring    parts go round in chunks, each forwarded as soon as it is there; 2(n-1)/n of the buffer
 //           crosses each link in an all-reduce. Part p is summed from member p+1 on to p.
 //           Source  Patarasuk & Yuan 2009, "Bandwidth optimal all-reduce algorithms"
+//   parts   everyone's parts to everyone, each a message: all-to-all-v
 //   chain   a broadcast, in chunks from the root through all members.
 
 #include <memory>
@@ -44,6 +45,7 @@ struct CollectiveJob {
 std::shared_ptr<InProgress> start_collective(const CollectiveJob& job);
 
 std::shared_ptr<InProgress> start_direct(const CollectiveJob& job);
+std::shared_ptr<InProgress> start_parts(const CollectiveJob& job);
 std::shared_ptr<InProgress> start_ring(const CollectiveJob& job);
 std::shared_ptr<InProgress> start_chain(const CollectiveJob& job);
 

@@ -38,10 +38,11 @@ std::shared_ptr<InProgress> start_collective(const CollectiveJob& job) {
       return start_direct(job);
     case Collective::broadcast:
       return start_chain(job);
+    case Collective::all_to_all_v:
+      return start_parts(job);
     case Collective::reduce:
     case Collective::gather:
     case Collective::scatter:
-    case Collective::all_to_all_v:
     case Collective::send_receive:
       break;
   }
@@ -78,8 +79,9 @@ Request TcpFabric::start(const CollectiveCall& call) {
   wire_.refuse_if_aborted();
   TcpGroup& group = group_of(call.group);
   const std::uint64_t channel = ++group.collectives;
-  if (call.count == 0) return keep(std::make_shared<InProgress>());
-  if (group.members.size() == 1) {
+  const bool in_parts = call.kind == models::Collective::all_to_all_v;
+  if (call.count == 0 && !in_parts) return keep(std::make_shared<InProgress>());
+  if (group.members.size() == 1 && !in_parts) {
     const auto size = static_cast<std::size_t>(call.count * size_of(call.element));
     if (call.receive != call.send) copy_bytes(call.receive, call.send, size);
     return keep(std::make_shared<InProgress>());

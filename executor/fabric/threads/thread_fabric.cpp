@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <unordered_map>
 #include <utility>
 
@@ -43,6 +44,8 @@ class Together {
         return broadcast();
       case Collective::all_to_all:
         return all_to_all();
+      case Collective::all_to_all_v:
+        return parts();
       default:
         throw ContractError{"threads have no such collective"};
     }
@@ -90,6 +93,26 @@ class Together {
             size_);
       }
     }
+  }
+  /// The k-th part that a member gives to another is the k-th that the other takes from it.
+  void parts() const {
+    for (std::int64_t from = 0; from < members_; ++from) {
+      for (std::int64_t to = 0; to < members_; ++to) {
+        const std::vector<MemberPart> given = with(at(from).gives, to);
+        const std::vector<MemberPart> taken = with(at(to).takes, from);
+        ensure(given.size() == taken.size(), "members disagree on the parts of a collective");
+        for (std::size_t i = 0; i < given.size(); ++i) {
+          ensure(given[i].bytes == taken[i].bytes, "a part is taken in another size");
+          put(taken[i].at, given[i].at, given[i].bytes);
+        }
+      }
+    }
+  }
+  static std::vector<MemberPart> with(const std::vector<MemberPart>& all, std::int64_t member) {
+    std::vector<MemberPart> some;
+    std::copy_if(all.begin(), all.end(), std::back_inserter(some),
+                 [&](const MemberPart& each) { return each.member == member; });
+    return some;
   }
   const CollectiveCall& at(std::int64_t member) const {
     return calls_[static_cast<std::size_t>(member)];

@@ -40,7 +40,10 @@ class OnDevice final : public Fabric {
     const bool apart = send + sent <= call.receive || call.receive + received <= send;
     CollectiveCall there = call;
     Open open;
-    if (apart) {
+    if (call.kind == Collective::all_to_all_v) {
+      for (MemberPart& each : there.gives) each.at = laid_out(open, each.at, each.bytes);
+      for (MemberPart& each : there.takes) each.at = laid_out(open, each.at, each.bytes);
+    } else if (apart) {
       there.send = laid_out(open, send, sent);
       there.receive = laid_out(open, call.receive, received);
     } else {

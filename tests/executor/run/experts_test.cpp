@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "executor/device/cpu/cpu_device.hpp"
 #include "executor/errors.hpp"
 #include "sim/input/document.hpp"
 #include "tests/executor/cuts.hpp"
@@ -265,6 +266,86 @@ TEST_CASE("An all-to-all that is missing shows, there and back") {
   CHECK_FALSE(same_bits(skip("layer.forward", "returned").gradients, one.gradients));
   CHECK_FALSE(same_bits(skip("layer.backward", "returned.grad").gradients, one.gradients));
   CHECK_FALSE(same_bits(skip("layer.backward", "dispatched.grad").gradients, one.gradients));
+}
+
+// Where all logits are equal every token chooses experts 0 and 1, both of them rank 0's. Each rank
+// has 2 micro-batches of 8 tokens and 2 layers: rank 1 sends 16 rows there in forward and as many
+// in backward, rank 0 as many back, and nothing else crosses. 4 all-to-alls of a layer and a
+// micro-batch have 2 experts' slots each, of which there are as many as tokens; with half of the
+// mean, 2.
+TEST_CASE("All-to-alls carry the rows that routing says, not the slots") {
+  Plan plan = small_plan();
+  plan.data = plan.expert = 2;
+  Job job{.model = experts_llama(), .plan = plan, .disturb = [](Kernel& kernel) {
+            if (kernel.operation->kind != OpKind::route) return;
+            const View& logits = kernel.reads[0];
+            std::fill_n(reinterpret_cast<double*>(logits.data), logits.elements(), 0.0);
+          }};
+  const std::int64_t row = job.model.hidden * 8;
+  for (const RoutedBytes& each : run(job).routed) {
+    CHECK(each.rows == 2 * 2 * 2 * 16 * row);
+    CHECK(each.slots == 2 * 2 * 4 * (2 * 8) * row);
+  }
+  job.plan.capacity = 0.5;
+  job.plan.imbalance = 1;
+  for (const RoutedBytes& each : run(job).routed) {
+    CHECK(each.rows == 2 * 2 * 2 * (2 * 2) * row);
+    CHECK(each.slots == 2 * 2 * 4 * (2 * 2) * row);
+  }
+}
+
+/// Threads whose all-to-alls of rows are tampered with.
+class TamperedRows final : public Fabric {
+ public:
+  using Tamper = std::function<void(CollectiveCall&)>;
+  TamperedRows(Fabric& carrier, Tamper tamper) : carrier_{carrier}, tamper_{std::move(tamper)} {}
+  std::string_view name() const override { return carrier_.name(); }
+  int rank() const override { return carrier_.rank(); }
+  int ranks() const override { return carrier_.ranks(); }
+  GroupId make_group(std::span<const int> members) override { return carrier_.make_group(members); }
+  Request start(const CollectiveCall& call) override {
+    CollectiveCall changed = call;
+    if (call.kind == models::Collective::all_to_all_v) tamper_(changed);
+    return carrier_.start(changed);
+  }
+  Request send(const TransferCall& call) override { return carrier_.send(call); }
+  Request receive(const TransferCall& call) override { return carrier_.receive(call); }
+  bool test(Request request) override { return carrier_.test(request); }
+  void wait(Request request) override { carrier_.wait(request); }
+  void abort(std::string_view why) noexcept override { carrier_.abort(why); }
+
+ private:
+  Fabric& carrier_;
+  Tamper tamper_;
+};
+
+TEST_CASE("A row that an all-to-all leaves out shows, and one that comes to another expert") {
+  Plan plan = small_plan();
+  const Job one{.model = experts_llama(), .plan = plan, .arithmetic = Arithmetic::ring};
+  const Outcome whole = run(one);
+  const std::int64_t row = one.model.hidden * 8;
+  const auto tampered = [&](const TamperedRows::Tamper& tamper) {
+    Job job = one;
+    job.plan.data = job.plan.expert = 2;
+    job.rig = [&](ThreadWorld& world, int rank) {
+      Rig rig{std::make_unique<CpuDevice>(Arithmetic::ring), world.fabric(rank), nullptr};
+      rig.fabric = std::make_unique<TamperedRows>(*rig.carrier, tamper);
+      return rig;
+    };
+    return same_bits(run(job).parameters, whole.parameters);
+  };
+  CHECK(tampered([](CollectiveCall&) {}));
+  CHECK_FALSE(tampered([&](CollectiveCall& call) {
+    for (auto* parts : {&call.gives, &call.takes}) {
+      for (MemberPart& each : *parts) each.bytes -= each.bytes > row ? row : 0;
+    }
+  }));
+  CHECK_FALSE(tampered([](CollectiveCall& call) {
+    for (std::size_t i = 1; i < call.takes.size(); ++i) {
+      if (call.takes[i].bytes != call.takes[i - 1].bytes) continue;
+      return std::swap(call.takes[i].at, call.takes[i - 1].at);
+    }
+  }));
 }
 
 TEST_CASE("What of experts is not executed is refused by name") {

@@ -77,6 +77,7 @@ class Conformance {
       collectives(group, Element::fp32, 70'001 * n, false);
       collectives(group, Element::bf16, 70'001 * n, true);
       transfers(group);
+      for (const std::int64_t unit : {1, 997, 40'003}) parts(group, unit);
       many_in_flight(group);
     }
     return wrong_;
@@ -211,6 +212,48 @@ class Conformance {
             element);
     expect(in_place ? send : receive, expected,
            described("all_to_all", group, element, count, in_place));
+  }
+
+  /// Member m gives member p parts of (m + 2 p + k) % 4 units, k = 0, 1, 2; those of none are left
+  /// out, so that a pair may have nothing for each other.
+  static std::vector<std::int64_t> part_sizes(int from, int to, std::int64_t unit) {
+    std::vector<std::int64_t> sizes;
+    for (int k = 0; k < 3; ++k) {
+      if (const int units = (from + 2 * to + k) % 4; units > 0) sizes.push_back(units * unit);
+    }
+    return sizes;
+  }
+
+  void parts(const FabricGroup& group, std::int64_t unit) {
+    const int n = static_cast<int>(group.members.size());
+    Bytes_ send, receive, expected;
+    std::vector<MemberPart> gives, takes;
+    const auto add = [&](std::vector<MemberPart>& to, int member, std::int64_t bytes) {
+      to.push_back({member, nullptr, bytes});
+    };
+    for (int p = 0; p < n; ++p) {
+      for (const std::int64_t bytes : part_sizes(group.index, p, unit)) {
+        const Bytes_ out = filled(Element::byte, bytes, group.index * n + p);
+        send.insert(send.end(), out.begin(), out.end());
+        add(gives, p, bytes);
+      }
+      for (const std::int64_t bytes : part_sizes(p, group.index, unit)) {
+        const Bytes_ in = filled(Element::byte, bytes, p * n + group.index);
+        expected.insert(expected.end(), in.begin(), in.end());
+        add(takes, p, bytes);
+      }
+    }
+    receive.resize(expected.size());
+    std::byte *out = send.data(), *in = receive.data();
+    for (MemberPart& each : gives) each.at = std::exchange(out, out + each.bytes);
+    for (MemberPart& each : takes) each.at = std::exchange(in, in + each.bytes);
+    fabric_.wait(fabric_.start({.kind = Kind::all_to_all_v,
+                                .group = group.id,
+                                .element = Element::byte,
+                                .gives = gives,
+                                .takes = takes}));
+    expect(receive, expected,
+           "all_to_all_v in units of " + std::to_string(unit) + " in " + group.name);
   }
 
   void broadcast(const FabricGroup& group, Element element, std::int64_t count, bool in_place) {

@@ -1,0 +1,126 @@
+#include "executor/run/expert_rows.hpp"
+
+#include <algorithm>
+
+namespace orrery::executor {
+
+namespace {
+
+using models::Operation;
+
+/// What says which experts a token meets: of what moves rows, the integers that it reads.
+int routing_of(const models::Block& block) {
+  for (const Operation& op : block.operations) {
+    if (op.moves == models::RowMove::none) continue;
+    for (const models::OperandId id : op.reads) {
+      if (block.operands[id].dtype == models::DType::int32) return static_cast<int>(id);
+    }
+  }
+  return -1;
+}
+
+/// The most experts of a layer, in 8 bytes each.
+std::int64_t bytes_of_counts(const models::Program& program) {
+  std::int64_t most = 0;
+  for (const models::Block& block : program.blocks) {
+    for (const Operation& op : block.operations) {
+      if (op.moves == models::RowMove::none) continue;
+      for (const models::OperandId id : op.writes) {
+        most = std::max(most, 8 * block.operands[id].uncut[0]);
+      }
+    }
+  }
+  return most;
+}
+
+}  // namespace
+
+ExpertRows::ExpertRows(const RankContext& rank) : rank_{rank} {
+  for (const models::Block& block : rank.program.blocks) chosen_.push_back(routing_of(block));
+  const std::int64_t bytes = bytes_of_counts(rank.program);
+  if (bytes > 0) buffer_ = rank.device.allocate(Bytes{2 * bytes});
+}
+
+ExpertRows::~ExpertRows() {
+  if (buffer_ != nullptr) rank_.device.release(buffer_);
+}
+
+void ExpertRows::exchange_counts(const Operation& op, const View& chosen, std::int64_t experts,
+                                 std::int64_t room) {
+  std::vector<std::int32_t> routed(static_cast<std::size_t>(chosen.elements()));
+  rank_.device.read(chosen.data, routed.data(), Bytes{chosen.elements() * 4});
+  own_.assign(static_cast<std::size_t>(experts), 0);
+  arriving_.resize(own_.size());
+  for (const std::int32_t expert : routed) ++own_.at(static_cast<std::size_t>(expert));
+  for (std::int64_t& rows : own_) rows = std::min(rows, room);  // beyond are dropped
+  const Bytes bytes{8 * experts};
+  rank_.device.write(own_.data(), buffer_, bytes);
+  PendingCall pending;
+  pending.communicator = op.communicator;
+  pending.lane = op.queue;
+  const auto members = static_cast<std::int64_t>(rank_.calls.group(op.communicator).members.size());
+  CollectiveCall counts;
+  counts.kind = models::Collective::all_to_all;
+  counts.send = buffer_;
+  counts.receive = buffer_ + bytes.count();
+  counts.count = bytes.count() / members;
+  counts.element = Element::byte;
+  rank_.calls.start(counts, pending);
+  rank_.calls.wait(pending);
+  rank_.device.read(counts.receive, arriving_.data(), bytes);
+  known_ = true;
+}
+
+/// One all-to-all's slots, for every member and each of an expert rank's experts in order: what a
+/// rank has for experts, and what experts have of ranks.
+struct ExpertRows::Ends {
+  const std::vector<std::int64_t>& rows;  // by member and expert
+  std::int64_t local;                     // experts of a rank
+  std::int64_t slot, room;                // bytes of a row, rows
+
+  template <class Visit>
+  void each(Visit visit) const {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const auto block = static_cast<std::int64_t>(i);
+      visit(static_cast<int>(block / local), block * room * slot, rows[i]);
+    }
+  }
+  std::vector<MemberPart> parts(std::byte* memory) const {
+    std::vector<MemberPart> all;
+    each([&](int member, std::int64_t at, std::int64_t count) {
+      if (count > 0) all.push_back({member, memory + at, count * slot});
+    });
+    return all;
+  }
+};
+
+void ExpertRows::fill(std::uint32_t block, const Operation& op, const std::vector<View>& views,
+                      CollectiveCall& call) {
+  const View &from = views[op.reads.front()], &to = views[op.writes.front()];
+  const bool to_experts = from.shape[0] > to.shape[0];
+  const View& at_sender = to_experts ? from : to;  // slots of all experts
+  const std::int64_t experts = at_sender.shape[0], room = at_sender.shape[1];
+  if (!known_) {
+    const auto chosen = static_cast<std::size_t>(chosen_[block]);
+    exchange_counts(op, views[chosen], experts, room);
+  }
+  const Group& group = rank_.calls.group(op.communicator);
+  const std::int64_t local = experts / static_cast<std::int64_t>(group.members.size());
+  const std::int64_t slot = at_sender.shape[2] * width_of(at_sender.dtype);
+  const Ends mine{own_, local, slot, room}, theirs{arriving_, local, slot, room};
+  call.kind = models::Collective::all_to_all_v;
+  call.gives = (to_experts ? mine : theirs).parts(from.data);
+  call.takes = (to_experts ? theirs : mine).parts(to.data);
+  for (const MemberPart& each : call.gives) {
+    if (each.member != group.index) sent_.rows += each.bytes;
+  }
+  sent_.slots += (experts - local) * room * slot;
+  if (!to_experts) return;
+  theirs.each([&](int, std::int64_t at, std::int64_t count) {
+    if (count == room) return;
+    rank_.device.zero(to.data + at + count * slot, Bytes{(room - count) * slot});
+  });
+  rank_.calls.before(op.queue);
+}
+
+}  // namespace orrery::executor
