@@ -1,5 +1,7 @@
 #include "executor/run/held_memory.hpp"
 
+#include <algorithm>
+
 namespace orrery::executor {
 
 HeldMemory::HeldMemory(const models::RankClass& ranks, const MemoryPlan& plan, Device& device,
@@ -20,6 +22,13 @@ std::byte* HeldMemory::hold(models::BufferKind kind, std::int64_t bytes) {
   device_.zero(memory, Bytes{bytes});
   by_kind_[static_cast<std::size_t>(kind)] += Bytes{bytes};
   return memory;
+}
+
+std::byte* HeldMemory::hold_on_host(std::int64_t bytes) {
+  held_.emplace_back(device_.allocate_host(Bytes{bytes}), Release{device_, true});
+  std::fill_n(held_.back().get(), bytes, std::byte{});
+  measured_.host += Bytes{bytes};
+  return held_.back().get();
 }
 
 void HeldMemory::follow(std::uint32_t instruction, bool at_end) {

@@ -18,6 +18,9 @@ class HeldMemory {
   /// Memory for the whole run, cleared by the compute queue.
   std::byte* hold(models::BufferKind kind, std::int64_t bytes);
 
+  /// The same of the host, where what is offloaded lies; not among what the device holds.
+  std::byte* hold_on_host(std::int64_t bytes);
+
   void begin_step() { next_change_ = 0; }
   /// Counts the buffers that an instruction binds or, at its end, frees.
   void follow(std::uint32_t instruction, bool at_end);
@@ -26,7 +29,10 @@ class HeldMemory {
  private:
   struct Release {
     Device& device;
-    void operator()(std::byte* memory) const { device.release(memory); }
+    bool of_host = false;
+    void operator()(std::byte* memory) const {
+      of_host ? device.release_host(memory) : device.release(memory);
+    }
   };
 
   std::byte* allocate(std::int64_t bytes);

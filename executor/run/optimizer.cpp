@@ -5,8 +5,10 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "executor/errors.hpp"
+#include "sim/errors.hpp"
 
 namespace orrery::executor {
 
@@ -69,10 +71,48 @@ void Optimizer::run(Token i) {
     const std::vector<models::Operation>& operations = rank_.program.blocks[run.block].operations;
     for (std::size_t n = 0; n < operations.size(); ++n) {
       const models::Operation& op = operations[n];
+      in_order(op.queue);
       const std::size_t entry = rank_.recording.begin_either(i, op.queue, run.block, n);
-      op.kind == models::OpKind::adam ? adam(op) : squared_norm(op);
+      this->run(op, rank_.program.blocks[run.block]);
       rank_.recording.end(entry, op.queue);
     }
+  }
+}
+
+/// One operation after another, whatever their queues.
+void Optimizer::in_order(models::Lane queue) {
+  const models::Lane last = std::exchange(queue_, queue);
+  if (last != queue && !rank_.device.synchronous()) {
+    rank_.device.wait(queue, rank_.device.mark(last));
+  }
+}
+
+void Optimizer::run(const models::Operation& op, const models::Block& block) {
+  if (op.kind == models::OpKind::adam) return adam(op);
+  if (op.kind == models::OpKind::squared_norm) return squared_norm(op);
+  ensure(op.kind == models::OpKind::copy, "an optimizer's operation of no known kind");
+  const bool leaves = block.operands[op.reads[0]].role == models::Role::input;
+  leaves ? to_host(op) : to_device(op);
+}
+
+/// The gradients of what this rank owns.
+void Optimizer::to_host(const models::Operation& op) {
+  const std::int64_t width = width_of(weights_.formats().gradient);
+  for (const Span& range : updated_ranges()) {
+    rank_.device.copy(weights_.state(StateKind::gradient, range.first),
+                      weights_.arrived(range.first), Bytes{range.count * width}, op.queue);
+  }
+}
+
+/// What kernels read follows what the host updated; the gradients that it was made of are done
+/// with.
+void Optimizer::to_device(const models::Operation& op) {
+  weights_.clear_gradients();
+  if (left_out_) return;
+  const std::int64_t width = width_of(weights_.formats().storage);
+  for (const Span& range : updated_ranges()) {
+    rank_.device.copy(weights_.leaving(range.first), weights_.working(range.first),
+                      Bytes{range.count * width}, op.queue);
   }
 }
 
@@ -88,7 +128,8 @@ void Optimizer::squared_norm(const models::Operation& op) {
 
 /// As if the step had not been; every rank has the same norm, and so does the same.
 void Optimizer::leave_out_update() {
-  weights_.clear_gradients();
+  left_out_ = true;
+  if (!rank_.program.sharding.optimizer_on_host) weights_.clear_gradients();
   if (!scale_.hopeless()) return;
   throw RunFailure{
       Exit::invalid_program,
@@ -99,8 +140,17 @@ void Optimizer::leave_out_update() {
 }
 
 /// The owned piece of each bucket; all of them at once where they follow each other.
-void Optimizer::adam(const models::Operation& op) {
+std::vector<Span> Optimizer::updated_ranges() const {
   const Layout& layout = rank_.layout;
+  const models::StateSharding& sharding = rank_.program.sharding;
+  const bool in_a_row = !layout.sharded() || (sharding.parameters && sharding.gradients);
+  if (in_a_row) return {{0, layout.owned()}};
+  std::vector<Span> ranges;
+  for (const Bucket& bucket : layout.buckets()) ranges.push_back({bucket.owned, bucket.piece});
+  return ranges;
+}
+
+void Optimizer::adam(const models::Operation& op) {
   const models::StateSharding& sharding = rank_.program.sharding;
   const double clip = rank_.settings.clip;
   AdamStep numbers = rank_.settings.adam;
@@ -108,25 +158,28 @@ void Optimizer::adam(const models::Operation& op) {
   numbers.gradient_scale = (clips ? clip / norm_ : 1.0) / scale_.value();
   if (!scale_.accept(norm_)) return leave_out_update();
   numbers.step = ++updates_;
-  const bool in_a_row = !layout.sharded() || (sharding.parameters && sharding.gradients);
-  if (in_a_row) return update(op, numbers, 0, layout.owned());
-  for (const Bucket& bucket : layout.buckets()) update(op, numbers, bucket.owned, bucket.piece);
+  left_out_ = false;
+  for (const Span& range : updated_ranges()) update(op, numbers, range);
   // What other ranks own holds partial sums still.
-  if (!sharding.gradients) weights_.clear_gradients();
+  const bool partial = rank_.layout.sharded() && !sharding.gradients;
+  if (partial && !sharding.optimizer_on_host) weights_.clear_gradients();
 }
 
-void Optimizer::update(const models::Operation& op, const AdamStep& numbers, std::int64_t local,
-                       std::int64_t count) {
+void Optimizer::update(const models::Operation& op, const AdamStep& numbers, const Span& range) {
+  const auto [local, count] = range;
   if (count == 0) return;
   const models::Formats& formats = weights_.formats();
-  const auto view = [&](StateKind kind, DType type) {
+  const bool on_host = rank_.program.sharding.optimizer_on_host;
+  const auto view = [&, local = local, count = count](StateKind kind, DType type) {
     return row_of(weights_.state(kind, local), type, count);
   };
-  const View sums = view(StateKind::gradient, formats.gradient);
+  const View sums = on_host ? row_of(weights_.arrived(local), formats.gradient, count)
+                            : view(StateKind::gradient, formats.gradient);
   const View master = view(StateKind::parameter, formats.state);
   const View first = view(StateKind::first_moment, formats.state);
   const View second = view(StateKind::second_moment, formats.state);
-  const View working = row_of(weights_.working(local), formats.storage, count);
+  std::byte* const copy = on_host ? weights_.leaving(local) : weights_.working(local);
+  const View working = row_of(copy, formats.storage, count);
   const std::array<View, 4> reads{sums, master, first, second};
   const std::array<View, 5> writes{master, first, second, sums, working};
   Kernel kernel;

@@ -22,18 +22,24 @@ class Optimizer {
   void resume(std::int64_t steps) { updates_ = steps - scale_.state().skipped; }
 
  private:
+  void run(const models::Operation& op, const models::Block& block);
+  void in_order(models::Lane queue);
   void squared_norm(const models::Operation& op);
+  void to_host(const models::Operation& op);
+  void to_device(const models::Operation& op);
   void adam(const models::Operation& op);
   void leave_out_update();
-  void update(const models::Operation& op, const AdamStep& numbers, std::int64_t local,
-              std::int64_t count);
+  std::vector<Span> updated_ranges() const;
+  void update(const models::Operation& op, const AdamStep& numbers, const Span& range);
 
   const RankContext& rank_;
   Weights& weights_;
   Reducer& reducer_;
   LossScale scale_;
   std::int64_t step_ = 0, updates_ = 0;
-  bool gradients_seen_ = false;  // by settings.before_update, in this step
+  models::Lane queue_ = models::Lane::compute;  // that the last operation ran on
+  bool left_out_ = false;                       // the update of this step
+  bool gradients_seen_ = false;                 // by settings.before_update, in this step
   double norm_ = 0;
   std::uint64_t ring_norm_ = 0;
 };

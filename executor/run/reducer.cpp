@@ -105,8 +105,18 @@ void Reducer::unshard(Token i) {
     call.receive = gathered_at(i, first, b);
     call.count = bucket.piece;
     call.element = rank_.calls.element(weights_.formats().storage);
+    if (rank_.program.sharding.parameters_on_host) call.send = fetched(bucket, call);
     start(call, pending);
   }
+}
+
+/// The owned piece comes from the host to its place among what is gathered.
+const std::byte* Reducer::fetched(const Bucket& bucket, const CollectiveCall& call) {
+  const std::int64_t width = width_of(weights_.formats().storage);
+  const std::int64_t before = rank_.layout.piece_of(bucket) - bucket.first;
+  std::byte* const place = call.receive + before * width;
+  rank_.device.copy(call.send, place, Bytes{bucket.piece * width}, Lane::compute);
+  return place;
 }
 
 /// Buckets lie there as they do in the layout.

@@ -46,6 +46,7 @@ class Reducer {
   void reduce_between_copies(models::Token i);
   void sum_copies(const PendingCall& pending);
   void sum_partial(PendingCall pending);
+  const std::byte* fetched(const Bucket& bucket, const CollectiveCall& call);
   std::byte* gathered_at(models::Token gather, std::size_t first, std::size_t bucket) const;
   void wait(PendingCall& pending);
 

@@ -121,6 +121,7 @@ struct MeasuredMemory {
   Bytes peak{};                    // sum of by_kind
   Bytes padding{};                 // that the arena and the owners' pieces take beyond the buffers
   Bytes allocated{};               // from the device, in all
+  Bytes host{};                    // held in the host's memory for it
   Bytes resident{};                // of the process, highest so far, as the system counts it
 };
 

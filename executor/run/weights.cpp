@@ -19,17 +19,16 @@ Weights::Weights(const RankContext& rank, HeldMemory& memory)
     : rank_{rank}, sharding_{rank.program.sharding} {
   const Layout& layout = rank_.layout;
   const auto held = [&](bool sharded) { return sharded ? layout.owned() : layout.elements(); };
-  parameters_ =
-      memory.hold(BufferKind::parameter, held(sharding_.parameters) * width_of(formats().storage));
+  const std::int64_t weights = held(sharding_.parameters) * width_of(formats().storage);
+  parameters_ = sharding_.parameters_on_host ? memory.hold_on_host(weights)
+                                             : memory.hold(BufferKind::parameter, weights);
   if (layout.frozen_elements() > 0) {
     frozen_ =
         memory.hold(BufferKind::parameter, layout.frozen_elements() * width_of(formats().storage));
   }
   gradient_bytes_ = held(sharding_.gradients) * width_of(formats().gradient);
   gradients_ = memory.hold(BufferKind::gradient, gradient_bytes_);
-  const std::int64_t states = separate_master() ? 3 : 2;
-  optimizer_ =
-      memory.hold(BufferKind::optimizer, states * layout.owned() * width_of(formats().state));
+  hold_state(memory);
   gathered_.assign(layout.buckets().size(), nullptr);
   if (sharding_.gradients) hold_buckets(memory);
   accumulate_.kind = models::OpKind::accumulate;
@@ -37,6 +36,19 @@ Weights::Weights(const RankContext& rank, HeldMemory& memory)
   narrow_.kind = models::OpKind::cast;
   narrow_.name = "working copy";
   narrow_.dtype = formats().storage;
+}
+
+/// What the optimizer updates; where the host does, with what goes there and comes back.
+void Weights::hold_state(HeldMemory& memory) {
+  const std::int64_t owned = rank_.layout.owned();
+  const std::int64_t bytes = (separate_master() ? 3 : 2) * owned * width_of(formats().state);
+  if (!sharding_.optimizer_on_host) {
+    optimizer_ = memory.hold(BufferKind::optimizer, bytes);
+    return;
+  }
+  optimizer_ = memory.hold_on_host(bytes);
+  arrived_ = memory.hold_on_host(owned * width_of(formats().gradient));
+  leaving_ = memory.hold_on_host(owned * width_of(formats().storage));
 }
 
 /// What backward fills and reductions empty, with room for the last owner's padding.

@@ -25,7 +25,10 @@ class Weights {
   void follow_masters();
 
   const models::Formats& formats() const { return rank_.program.formats; }
-  bool separate_master() const { return formats().storage != formats().state; }
+  /// Does the optimizer keep parameters of its own, next to those that kernels read?
+  bool separate_master() const {
+    return formats().storage != formats().state || sharding_.optimizer_on_host;
+  }
 
   /// For the running block.
   std::byte* parameter(std::int64_t element) const {
@@ -48,6 +51,13 @@ class Weights {
   std::int64_t width_of_state(StateKind kind) const {
     return width_of(kind == StateKind::gradient ? formats().gradient : formats().state);
   }
+  /// Where the host updates: gradients as they come to it, working copies as they leave it.
+  std::byte* arrived(std::int64_t local) const {
+    return arrived_ + local * width_of(formats().gradient);
+  }
+  std::byte* leaving(std::int64_t local) const {
+    return leaving_ + local * width_of(formats().storage);
+  }
   void clear_gradients() { rank_.device.zero(gradients_, Bytes{gradient_bytes_}); }
 
   /// Backward fills the bucket that this reduction empties.
@@ -63,6 +73,7 @@ class Weights {
                        models::DType type, std::int64_t element) const;
   std::byte* owned(std::byte* buffer, bool sharded, std::int64_t local, std::int64_t width) const;
   void hold_buckets(HeldMemory& memory);
+  void hold_state(HeldMemory& memory);
   void draw_trained();
   void draw_frozen();
 
@@ -72,6 +83,7 @@ class Weights {
   std::byte *frozen_ = nullptr, *parameters_ = nullptr, *gradients_ = nullptr, *buckets_ = nullptr;
   std::byte* optimizer_ =
       nullptr;  // masters, where they are separate; first moments; second moments
+  std::byte *arrived_ = nullptr, *leaving_ = nullptr;
   std::vector<std::int64_t> bucket_offsets_;   // by JointCollective::buffer
   std::vector<std::byte*> filled_, gathered_;  // by the layout's bucket
   models::Operation accumulate_, narrow_;

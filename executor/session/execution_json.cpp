@@ -68,6 +68,7 @@ Json to_json(const FinishedRun& run) {
             {"predicted_peak_memory_bytes", predicted_peak(run.prediction).count()},
             {"resident_memory_bytes", any ? Json(execution.resident.count()) : Json(nullptr)}};
   if (run.question.plan.cuda_graphs) json["cuda_graphs"] = json_of(execution.graphs);
+  if (execution.host > Bytes{}) json["offloaded_bytes"] = execution.host.count();
   if (execution.routed.slots > 0) json["expert_all_to_all"] = json_of(execution.routed);
   if (execution.host_waits) json["fabric_calls"] = json_of(*execution.host_waits);
   if (execution.trace && any) json["recorded_step"] = execution.steps.back().index + 1;

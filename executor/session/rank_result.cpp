@@ -11,6 +11,7 @@ std::string packed(const RankResult& result) {
   return Json{{"seconds", result.seconds},
               {"peak", result.peak.count()},
               {"resident", result.resident.count()},
+              {"host", result.host.count()},
               {"routed", {result.routed.rows, result.routed.slots}}}
       .dump();
 }
@@ -20,6 +21,7 @@ RankResult parse_result(const std::string& text, int rank, std::size_t steps) {
     const Json json = Json::parse(text);
     RankResult result{.peak = Bytes{json.at("peak").get<std::int64_t>()},
                       .resident = Bytes{json.at("resident").get<std::int64_t>()},
+                      .host = Bytes{json.at("host").get<std::int64_t>()},
                       .routed = {json.at("routed").at(0).get<std::int64_t>(),
                                  json.at("routed").at(1).get<std::int64_t>()},
                       .seconds = json.at("seconds").get<std::vector<double>>()};

@@ -11,7 +11,7 @@
 namespace orrery::executor {
 
 struct RankResult {
-  Bytes peak{}, resident{};
+  Bytes peak{}, resident{}, host{};
   RoutedBytes routed{};
   std::vector<double> seconds{};  // by step
 };

@@ -78,6 +78,7 @@ class RankRun {
     session_.does("its report", for_results);
     RankResult mine{.peak = runner_.memory().peak,
                     .resident = runner_.memory().resident,
+                    .host = runner_.memory().host,
                     .routed = runner_.routed()};
     for (const MeasuredStep& each : steps_) mine.seconds.push_back(each.seconds);
     Store& store = session_.store();
@@ -176,6 +177,7 @@ class RankRun {
       const RankResult theirs = parse_result(bytes, rank, all.steps.size());
       all.peak = std::max(all.peak, theirs.peak);
       all.resident = std::max(all.resident, theirs.resident);
+      all.host = std::max(all.host, theirs.host);
       all.routed.rows += theirs.routed.rows;
       all.routed.slots += theirs.routed.slots;
       for (std::size_t i = 0; i < all.steps.size(); ++i) {

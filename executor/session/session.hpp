@@ -71,6 +71,7 @@ struct Execution {
   std::string fabric, device;
   std::vector<MeasuredStep> steps;
   Bytes peak{}, resident{};               // of the fullest rank
+  Bytes host{};                           // ... and what it keeps in the host's memory
   GraphCounts graphs{};                   // of rank 0
   RoutedBytes routed{};                   // of all ranks
   std::optional<HostWaits> host_waits{};  // of rank 0's fabric

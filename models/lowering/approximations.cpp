@@ -50,7 +50,6 @@ std::string of_experts(const BlockInputs& inputs) {
 
 std::string of_plan(const BlockInputs& inputs) {
   const Plan& plan = inputs.plan;
-  if (plan.offload != Offload::none) return "offloading";
   const bool picks = inputs.software.kernels.predicted_share < 1 && !inputs.model.causal;
   if (picks) return "a share of predictions";
   if (plan.task == Task::qlora || plan.task == Task::dpo) {

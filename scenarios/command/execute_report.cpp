@@ -56,6 +56,10 @@ void print_figures(const executor::FinishedRun& run) {
   fmt::print("  peak memory        {:>8.1f} MiB   predicted {:.1f} MiB\n",
              static_cast<double>(execution.peak.count()) / mib,
              static_cast<double>(executor::predicted_peak(run.prediction).count()) / mib);
+  if (execution.host > Bytes{}) {
+    fmt::print("  offloaded          {:>8.1f} MiB   in the host's memory\n",
+               static_cast<double>(execution.host.count()) / mib);
+  }
   print_counts(run);
 }
 

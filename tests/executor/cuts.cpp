@@ -134,6 +134,19 @@ std::vector<Cut> cuts() {
         p.sequence_parallel = true;
       });
     }
+    for (const Zero zero : {Zero::one, Zero::two, Zero::three}) {
+      add("ZeRO-" + std::to_string(static_cast<int>(zero)) + ", the host updates" + of, model,
+          [&](Plan& p) {
+            p.data = p.tensor = 2;
+            p.zero = zero;
+            p.offload = models::Offload::optimizer;
+          });
+    }
+    add("ZeRO-3, the host keeps weights" + of, model, [&](Plan& p) {
+      p.data = p.pipeline = 2;
+      p.zero = Zero::three;
+      p.offload = models::Offload::parameters;
+    });
     for (const bool reshard : {true, false}) {
       add("ZeRO-3 on 2 stages, units kept or not" + of, model, [&](Plan& p) {
         p.pipeline = p.data = 2;

@@ -151,7 +151,7 @@ std::string CpuDevice::description() const {
 std::string CpuDevice::refusal(const models::Operation& op) const {
   switch (op.kind) {
     case OpKind::copy:
-      return "the CPU has no memory to copy from or to";
+      return {};  // to or from the host's memory: the runner's
     case OpKind::grouped_gemm:
       if (op.dtype == DType::fp8) return "the CPU has no fp8 grouped GEMM";
       break;
