@@ -48,9 +48,10 @@ struct AdamStep {
   std::int64_t step = 1;      // from 1, for the bias correction
 };
 
-/// One call. Kernels add to what is there in gradients of parameters (of norms, biases, tables; a
-/// GEMM where it says so) and in the sum of squared_norm; everything else is overwritten. An
-/// operation on all parameters may come as several calls, one for each contiguous range.
+/// One call. Adam on moments in 8 bits reads and writes the scales of both after all else
+/// (eight_bits.hpp). Kernels add to what is there in gradients of parameters (of norms, biases,
+/// tables; a GEMM where it says so) and in the sum of squared_norm; everything else is overwritten.
+/// An operation on all parameters may come as several calls, one for each contiguous range.
 struct Kernel {
   const models::Operation* operation = nullptr;
   std::span<const View> reads, writes;  // as the operation's

@@ -143,8 +143,8 @@ void Optimizer::leave_out_update() {
 std::vector<Span> Optimizer::updated_ranges() const {
   const Layout& layout = rank_.layout;
   const models::StateSharding& sharding = rank_.program.sharding;
-  const bool in_a_row = !layout.sharded() || (sharding.parameters && sharding.gradients);
-  if (in_a_row) return {{0, layout.owned()}};
+  const bool follow = !layout.sharded() || (sharding.parameters && sharding.gradients);
+  if (follow && !weights_.moments().in_blocks()) return {{0, layout.owned()}};
   std::vector<Span> ranges;
   for (const Bucket& bucket : layout.buckets()) ranges.push_back({bucket.owned, bucket.piece});
   return ranges;
@@ -176,16 +176,22 @@ void Optimizer::update(const models::Operation& op, const AdamStep& numbers, con
   const View sums = on_host ? row_of(weights_.arrived(local), formats.gradient, count)
                             : view(StateKind::gradient, formats.gradient);
   const View master = view(StateKind::parameter, formats.state);
-  const View first = view(StateKind::first_moment, formats.state);
-  const View second = view(StateKind::second_moment, formats.state);
+  const OptimizerMoments& moments = weights_.moments();
+  const View first = moments.numbers(StateKind::first_moment, local, count);
+  const View second = moments.numbers(StateKind::second_moment, local, count);
   std::byte* const copy = on_host ? weights_.leaving(local) : weights_.working(local);
-  const View working = row_of(copy, formats.storage, count);
-  const std::array<View, 4> reads{sums, master, first, second};
-  const std::array<View, 5> writes{master, first, second, sums, working};
+  std::vector<View> reads{sums, master, first, second}, writes{master, first, second, sums};
+  if (weights_.separate_master()) writes.push_back(row_of(copy, formats.storage, count));
+  if (moments.in_blocks()) {
+    for (const StateKind kind : {StateKind::first_moment, StateKind::second_moment}) {
+      reads.push_back(moments.scales(kind, local));
+      writes.push_back(moments.scales(kind, local));
+    }
+  }
   Kernel kernel;
   kernel.operation = &op;
   kernel.reads = reads;
-  kernel.writes = {writes.data(), weights_.separate_master() ? 5U : 4U};
+  kernel.writes = writes;
   kernel.adam = numbers;
   rank_.device.run(kernel);
 }

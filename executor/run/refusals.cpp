@@ -48,6 +48,11 @@ std::string refusal(const Program& program, const models::Software& software,
         if (std::string why = of_collective(block, op); !why.empty()) return why;
         continue;
       }
+      const bool narrow = op.kind == models::OpKind::adam &&
+                          block.operands[op.reads[2]].dtype != program.formats.state;
+      if (narrow && !device.maps_tokens()) {
+        return "moments in fewer bits (this device has no kernels for them)";
+      }
       const bool frozen = op.kind == models::OpKind::norm_backward && op.writes.size() < 2;
       if (frozen && !device.maps_tokens()) return "adapters (this device has no kernels for them)";
       const std::string why = device.refusal(op);

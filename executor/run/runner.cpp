@@ -254,13 +254,10 @@ models::DType Runner::gradient_format() const {
   return parts_->weights.formats().gradient;
 }
 void Runner::read_state(StateKind kind, std::int64_t local, std::int64_t count, void* to) const {
-  const Weights& weights = parts_->weights;
-  parts_->device.read(weights.state(kind, local), to, Bytes{count * weights.width_of_state(kind)});
+  parts_->weights.read_state(kind, local, count, to);
 }
 void Runner::load_state(StateKind kind, std::int64_t local, std::int64_t count, const void* from) {
-  const Weights& weights = parts_->weights;
-  parts_->device.write(from, weights.state(kind, local),
-                       Bytes{count * weights.width_of_state(kind)});
+  parts_->weights.load_state(kind, local, count, from);
 }
 std::optional<LossScaleState> Runner::loss_scale() const {
   const LossScale& scale = parts_->optimizer.loss_scale();
@@ -270,6 +267,7 @@ void Runner::load_loss_scale(const LossScaleState& state) {
   parts_->optimizer.loss_scale().load(state);
 }
 void Runner::finish_loading(std::int64_t steps) {
+  parts_->weights.finish_loading();
   parts_->optimizer.resume(steps);
   parts_->share_masters();
 }

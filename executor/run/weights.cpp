@@ -16,7 +16,7 @@ constexpr std::int64_t narrowed = std::int64_t{1} << 20;  // by one kernel: a CP
 }  // namespace
 
 Weights::Weights(const RankContext& rank, HeldMemory& memory)
-    : rank_{rank}, sharding_{rank.program.sharding} {
+    : rank_{rank}, sharding_{rank.program.sharding}, moments_{rank} {
   const Layout& layout = rank_.layout;
   const auto held = [&](bool sharded) { return sharded ? layout.owned() : layout.elements(); };
   const std::int64_t weights = held(sharding_.parameters) * width_of(formats().storage);
@@ -41,12 +41,12 @@ Weights::Weights(const RankContext& rank, HeldMemory& memory)
 /// What the optimizer updates; where the host does, with what goes there and comes back.
 void Weights::hold_state(HeldMemory& memory) {
   const std::int64_t owned = rank_.layout.owned();
-  const std::int64_t bytes = (separate_master() ? 3 : 2) * owned * width_of(formats().state);
-  if (!sharding_.optimizer_on_host) {
-    optimizer_ = memory.hold(BufferKind::optimizer, bytes);
-    return;
-  }
-  optimizer_ = memory.hold_on_host(bytes);
+  const std::int64_t masters = separate_master() ? owned * width_of(formats().state) : 0;
+  const std::int64_t bytes = masters + moments_.bytes();
+  masters_ = sharding_.optimizer_on_host ? memory.hold_on_host(bytes)
+                                         : memory.hold(BufferKind::optimizer, bytes);
+  moments_.place(masters_ + masters);
+  if (!sharding_.optimizer_on_host) return;
   arrived_ = memory.hold_on_host(owned * width_of(formats().gradient));
   leaving_ = memory.hold_on_host(owned * width_of(formats().storage));
 }
@@ -93,19 +93,22 @@ std::byte* Weights::owned(std::byte* buffer, bool sharded, std::int64_t local,
 }
 
 std::byte* Weights::state(StateKind kind, std::int64_t local) const {
-  const std::int64_t width = width_of_state(kind), all = rank_.layout.owned();
-  const std::int64_t masters = separate_master() ? all : 0;
-  switch (kind) {
-    case StateKind::gradient:
-      return owned(gradients_, sharding_.gradients, local, width);
-    case StateKind::parameter:
-      return separate_master() ? optimizer_ + local * width : working(local);
-    case StateKind::first_moment:
-      return optimizer_ + (masters + local) * width;
-    case StateKind::second_moment:
-      return optimizer_ + (masters + all + local) * width;
-  }
-  throw ContractError{"a state of no known kind"};
+  const std::int64_t width = width_of_state(kind);
+  if (kind == StateKind::gradient) return owned(gradients_, sharding_.gradients, local, width);
+  ensure(kind == StateKind::parameter, "moments have a place of their own");
+  return separate_master() ? masters_ + local * width : working(local);
+}
+
+void Weights::read_state(StateKind kind, std::int64_t local, std::int64_t count, void* to) const {
+  const bool moment = kind == StateKind::first_moment || kind == StateKind::second_moment;
+  if (moment) return moments_.read(kind, local, count, to);
+  rank_.device.read(state(kind, local), to, Bytes{count * width_of_state(kind)});
+}
+
+void Weights::load_state(StateKind kind, std::int64_t local, std::int64_t count, const void* from) {
+  const bool moment = kind == StateKind::first_moment || kind == StateKind::second_moment;
+  if (moment) return moments_.load(kind, local, count, from);
+  rank_.device.write(from, state(kind, local), Bytes{count * width_of_state(kind)});
 }
 
 void Weights::bind_filled(std::uint32_t collective) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "executor/run/held_memory.hpp"
+#include "executor/run/moments.hpp"
 #include "executor/run/rank_context.hpp"
 
 namespace orrery::executor {
@@ -47,7 +48,13 @@ class Weights {
   std::byte* working(std::int64_t local) const {
     return owned(parameters_, sharding_.parameters, local, width_of(formats().storage));
   }
+  /// Of gradients and parameters.
   std::byte* state(StateKind kind, std::int64_t local) const;
+  const OptimizerMoments& moments() const { return moments_; }
+  /// Elements in the state's format, gradients in their own.
+  void read_state(StateKind kind, std::int64_t local, std::int64_t count, void* to) const;
+  void load_state(StateKind kind, std::int64_t local, std::int64_t count, const void* from);
+  void finish_loading() { moments_.finish_loading(); }
   std::int64_t width_of_state(StateKind kind) const {
     return width_of(kind == StateKind::gradient ? formats().gradient : formats().state);
   }
@@ -81,8 +88,8 @@ class Weights {
   const models::StateSharding& sharding_;
   std::int64_t gradient_bytes_ = 0;
   std::byte *frozen_ = nullptr, *parameters_ = nullptr, *gradients_ = nullptr, *buckets_ = nullptr;
-  std::byte* optimizer_ =
-      nullptr;  // masters, where they are separate; first moments; second moments
+  OptimizerMoments moments_;
+  std::byte* masters_ = nullptr;  // where they are separate
   std::byte *arrived_ = nullptr, *leaving_ = nullptr;
   std::vector<std::int64_t> bucket_offsets_;   // by JointCollective::buffer
   std::vector<std::byte*> filled_, gathered_;  // by the layout's bucket

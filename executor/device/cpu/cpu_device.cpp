@@ -205,6 +205,8 @@ Time CpuDevice::time_of(Mark mark) {
 void CpuDevice::run(const Kernel& kernel) {
   if (arithmetic_ == Arithmetic::ring) return run_in<cpu::Ring>(kernel);
   if (kernel.operation->dtype == DType::fp8) return run_in_fp8(kernel);
+  const bool adam = kernel.operation->kind == OpKind::adam;
+  if (adam && kernel.reads[2].dtype == DType::uint8) return run_adam_in_8_bits(kernel);
   const auto wide = [](const View& view) { return view.dtype == DType::fp64; };
   const bool any = std::any_of(kernel.reads.begin(), kernel.reads.end(), wide) ||
                    std::any_of(kernel.writes.begin(), kernel.writes.end(), wide);

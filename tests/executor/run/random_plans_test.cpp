@@ -58,6 +58,9 @@ class Plans {
     if (plan.zero != models::Zero::none) {
       plan.offload = static_cast<models::Offload>(one_of({0, 0, 1, 2}));
     }
+    if (plan.offload == models::Offload::none) {
+      plan.moments = static_cast<models::Moments>(one_of({0, 0, 1, 2}));
+    }
     plan.context = one_of({1, 1, 2, 4});
     plan.context_form = static_cast<models::ContextForm>(one_of({0, 1, 2, 3, 4}));
     const bool grouped = plan.context_form == models::ContextForm::hierarchical;
