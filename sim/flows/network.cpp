@@ -162,7 +162,8 @@ bool Network::run_alone(std::uint32_t index) {
   flow.component = new_component();
   Component& component = components_[flow.component];
   component.flows.assign(1, index);
-  component.links = flow.hops;
+  component.links.clear();
+  for (const Hop hop : path(index)) component.links.push_back(hop.link);
   component.since = engine_.now();
   component.end = engine_.after(Time{static_cast<std::int64_t>(left)},
                                 [this, number = flow.component] { end_next(number); });
@@ -176,11 +177,7 @@ void Network::leave(std::uint32_t flow) {
     link.flows[hop.place] = last;
     path(last.flow)[last.hop].place = hop.place;
     link.flows.pop_back();
-    if (link.flows.empty()) {
-      --components_[flows_[flow].component].links;
-    } else {
-      touch(hop.link);
-    }
+    if (!link.flows.empty()) touch(hop.link);
   }
 }
 
@@ -200,7 +197,9 @@ Bytes Network::memory() const {
   std::size_t bytes = held(links_) + held(tanks_) + held(flows_) + held(messages_) + held(hops_) +
                       held(components_) + held(free_flows_) + held(retired_flows_);
   for (const FlowLink& link : links_) bytes += held(link.flows);
-  for (const Component& component : components_) bytes += held(component.flows);
+  for (const Component& component : components_) {
+    bytes += held(component.flows) + held(component.links);
+  }
   return Bytes{static_cast<std::int64_t>(bytes)};
 }
 

@@ -85,9 +85,15 @@ class Network {
   /// A link while its component is filled: kept apart and small.
   struct Tank {
     std::uint64_t left = 0;
-    std::uint32_t open = 0;   // flows whose rate is not yet known
-    std::uint32_t place = 0;  // in `filling_` and `shares_`
-    bool changed = false;     // its share is to be computed again
+    std::uint32_t open = 0;  // flows whose rate is not yet known
+  };
+  /// What a link had for each open flow when this was last looked at; never more than it has now.
+  struct LinkShare {
+    std::uint64_t least = 0;
+    std::uint32_t link = 0;
+    std::uint32_t open = 0;  // flows, then
+
+    friend bool operator>(const LinkShare& a, const LinkShare& b) { return a.least > b.least; }
   };
   struct Hop {
     std::uint32_t link;
@@ -107,8 +113,9 @@ class Network {
   /// Flows that share links, directly or through others. One event: its next end.
   struct Component {
     std::vector<std::uint32_t> flows;
-    std::size_t links = 0;  // that its flows are on
-    Time since{};           // when `remaining` of its flows was true
+    std::vector<std::uint32_t> links;  // that its flows are on, and since then were
+    std::size_t touched = 0;           // of those that they are on, in this instant
+    Time since{};                      // when `remaining` of its flows was true
     Event end;
     bool dissolved = false;
   };
@@ -129,15 +136,18 @@ class Network {
   void end_next(std::uint32_t component);
 
   void settle();
+  void count_touched();
   std::uint32_t new_component();
   void dissolve(std::uint32_t component);
   bool inherit(std::uint32_t first, std::uint32_t heir);
+  bool hang_together(std::uint32_t first, std::size_t wanted);
   void collect(std::uint32_t first, std::uint32_t component);
   void adopt(std::uint32_t flow, std::uint32_t component);
   void spread(std::uint32_t flow);
-  Time fill();
+  Time fill(const std::vector<std::uint32_t>& links);
   std::uint64_t fill_lowest();
-  void drop(std::uint32_t place);
+  std::uint64_t lowest_share();
+  void sink_first();
   Int128 freeze(std::uint32_t link, std::uint64_t level);
 
   Engine& engine_;
@@ -158,11 +168,10 @@ class Network {
   std::vector<std::uint32_t> retired_flows_;
   std::vector<std::uint32_t> dissolved_;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> ending_;  // serial, flow
-  std::vector<std::uint32_t> filling_;                           // links of the component at hand
-  std::vector<std::uint64_t> shares_;                            // of each of them: left / open
-  std::vector<std::uint32_t> changed_;  // those of them whose share has changed
-  std::vector<std::uint32_t> full_;     // those of them that are full at the level at hand
-  std::uint64_t unsettled_ = 0;         // flows that must find a component
+  std::vector<std::uint32_t> reached_;                           // links, one from another
+  std::vector<LinkShare> shares_;    // of the links that are filled: a heap, least first
+  std::vector<std::uint32_t> full_;  // those of them that are full at the level at hand
+  std::uint64_t unsettled_ = 0;      // flows that must find a component
   std::uint64_t settlement_ = 0;
   bool joined_ = false;    // a flow has started
   bool settling_ = false;  // a settlement has been asked for

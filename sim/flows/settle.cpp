@@ -3,6 +3,7 @@
 // and set its one event.
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 #include "sim/errors.hpp"
@@ -24,18 +25,18 @@ Int128 divided_up(Int128 amount, std::uint64_t rate) {
 void Network::settle() {
   settling_ = false;
   ++settlement_;
+  count_touched();
   std::uint64_t settled = 0;
   for (const std::uint32_t link : touched_) {
-    links_[link].touched = false;
     if (links_[link].settled == settlement_ || links_[link].flows.empty()) continue;
     const std::uint32_t index = new_component();
     if (!inherit(link, index)) collect(link, index);
     Component& component = components_[index];
     settled += component.flows.size();
-    component.links = filling_.size();
     component.since = engine_.now();
-    component.end = engine_.after(fill(), [this, index] { end_next(index); });
+    component.end = engine_.after(fill(component.links), [this, index] { end_next(index); });
   }
+  for (const std::uint32_t link : touched_) links_[link].touched = false;
   touched_.clear();
   ensure(settled == unsettled_, "flows were lost or counted twice when links were settled");
   unsettled_ = 0;
@@ -49,9 +50,19 @@ void Network::settle() {
   retired_flows_.clear();
   for (const std::uint32_t component : dissolved_) {
     components_[component].flows.clear();
+    components_[component].touched = 0;
     free_components_.push_back(component);
   }
   dissolved_.clear();
+}
+
+/// Of components whose flows have ended; where flows have started links are collected anew.
+void Network::count_touched() {
+  if (joined_) return;
+  for (const std::uint32_t link : touched_) {
+    if (links_[link].flows.empty()) continue;
+    ++components_[flows_[links_[link].flows.front().flow].component].touched;
+  }
 }
 
 std::uint32_t Network::new_component() {
@@ -78,35 +89,49 @@ void Network::dissolve(std::uint32_t component) {
 bool Network::inherit(std::uint32_t first, std::uint32_t heir) {
   const std::uint32_t old = flows_[links_[first].flows.front().flow].component;
   if (joined_ || old == none || !components_[old].dissolved) return false;
-  const std::size_t links = components_[old].links;
-  filling_.assign(1, first);
-  links_[first].settled = settlement_;
-  for (std::size_t next = 0; next < filling_.size() && filling_.size() < links; ++next) {
-    for (const Crossing crossing : links_[filling_[next]].flows) spread(crossing.flow);
-  }
-  if (filling_.size() < links) {
-    for (const std::uint32_t link : filling_) links_[link].settled = 0;
-    return false;
-  }
-  components_[heir].flows.swap(components_[old].flows);
-  for (const std::uint32_t flow : components_[heir].flows) {
+  if (!hang_together(first, components_[old].touched)) return false;
+  Component& component = components_[heir];
+  component.flows.swap(components_[old].flows);
+  component.links.swap(components_[old].links);
+  for (const std::uint32_t flow : component.flows) {
     flows_[flow].component = heir;
     flows_[flow].rate = 0;
   }
+  std::erase_if(component.links, [this](std::uint32_t link) { return links_[link].flows.empty(); });
+  for (const std::uint32_t link : component.links) links_[link].settled = settlement_;
   return true;
 }
 
-/// All links that flows connect with `first` into `filling_`, and their flows into the component.
-void Network::collect(std::uint32_t first, std::uint32_t component) {
-  filling_.assign(1, first);
+/// Do flows connect all links that ended flows have left? Then they connect all links that were
+/// connected before: what an ended flow connected were links that it was on.
+bool Network::hang_together(std::uint32_t first, std::size_t wanted) {
+  reached_.assign(1, first);
   links_[first].settled = settlement_;
-  for (std::size_t next = 0; next < filling_.size(); ++next) {
-    for (const Crossing crossing : links_[filling_[next]].flows) {
+  std::size_t found = 1;
+  for (std::size_t next = 0; next < reached_.size() && found < wanted; ++next) {
+    for (const Crossing crossing : links_[reached_[next]].flows) {
+      const std::size_t before = reached_.size();
+      spread(crossing.flow);
+      for (std::size_t i = before; i < reached_.size(); ++i) found += links_[reached_[i]].touched;
+      if (found == wanted) break;
+    }
+  }
+  for (const std::uint32_t link : reached_) links_[link].settled = 0;
+  return found == wanted;
+}
+
+/// All links that flows connect with `first`, and their flows, into the component.
+void Network::collect(std::uint32_t first, std::uint32_t component) {
+  reached_.assign(1, first);
+  links_[first].settled = settlement_;
+  for (std::size_t next = 0; next < reached_.size(); ++next) {
+    for (const Crossing crossing : links_[reached_[next]].flows) {
       if (flows_[crossing.flow].component == component) continue;
       adopt(crossing.flow, component);
       spread(crossing.flow);
     }
   }
+  components_[component].links = reached_;
 }
 
 void Network::adopt(std::uint32_t index, std::uint32_t component) {
@@ -126,22 +151,21 @@ void Network::spread(std::uint32_t flow) {
   for (const Hop hop : path(flow)) {
     if (links_[hop.link].settled == settlement_) continue;
     links_[hop.link].settled = settlement_;
-    filling_.push_back(hop.link);
+    reached_.push_back(hop.link);
   }
 }
 
-/// Progressive filling of `filling_`: the links with the least share are full, their flows have
-/// that rate, and the others share what is left. Returns the time to the first end:
+/// Progressive filling: the links with the least share are full, their flows have that rate, and
+/// the others share what is left. Returns the time to the first end:
 ///   min over levels of ceil(least remaining of the flows at the level / level)
-Time Network::fill() {
+Time Network::fill(const std::vector<std::uint32_t>& links) {
   shares_.clear();
-  for (const std::uint32_t link : filling_) {
+  for (const std::uint32_t link : links) {
     const auto open = static_cast<std::uint32_t>(links_[link].flows.size());
-    tanks_[link] = {.left = links_[link].capacity,
-                    .open = open,
-                    .place = static_cast<std::uint32_t>(shares_.size())};
-    shares_.push_back(links_[link].capacity / open);
+    tanks_[link] = {.left = links_[link].capacity, .open = open};
+    shares_.push_back({.least = links_[link].capacity / open, .link = link, .open = open});
   }
+  std::make_heap(shares_.begin(), shares_.end(), std::greater<>{});
   Int128 first_end = std::numeric_limits<std::int64_t>::max() - engine_.now().count();
   bool ends = false;
   while (const std::uint64_t level = fill_lowest()) {
@@ -156,37 +180,49 @@ Time Network::fill() {
   return Time{static_cast<std::int64_t>(first_end)};
 }
 
-/// Brings shares up to date and puts the links with the least one into `full_`. Returns that share;
-/// 0: no flow is open.
+/// Puts the links with the least share into `full_`. Returns that share; 0: no flow is open.
 std::uint64_t Network::fill_lowest() {
-  for (const std::uint32_t link : changed_) {
-    Tank& tank = tanks_[link];
-    tank.changed = false;
-    if (tank.open > 0) {
-      shares_[tank.place] = tank.left / tank.open;
-    } else {
-      drop(tank.place);
-    }
-  }
-  changed_.clear();
+  full_.clear();
+  const std::uint64_t lowest = lowest_share();
   if (shares_.empty()) return 0;
-  const std::uint64_t lowest = *std::min_element(shares_.begin(), shares_.end());
   ensure(lowest > 0, "a link has more flows than it has rate to share");
   const std::uint64_t tied = lowest + (lowest >> tie_bits);
-  full_.clear();
-  for (std::size_t place = 0; place < shares_.size(); ++place) {
-    if (shares_[place] <= tied) full_.push_back(filling_[place]);
+  for (std::uint64_t next = lowest; !shares_.empty() && next <= tied; next = lowest_share()) {
+    std::pop_heap(shares_.begin(), shares_.end(), std::greater<>{});
+    full_.push_back(shares_.back().link);
+    shares_.pop_back();
   }
   return lowest;
 }
 
-/// The last link takes the place of one that has no open flow.
-void Network::drop(std::uint32_t place) {
-  filling_[place] = filling_.back();
-  shares_[place] = shares_.back();
-  tanks_[filling_[place]].place = place;
-  filling_.pop_back();
-  shares_.pop_back();
+/// Of all open links, which is then at the front; shares only grow while links are filled.
+std::uint64_t Network::lowest_share() {
+  while (!shares_.empty()) {
+    LinkShare& first = shares_.front();
+    const Tank& tank = tanks_[first.link];
+    if (tank.open == first.open) return first.least;
+    if (tank.open > 0) {
+      first = {.least = tank.left / tank.open, .link = first.link, .open = tank.open};
+      sink_first();
+    } else {
+      std::pop_heap(shares_.begin(), shares_.end(), std::greater<>{});
+      shares_.pop_back();
+    }
+  }
+  return 0;
+}
+
+/// The first of the heap has grown.
+void Network::sink_first() {
+  const LinkShare sunk = shares_.front();
+  std::size_t at = 0;
+  for (std::size_t child = 1; child < shares_.size(); child = 2 * at + 1) {
+    if (child + 1 < shares_.size() && shares_[child] > shares_[child + 1]) ++child;
+    if (!(sunk > shares_[child])) break;
+    shares_[at] = shares_[child];
+    at = child;
+  }
+  shares_[at] = sunk;
 }
 
 /// Gives the open flows of a link their rate; returns the least that one of them has to carry.
@@ -201,9 +237,6 @@ Int128 Network::freeze(std::uint32_t link, std::uint64_t level) {
       Tank& crossed = tanks_[hop.link];
       crossed.left -= level;
       --crossed.open;
-      if (crossed.changed) continue;
-      crossed.changed = true;
-      changed_.push_back(hop.link);
     }
   }
   return least;
