@@ -63,6 +63,15 @@ class RadixHeap {
     buckets_[bucket].clear();
   }
 
+  /// `visit` sees every entry, in no order.
+  template <class Visit>
+  void each(Visit visit) const {
+    for (std::size_t i = head_; i < buckets_[0].size(); ++i) visit(buckets_[0][i]);
+    for (std::size_t b = 1; b < buckets_.size(); ++b) {
+      for (const Entry& entry : buckets_[b]) visit(entry);
+    }
+  }
+
   /// An empty queue may begin anywhere; the caller has checked that it is empty.
   void restart(std::int64_t time) { base_ = time; }
 

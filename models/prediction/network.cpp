@@ -31,12 +31,9 @@ std::optional<std::string> no_events(const Question& question) {
 }
 
 /// Times as long as if nothing shared a link.
-Time alone_step(Traffic traffic) {
+Time alone_step(const Traffic& traffic, const NetworkSite& site) {
   if (traffic.lossless) return evaluate_maps(*traffic.priced).step;
-  for (TrafficTemplate& each : traffic.templates) each.rows.clear();
-  traffic.rows.clear();
-  traffic.others.clear();
-  return evaluate_network(traffic).times.step;
+  return evaluate_network(traffic_alone(*traffic.priced, site)).times.step;
 }
 
 /// The same step without the other jobs.
@@ -181,7 +178,7 @@ void evaluate_traffic(const FabricGraph& fabric, const NetworkSite& site, Predic
   found.why =
       fmt::format("{} of {} links can be filled, {} kinds of them; {} transfers shared them",
                   traffic.suspects, traffic.links, traffic.rows.size(), times.items);
-  found.contention = times.times.step - alone_step(traffic);
+  found.contention = times.times.step - alone_step(traffic, site);
   found.links = links_of(fabric, traffic, times);
   found.losses = losses_of(traffic, times);
   found.rank_classes = traffic.ranks.size();

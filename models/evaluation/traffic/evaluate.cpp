@@ -92,6 +92,35 @@ StepTimes NetworkSweep::replica(std::uint32_t number) const {
 
 namespace {
 
+/// Our step until it stands at a joint collective, its ranks folded for that.
+class EarlyRun {
+ public:
+  explicit EarlyRun(const EarlyTraffic& early)
+      : early_{early}, wires_{early.traffic}, job_{early.traffic, early.traffic.templates, wires_} {
+    job_.stop_at_joints();
+    job_.begin_step(0);
+    while (!job_.at_joint() && !wires_.empty()) {
+      wires_.advance(wires_.earliest());
+      while (wires_.ready()) {
+        const Wires::Happening each = wires_.next();
+        if (each.kind == Wires::Event::end) job_.traffic_ended(each.id, wires_.now());
+      }
+      wires_.settle();
+    }
+  }
+  EarlyRun(const EarlyRun&) = delete;
+  EarlyRun& operator=(const EarlyRun&) = delete;
+
+  const EarlyTraffic& early() const { return early_; }
+  const Wires& wires() const { return wires_; }
+  const NetworkSweep& job() const { return job_; }
+
+ private:
+  const EarlyTraffic& early_;
+  Wires wires_;
+  NetworkSweep job_;
+};
+
 /// Our step next to other jobs, whose steps follow one another until ours has ended.
 class ConcurrentJobs {
  public:
@@ -101,8 +130,17 @@ class ConcurrentJobs {
     step_ends_.resize(traffic.others.size());
   }
 
+  /// Our step by itself, from where it stands at a joint collective.
+  ConcurrentJobs(const Traffic& traffic, const EarlyRun& before)
+      : traffic_{traffic}, wires_{traffic, before.early(), before.wires()} {
+    add(traffic);
+    jobs_[0]->go_on(before.job(), before.early());
+  }
+
   NetworkTimes run() {
-    for (std::uint32_t job = 0; job < jobs_.size(); ++job) begin_step(job, 0);
+    for (std::uint32_t job = 0; job < jobs_.size(); ++job) {
+      if (!jobs_[job]->begun()) begin_step(job, 0);
+    }
     while (!wires_.empty()) {
       const std::int64_t at = wires_.earliest();
       if (jobs_.size() > 1 && jobs_[0]->finished() && at > jobs_[0]->last().count()) break;
@@ -181,6 +219,9 @@ class ConcurrentJobs {
 }  // namespace traffic
 
 NetworkTimes evaluate_network(const Traffic& traffic) {
+  if (traffic.early) {
+    return traffic::ConcurrentJobs{traffic, traffic::EarlyRun{*traffic.early}}.run();
+  }
   return traffic::ConcurrentJobs{traffic}.run();
 }
 

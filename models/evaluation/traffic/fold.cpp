@@ -89,6 +89,7 @@ class Views {
     const AllEntities::Local place = all_.entity(e);
     const Entities& job = all_.jobs[place.job];
     const Entity& each = job.all[place.at];
+    if (!input_.counts(job, each)) return;
     for (const std::uint32_t rank : job.members_of(each)) {
       view.emplace_back(partition_.ranks[all_.first_rank[place.job] + rank], 1);
     }
@@ -113,12 +114,12 @@ class Views {
     std::uint32_t e = 0;
     for (std::size_t j = 0; j < all_.jobs.size(); ++j) {
       for (const Entity& each : all_.jobs[j].all) {
+        const std::uint32_t own = partition_.entities[e++];
+        if (!input_.counts(all_.jobs[j], each)) continue;
         std::uint32_t place = 0;
         for (const std::uint32_t rank : all_.jobs[j].members_of(each)) {
-          add(all_.first_rank[j] + rank,
-              {partition_.entities[e], each.group ? 1 : 1 + 2 * place++});
+          add(all_.first_rank[j] + rank, {own, each.group ? 1 : 1 + 2 * place++});
         }
-        ++e;
       }
     }
   }
@@ -128,11 +129,12 @@ class Views {
     std::uint32_t e = 0;
     for (const Entities& job : all_.jobs) {
       for (const Entity& each : job.all) {
+        const std::uint32_t own = partition_.entities[e++];
+        if (!input_.counts(job, each)) continue;
         for (const LinkFlows& flows : job.flows_of(each)) {
           const std::uint32_t suspect = input_.suspect_of_link[flows.link];
-          if (suspect != no_suspect) add(suspect, {partition_.entities[e], flows.flows});
+          if (suspect != no_suspect) add(suspect, {own, flows.flows});
         }
-        ++e;
       }
     }
   }
@@ -173,7 +175,8 @@ void verify(const FoldInput& input, const Partition& partition, const Views& vie
     const Entity &one = all.jobs[first.job].all[first.at],
                  &other = all.jobs[second.job].all[second.at];
     return first.job == second.job && one.group == other.group && one.id == other.id &&
-           one.wire == other.wire && one.full == other.full;
+           one.wire == other.wire && one.full == other.full &&
+           input.shared(all.jobs[first.job], one) == input.shared(all.jobs[first.job], other);
   };
   const auto same_suspect = [&](std::uint32_t a, std::uint32_t b) {
     return input.suspects[a].capacity == input.suspects[b].capacity &&
@@ -196,7 +199,8 @@ class JobFiller {
   };
   JobFiller(const FoldInput& input, const Partition& partition, std::size_t job, Classes before,
             JobTraffic& made)
-      : all_{input.all},
+      : input_{input},
+        all_{input.all},
         own_{input.all.jobs[job]},
         partition_{partition},
         job_{job},
@@ -256,7 +260,7 @@ class JobFiller {
       if (partition_.entities[all_.first_entity[job_] + e] != next) continue;
       ++next;
       const Entity& each = own_.all[e];
-      templates.push_back({each.wire, each.full, {}});
+      templates.push_back({each.wire, each.full, {}, input_.shared(own_, each)});
       each.group ? add_group(each) : add_channel(each);
     }
   }
@@ -282,6 +286,7 @@ class JobFiller {
     for (const std::uint32_t c : group.members) made_.ranks[c].groups.emplace_back(each.id, number);
   }
 
+  const FoldInput& input_;
   const AllEntities& all_;
   const Entities& own_;
   const Partition& partition_;
@@ -296,7 +301,7 @@ class Filler {
   Filler(const FoldInput& input, const Partition& partition, Traffic& traffic)
       : partition_{partition}, views_{input, partition}, input_{input}, traffic_{traffic} {}
 
-  void run() {
+  std::vector<std::uint32_t> run() {
     verify(input_, partition_, views_);
     JobFiller::Classes before;
     for (std::size_t j = 0; j < input_.all.jobs.size(); ++j) {
@@ -305,12 +310,13 @@ class Filler {
       before.ranks += static_cast<std::uint32_t>(made.ranks.size());
       before.entities = static_cast<std::uint32_t>(traffic_.templates.size());
     }
-    add_rows();
+    return add_rows();
   }
 
  private:
   /// Rows that the same flows cross are one, the narrower.
-  void add_rows() {
+  std::vector<std::uint32_t> add_rows() {
+    std::vector<std::uint32_t> row_of_class;
     std::vector<std::pair<Counts, std::uint32_t>> known;
     std::vector<std::uint32_t> alike(first_members(partition_.suspects).size(), 0);
     for (const std::uint32_t c : partition_.suspects) alike[c] += input_.all.jobs[0].rails;
@@ -324,6 +330,7 @@ class Filler {
       const auto at = std::find_if(known.begin(), known.end(), same);
       if (at != known.end() && suspect.changes.empty()) {
         LinkRow& row = traffic_.rows[at->second];
+        row_of_class.push_back(at->second);
         row.alike += alike[partition_.suspects[s]];
         if (suspect.capacity < row.capacity) {
           row.capacity = suspect.capacity;
@@ -338,7 +345,9 @@ class Filler {
         traffic_.templates[of].rows.push_back({number, static_cast<std::uint32_t>(flows)});
       }
       known.emplace_back(std::move(view), number);
+      row_of_class.push_back(number);
     }
+    return row_of_class;
   }
 
   const Partition& partition_;
@@ -349,8 +358,9 @@ class Filler {
 
 }  // namespace
 
-void fill(const FoldInput& input, const Partition& partition, Traffic& traffic) {
-  Filler{input, partition, traffic}.run();
+std::vector<std::uint32_t> fill(const FoldInput& input, const Partition& partition,
+                                Traffic& traffic) {
+  return Filler{input, partition, traffic}.run();
 }
 
 }  // namespace orrery::models::traffic

@@ -19,6 +19,18 @@ void LossLedger::lose(std::uint32_t id, std::int64_t now, WireRate rate,
   entry.others = std::move(others);
 }
 
+void LossLedger::go_on(const LossLedger& before, const std::vector<std::uint32_t>& stood_for) {
+  std::vector<std::uint32_t> first(before.entries_.size(), 0);
+  for (auto id = static_cast<std::uint32_t>(stood_for.size()); id-- > 0;) first[stood_for[id]] = id;
+  for (std::size_t id = 0; id < entries_.size(); ++id) {
+    Losses& entry = entries_[id] = before.entries_[stood_for[id]];
+    for (Other& each : entry.others) each.id = first[each.id];
+    std::map<std::uint32_t, Amount> to;
+    for (const auto& [other, share] : entry.to) to[first[other]] += share;
+    entry.to = std::move(to);
+  }
+}
+
 LossLedger::Amount LossLedger::end(std::uint32_t id, std::int64_t now) {
   Losses& entry = entries_[id];
   settle(entry, now);

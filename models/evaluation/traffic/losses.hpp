@@ -17,6 +17,9 @@ class LossLedger {
 
   explicit LossLedger(std::size_t templates) : entries_(templates) {}
 
+  /// Goes on with what was found while some stood for others: by id there, of each one here.
+  void go_on(const LossLedger& before, const std::vector<std::uint32_t>& stood_for);
+
   struct Other {
     std::uint32_t id = 0;
     WireRate share = 0;  // flows x rate

@@ -17,6 +17,13 @@ class NetworkSweep {
   NetworkSweep(const NetworkSweep&) = delete;
   NetworkSweep& operator=(const NetworkSweep&) = delete;
 
+  /// From now on ranks stop at their first joint collective.
+  void stop_at_joints() { stops_at_joints_ = true; }
+  bool at_joint() const { return at_joint_; }
+  bool begun() const { return !ranks_.empty(); }
+  /// Goes on where `before`, which stopped there, stands for it; nothing of this has begun.
+  void go_on(const NetworkSweep& before, const EarlyTraffic& early);
+
   /// The step begins, and runs until it needs the end of traffic that is under way.
   void begin_step(std::int64_t at);
   /// The instance of a template of this job that was under way has ended.
@@ -106,6 +113,7 @@ class NetworkSweep {
   std::vector<std::uint32_t> runnable_;
   std::uint32_t rank_ = 0;  // whose host advances
   std::int64_t begun_ = 0;
+  bool stops_at_joints_ = false, at_joint_ = false;
   std::size_t unfinished_ranks_ = 0, transfers_under_way_ = 0;
 };
 

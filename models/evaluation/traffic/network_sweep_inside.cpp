@@ -19,7 +19,7 @@ void NetworkSweep::find_inside() {
       const std::uint32_t group = traffic_.ranks[r].group(s);
       const TrafficTemplate& of = templates_[traffic_.group_template(group)];
       group_is_inside_[group] = 1;
-      const bool alone = of.rows.empty() && of.full == of.wire;
+      const bool alone = !of.shared && of.full == of.wire;
       if (alone && traffic_.groups[group].members.size() == 1) continue;
       inside_groups_[r * inside.kinds + kind] = group;
     }

@@ -62,6 +62,10 @@ void NetworkSweep::try_joint(std::uint32_t r) {
   const Token i = rank.joints[rank.joint_at];
   const Instruction& each = (*rank.list)[i];
   if (!known(rank, each.input)) return;
+  if (stops_at_joints_) {
+    at_joint_ = true;
+    return;
+  }
   const PricedOperation& price = priced_.collectives[each.target];
   const std::int64_t ready = std::max(rank.launches[i], made(rank, each.input).end);
   rank.ready.push_back(Time{ready});
@@ -96,7 +100,7 @@ std::int64_t NetworkSweep::alone(std::uint32_t id, Time fluid) const {
 
 void NetworkSweep::begin(std::uint32_t id, std::int64_t start, Time latency, Time fluid) {
   const std::uint32_t of_all = traffic_.first_template + id;
-  if (templates_[of_all].rows.empty() || fluid == Time{}) {
+  if (!templates_[of_all].shared || fluid == Time{}) {
     return ended(id, start + latency.count() + alone(id, fluid));
   }
   wires_.begin(of_all, start, latency, fluid);

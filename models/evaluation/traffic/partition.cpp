@@ -55,7 +55,8 @@ class Refinement {
     for (std::size_t j = 0; j < all_.jobs.size(); ++j) {
       for (const Entity& each : all_.jobs[j].all) {
         const Colour kind = mixed(mixed(j, each.group ? 1 : 0), each.id);
-        entities_.push_back(mixed(mixed(kind, each.wire), each.full));
+        const Colour shared = input_.shared(all_.jobs[j], each) ? 1 : 0;
+        entities_.push_back(mixed(mixed(mixed(kind, each.wire), each.full), shared));
       }
     }
   }
@@ -87,6 +88,8 @@ class Refinement {
   void refine() {
     std::vector<Colour> of_entities(entities_.size(), 0);
     each_entity([&](std::uint32_t e, const Entities& job, const Entity& each, std::uint32_t first) {
+      of_entities[e] = entities_[e];
+      if (!input_.counts(job, each)) return;
       Colour members = 0;
       std::uint32_t place = 0;
       for (const std::uint32_t rank : job.members_of(each)) {
@@ -108,6 +111,7 @@ class Refinement {
   void refine_ranks() {
     std::vector<Colour> around(ranks_.size(), 0);
     each_entity([&](std::uint32_t e, const Entities& job, const Entity& each, std::uint32_t first) {
+      if (!input_.counts(job, each)) return;
       std::uint32_t place = 0;
       for (const std::uint32_t rank : job.members_of(each)) {
         around[first + rank] += mixed(entities_[e], each.group ? 0 : ++place);
@@ -128,6 +132,7 @@ class Refinement {
   void refine_suspects() {
     std::vector<Colour> crossing(suspects_.size(), 0);
     each_entity([&](std::uint32_t e, const Entities& job, const Entity& each, std::uint32_t) {
+      if (!input_.counts(job, each)) return;
       for (const LinkFlows& flows : job.flows_of(each)) {
         const std::uint32_t suspect = input_.suspect_of_link[flows.link];
         if (suspect != no_suspect) crossing[suspect] += mixed(entities_[e], flows.flows);

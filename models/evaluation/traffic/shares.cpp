@@ -29,6 +29,27 @@ WireShares::WireShares(const Traffic& traffic, Schedule schedule)
   }
 }
 
+void WireShares::go_on(const WireShares& before, const EarlyTraffic& early, std::int64_t now) {
+  for (std::size_t id = 0; id < items_.size(); ++id) {
+    items_[id] = before.items_[early.templates[id]];
+    if (!items_[id].active) continue;
+    for (const RowUse& use : traffic_.templates[id].rows) {
+      rows_[use.row].load += Amount{use.flows} * traffic_.templates[id].full;
+      rows_[use.row].active.push_back({static_cast<std::uint32_t>(id), use.flows});
+    }
+    schedule_end(static_cast<std::uint32_t>(id));
+  }
+  for (std::size_t row = 0; row < rows_.size(); ++row) {
+    for (const auto& [at, capacity] : traffic_.rows[row].changes) {
+      if (at.count() <= now) rows_[row].capacity = capacity;
+    }
+    if (early.rows[row]) rows_[row].over = before.rows_[*early.rows[row]].overloaded_until(now);
+    rows_[row].over_since = now;
+  }
+  losses_.go_on(before.losses_, early.templates);
+  solves_ = before.solves_;
+}
+
 void WireShares::touch(std::uint32_t id) {
   SharedRow& row = rows_[id];
   if (row.touched) return;
@@ -223,7 +244,14 @@ void WireShares::set_rate(std::uint32_t id, WireRate rate, std::int64_t now) {
   item.since = now;
   item.rate = rate;
   item.fresh = false;
-  schedule_(id, ++item.serial, now + rounded_up(std::max<Amount>(item.remaining, 0), rate));
+  ++item.serial;
+  schedule_end(id);
+}
+
+void WireShares::schedule_end(std::uint32_t id) {
+  const Item& item = items_[id];
+  const std::int64_t left = rounded_up(std::max<Amount>(item.remaining, 0), item.rate);
+  schedule_(id, item.serial, item.since + left);
 }
 
 /// What limits it has changed, or what the others have there.
@@ -260,7 +288,7 @@ void WireShares::clear(std::int64_t now) {
 std::vector<Time> WireShares::overloaded(std::int64_t now) const {
   std::vector<Time> times;
   for (const SharedRow& row : rows_) {
-    times.push_back(Time{row.over + (row.overloaded() ? now - row.over_since : 0)});
+    times.push_back(Time{row.overloaded_until(now)});
   }
   return times;
 }

@@ -9,6 +9,7 @@
 #include <functional>
 #include <vector>
 
+#include "models/evaluation/traffic/early.hpp"
 #include "models/evaluation/traffic/losses.hpp"
 #include "models/evaluation/traffic/traffic.hpp"
 
@@ -20,6 +21,9 @@ class WireShares {
   using Schedule = std::function<void(std::uint32_t id, std::uint32_t serial, std::int64_t end)>;
 
   WireShares(const Traffic& traffic, Schedule schedule);
+
+  /// Goes on where `before`, settled, stands for it; nothing of this has begun.
+  void go_on(const WireShares& before, const EarlyTraffic& early, std::int64_t now);
 
   /// Errors  an instance of the template is under way: ContractError
   void start(std::uint32_t id, std::int64_t now, Time fluid);
@@ -61,6 +65,9 @@ class WireShares {
     std::int64_t over_since = 0, over = 0;
 
     bool overloaded() const { return load > capacity; }
+    std::int64_t overloaded_until(std::int64_t now) const {
+      return over + (overloaded() ? now - over_since : 0);
+    }
   };
 
   void touch(std::uint32_t row);
@@ -76,6 +83,7 @@ class WireShares {
   void freeze(std::uint32_t id, WireRate reached);
   void note_loss(std::uint32_t id, std::int64_t now);
   WireRate full(std::uint32_t id) const { return traffic_.templates[id].full; }
+  void schedule_end(std::uint32_t id);
   void set_rate(std::uint32_t id, WireRate rate, std::int64_t now);
   void clear(std::int64_t now);
 

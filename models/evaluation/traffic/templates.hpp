@@ -50,6 +50,7 @@ struct Entities {
   std::vector<std::uint32_t> structure_of_joint;
   InsideCollectives inside;
 
+  bool joint(const Entity& each) const { return each.group && !structures[each.id].inside; }
   std::span<const std::uint32_t> members_of(const Entity& each) const {
     return {members.data() + each.first_member, each.members};
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "models/evaluation/traffic/early.hpp"
 #include "models/evaluation/traffic/fold.hpp"
 #include "models/evaluation/traffic/inside_kinds.hpp"
 #include "sim/errors.hpp"
@@ -60,6 +61,12 @@ class SuspectSearch {
       }
     }
     drop();
+  }
+
+  /// As if nothing shared a link.
+  void drop_all() {
+    suspects.clear();
+    suspect_of_link.assign(all_.links.size(), traffic::no_suspect);
   }
 
   /// By job: whether it can delay the first one, over a link or by way of others.
@@ -181,6 +188,8 @@ std::uint32_t rails_of_all(const std::vector<JobSite>& jobs) {
   return rails;
 }
 
+enum class LinkUse : std::uint8_t { shared, alone };
+
 /// The jobs of those that can delay the first one, and what of their traffic shares links.
 class TrafficMaker {
  public:
@@ -194,7 +203,7 @@ class TrafficMaker {
     }
   }
 
-  Traffic run() {
+  Traffic run(LinkUse use) {
     for (const JobSite& each : jobs_) {
       const auto refused = not_simulated(*each.priced, *each.site);
       if (refused) throw ContractError{"traffic is not simulated: " + *refused};
@@ -202,7 +211,8 @@ class TrafficMaker {
     AllEntities all = all_entities();
     SuspectSearch search{site_, all};
     search.run();
-    if (keep(search.connected())) return run();
+    if (use == LinkUse::alone) search.drop_all();
+    if (keep(search.connected())) return run(use);
     found_.links = site_.links.size();
     found_.suspects = search.suspects.size() * found_.rails;
     const std::vector<Entity>& own = all.jobs[0].all;
@@ -216,8 +226,13 @@ class TrafficMaker {
       found_.others.emplace_back().priced = jobs_[j].priced;
     }
     const traffic::FoldInput input{all, search.suspects, search.suspect_of_link};
-    fill(input, folding_ == Folding::classes ? partition_of(input) : unfolded_partition(input),
-         found_);
+    if (folding_ == Folding::none) {
+      fill(input, unfolded_partition(input), found_);
+      return std::move(found_);
+    }
+    const traffic::Partition partition = partition_of(input);
+    const std::vector<std::uint32_t> rows = fill(input, partition, found_);
+    found_.early = traffic::early_traffic(input, partition, rows, found_);
     return std::move(found_);
   }
 
@@ -264,7 +279,12 @@ NetworkSite site_of_other(const NetworkSite& site, std::size_t other) {
 }
 
 Traffic traffic_of(const PricedProgram& priced, const NetworkSite& site, Folding folding) {
-  return TrafficMaker{priced, site, folding}.run();
+  return TrafficMaker{priced, site, folding}.run(LinkUse::shared);
+}
+
+Traffic traffic_alone(const PricedProgram& priced, NetworkSite site) {
+  site.others.clear();
+  return TrafficMaker{priced, site, Folding::classes}.run(LinkUse::alone);
 }
 
 }  // namespace orrery::models

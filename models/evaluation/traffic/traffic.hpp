@@ -19,6 +19,7 @@
 // Several jobs share links as the collectives of one do; their ranks are never alike.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,7 +37,8 @@ struct RowUse {
 struct TrafficTemplate {
   WireRate wire = 0;         // d; 0: nothing between nodes
   WireRate full = 0;         // alone on this fabric
-  std::vector<RowUse> rows;  // empty: nothing can slow it
+  std::vector<RowUse> rows;  // of links that could be overloaded
+  bool shared = false;  // it crosses such a link at some time of the step; else its end is known
 };
 
 /// Links that could be overloaded, alike in all that crosses them.
@@ -106,6 +108,8 @@ struct JobTraffic {
 
 enum class Folding : std::uint8_t { classes, none };
 
+struct EarlyTraffic;  // early.hpp
+
 struct Traffic : JobTraffic {
   /// No link that the job uses can be filled and no rank differs: maps of the program's classes are
   /// exact.
@@ -120,6 +124,7 @@ struct Traffic : JobTraffic {
   /// site's they are.
   std::vector<JobTraffic> others;
   std::vector<std::uint32_t> other_of_site;
+  std::shared_ptr<const EarlyTraffic> early;  // until the first joint collective; may be nothing
 };
 
 /// Why a Program's traffic cannot be simulated there; nothing: it can.
@@ -128,6 +133,9 @@ std::optional<std::string> not_simulated(const PricedProgram& priced, const Netw
 /// Errors  not_simulated, a placement of other ranks: ContractError
 Traffic traffic_of(const PricedProgram& priced, const NetworkSite& site,
                    Folding folding = Folding::classes);
+
+/// Our job by itself, as if nothing that it sends shared a link.
+Traffic traffic_alone(const PricedProgram& priced, NetworkSite site);
 
 /// Of a transfer of this channel: what is fluid of it, at full rate.
 Time fluid_of_channel(const PricedProgram& priced, std::uint32_t channel);

@@ -17,6 +17,33 @@ Wires::Wires(const Traffic& traffic)
   }
 }
 
+Wires::Wires(const Traffic& traffic, const EarlyTraffic& early, const Wires& before)
+    : Wires{traffic} {
+  now_ = before.now_;
+  items_ = before.items_;
+  while (!events_.empty() && events_.earliest() <= now_) {  // changes that shares_ has made
+    events_.advance(events_.earliest());
+    events_.pop();
+  }
+  events_.advance(now_);
+  std::vector<std::vector<std::uint32_t>> stood_for(before.pending_.size());
+  for (std::uint32_t id = 0; id < pending_.size(); ++id) {
+    pending_[id] = before.pending_[early.templates[id]];
+    stood_for[early.templates[id]].push_back(id);
+  }
+  before.events_.each([&](const RadixHeap::Entry& entry) {
+    const auto [kind, id] = happening(entry.payload);
+    if (kind != Event::start) return;
+    for (const std::uint32_t each : stood_for[id]) push(Event::start, each, 0, entry.time);
+  });
+  shares_.go_on(before.shares_, early, now_);
+}
+
+Wires::Happening Wires::happening(std::uint64_t payload) {
+  return {static_cast<Event>(payload >> 62),
+          static_cast<std::uint32_t>(payload >> 32) & 0x3fffffffU};
+}
+
 void Wires::begin(std::uint32_t id, std::int64_t start, Time latency, Time fluid) {
   ensure(start >= now_, "traffic became ready in the past");
   ++items_;
@@ -36,8 +63,7 @@ void Wires::push(Event kind, std::uint32_t id, std::uint32_t serial, std::int64_
 
 Wires::Happening Wires::next() {
   const std::uint64_t payload = events_.pop().payload;
-  const auto kind = static_cast<Event>(payload >> 62);
-  const auto id = static_cast<std::uint32_t>(payload >> 32) & 0x3fffffffU;
+  const auto [kind, id] = happening(payload);
   const auto serial = static_cast<std::uint32_t>(payload);
   if (kind == Event::change) {
     shares_.change(id, traffic_.rows[id].changes[serial].second);

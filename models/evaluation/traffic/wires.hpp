@@ -21,6 +21,8 @@ class Wires {
   };
 
   explicit Wires(const Traffic& traffic);
+  /// Goes on at the end of an instant of `before`, which stood for it.
+  Wires(const Traffic& traffic, const EarlyTraffic& early, const Wires& before);
   Wires(const Wires&) = delete;
   Wires& operator=(const Wires&) = delete;
 
@@ -32,6 +34,7 @@ class Wires {
   bool empty() const { return events_.empty(); }
   std::int64_t earliest() const { return events_.earliest(); }
   void advance(std::int64_t to);
+  std::int64_t now() const { return now_; }
   bool ready() const { return events_.ready(); }
   /// The next of what happens now. What was overtaken since is `Event::change`.
   Happening next();
@@ -43,6 +46,7 @@ class Wires {
   std::vector<Time> overloaded() const { return shares_.overloaded(now_); }
 
  private:
+  static Happening happening(std::uint64_t payload);
   void push(Event kind, std::uint32_t id, std::uint32_t serial, std::int64_t at);
 
   const Traffic& traffic_;

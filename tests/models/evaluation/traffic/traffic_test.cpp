@@ -5,6 +5,7 @@
 #include <string>
 
 #include "models/evaluation/replay.hpp"
+#include "models/evaluation/traffic/early.hpp"
 #include "models/evaluation/traffic/evaluate.hpp"
 #include "tests/models/evaluation/traffic/network_oracle.hpp"
 #include "tests/models/evaluation/traffic/random_site.hpp"
@@ -68,8 +69,24 @@ bool same_other_steps(const Traffic& traffic, const NetworkTimes& found,
 
 struct Tally {
   int ranks = 0, contended = 0, folded = 0, certified = 0, railed = 0, inside = 0, joined = 0,
-      repeated = 0;
+      repeated = 0, early = 0;
 };
+
+/// Reports too are those of a step that is never folded further than the whole of it allows.
+void require_same_without_early(Traffic folded, const NetworkTimes& found, Tally& tally) {
+  ++tally.early;
+  REQUIRE(folded.early->traffic.ranks.size() < folded.ranks.size());
+  folded.early = nullptr;
+  const NetworkTimes whole = evaluate_network(folded);
+  REQUIRE(found.times.step == whole.times.step);
+  REQUIRE(found.lost == whole.lost);
+  REQUIRE(found.overloaded == whole.overloaded);
+  for (std::size_t id = 0; id < found.lost_to.size(); ++id) {
+    double shares = 0;
+    for (const auto& [other, share] : found.lost_to[id]) shares += share;
+    REQUIRE((found.lost_to[id].empty() || shares == Approx(1)));
+  }
+}
 
 void require_exact(std::uint64_t seed, Tally& tally) {
   const NetworkWorld world = random_world(seed);
@@ -101,6 +118,7 @@ void require_exact(std::uint64_t seed, Tally& tally) {
   tally.joined += folded.others.empty() ? 0 : 1;
   for (const auto& ends : found.other_steps) tally.repeated += ends.size() > 1 ? 1 : 0;
   REQUIRE(replayed(priced, found.times) == found.times.ranks);
+  if (folded.early) require_same_without_early(folded, found, tally);
 }
 
 TEST_CASE("Traffic of random worlds: folded, unfolded and the oracle agree to the picosecond") {
@@ -115,6 +133,7 @@ TEST_CASE("Traffic of random worlds: folded, unfolded and the oracle agree to th
   CHECK(tally.inside > 0);
   CHECK(tally.joined > 0);
   CHECK(tally.repeated > 0);
+  CHECK(tally.early > 0);
 }
 
 TEST_CASE("Replicas of experts that hold parts of tensor groups keep rails from standing for all") {
@@ -130,7 +149,8 @@ TEST_CASE("Traffic is exact on 10,000 more random worlds", "[slow]") {
   WARN(tally.ranks << " ranks, " << tally.contended << " worlds with contention, " << tally.folded
                    << " folded, " << tally.railed << " by one rail, " << tally.inside
                    << " with collectives inside blocks, " << tally.joined << " next to other jobs, "
-                   << tally.repeated << " of which took several steps, " << tally.certified
+                   << tally.repeated << " of which took several steps, " << tally.early
+                   << " folded further before joint collectives, " << tally.certified
                    << " certified");
 }
 

@@ -1,0 +1,101 @@
+#include "models/evaluation/traffic/early.hpp"
+
+#include <algorithm>
+
+namespace orrery::models::traffic {
+
+namespace {
+
+std::uint32_t classes(const std::vector<std::uint32_t>& numbers) {
+  return numbers.empty() ? 0 : *std::max_element(numbers.begin(), numbers.end()) + 1;
+}
+
+/// Of the first member of each class of `whole`, its class in `early`.
+std::vector<std::uint32_t> seen_early(const std::vector<std::uint32_t>& whole,
+                                      const std::vector<std::uint32_t>& early) {
+  std::vector<std::uint32_t> found;
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    if (whole[i] == found.size()) found.push_back(early[i]);
+  }
+  return found;
+}
+
+/// The links that could be overloaded by what counts before the first joint collective.
+struct EarlySuspects {
+  std::vector<Suspect> suspects;
+  std::vector<std::uint32_t> of_link;
+  std::vector<std::optional<std::uint32_t>> of_suspect;  // of the whole step
+
+  explicit EarlySuspects(const FoldInput& input)
+      : of_link(input.suspect_of_link.size(), no_suspect), of_suspect(input.suspects.size()) {
+    const std::vector<Int128> loads = loads_of(input);
+    for (std::uint32_t link = 0; link < of_link.size(); ++link) {
+      const std::uint32_t whole = input.suspect_of_link[link];
+      if (whole == no_suspect || loads[link] <= narrowest(input.suspects[whole])) continue;
+      of_link[link] = static_cast<std::uint32_t>(suspects.size());
+      of_suspect[whole] = of_link[link];
+      suspects.push_back(input.suspects[whole]);
+    }
+  }
+
+ private:
+  static std::vector<Int128> loads_of(const FoldInput& input) {
+    std::vector<Int128> loads(input.suspect_of_link.size(), 0);
+    const Entities& job = input.all.jobs[0];
+    for (const Entity& each : job.all) {
+      if (!input.counts(job, each)) continue;
+      for (const LinkFlows& flows : job.flows_of(each)) {
+        loads[flows.link] += Int128{flows.flows} * each.full;
+      }
+    }
+    return loads;
+  }
+
+  static WireRate narrowest(const Suspect& each) {
+    WireRate least = each.capacity;
+    for (const auto& [at, rate] : each.changes) least = std::min(least, rate);
+    return least;
+  }
+};
+
+/// Of the first member of each class of suspects of the whole step, its early row.
+std::vector<std::optional<std::uint32_t>> early_rows(const std::vector<std::uint32_t>& whole,
+                                                     const EarlySuspects& suspects,
+                                                     const Partition& partition,
+                                                     const std::vector<std::uint32_t>& rows) {
+  std::vector<std::optional<std::uint32_t>> found;
+  for (std::size_t s = 0; s < whole.size(); ++s) {
+    if (whole[s] != found.size()) continue;
+    const auto early = suspects.of_suspect[s];
+    found.push_back(early ? std::optional{rows[partition.suspects[*early]]} : std::nullopt);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::shared_ptr<const EarlyTraffic> early_traffic(const FoldInput& input, const Partition& whole,
+                                                  const std::vector<std::uint32_t>& rows,
+                                                  const Traffic& made) {
+  if (input.all.jobs.size() > 1 || made.inside.kinds > 0 || made.structure_of_joint.empty()) {
+    return nullptr;
+  }
+  FoldInput part{input.all, input.suspects, input.suspect_of_link, FoldSpan::before_joints};
+  const EarlySuspects suspects{part};
+  const FoldInput early_input{input.all, suspects.suspects, suspects.of_link,
+                              FoldSpan::before_joints, &input.suspect_of_link};
+  const Partition partition = partition_of(early_input);
+  if (4 * std::size_t{classes(partition.ranks)} > 3 * made.ranks.size()) return nullptr;
+  EarlyTraffic early;
+  early.traffic.priced = made.priced;
+  early.traffic.rails = made.rails;
+  const std::vector<std::uint32_t> rows_of_classes = fill(early_input, partition, early.traffic);
+  early.ranks = seen_early(whole.ranks, partition.ranks);
+  early.templates = seen_early(whole.entities, partition.entities);
+  early.rows.resize(made.rows.size());
+  const auto found = early_rows(whole.suspects, suspects, partition, rows_of_classes);
+  for (std::size_t c = 0; c < rows.size(); ++c) early.rows[rows[c]] = found[c];
+  return std::make_shared<const EarlyTraffic>(std::move(early));
+}
+
+}  // namespace orrery::models::traffic
