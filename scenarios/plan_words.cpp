@@ -35,6 +35,8 @@ std::string fit_words(models::Fit fit, double probability, double headroom) {
     case models::Fit::tight:
       return fmt::format("fits tightly, with less than {:.1f} % to spare: {}", 100 * headroom,
                          chance);
+    case models::Fit::doubtful:
+      return "may not fit: " + chance;
     default:
       return "does not fit: " + chance;
   }

@@ -100,11 +100,15 @@ Json to_json(const models::Question& question, const models::Prediction& predict
   json["hfu"] = prediction.hfu;
   json["peak_memory_bytes"] = fullest.total.count();
   json["memory"] = memory_json(fullest);
-  json["fits"] = !prediction.out_of_memory.has_value();
+  const bool fits = prediction.fit != models::Fit::no;
+  json["peak_memory_range_bytes"] = {{"least", fullest.need.least.count()},
+                                     {"most", fullest.need.most.count()}};
+  json["reported_memory_bytes"] = fullest.reported.count();
+  json["fits"] = fits;
   json["fit"] = models::name(prediction.fit);
   json["fit_probability"] = prediction.fit_probability;
   json["headroom"] = question.headroom;
-  json["out_of_memory"] = out_of_memory_json(prediction.out_of_memory);
+  json["out_of_memory"] = fits ? Json(nullptr) : out_of_memory_json(prediction.out_of_memory);
   json["breakdown"] = breakdown_json(prediction.breakdown);
   json["busy"] = busy_json(prediction.busy);
   json["bubble_fraction"] = prediction.bubble_fraction();

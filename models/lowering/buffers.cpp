@@ -239,9 +239,12 @@ void add_persistent(const Program& program, RankClass& ranks, const BlockInputs&
   // What the host keeps of state is not the device's; its sums of gradients stay.
   // Master weights are the parameters themselves where those are as wide.
   const bool here = !sharding.optimizer_on_host;
-  const std::int64_t master = storage == state || !here ? 0 : ranks.owned * bits(state) / 8;
+  const bool cast_when_gathered = software.memory.masters_alone && sharding.parameters && here;
+  const bool is_master = storage == state || cast_when_gathered;
+  const std::int64_t master = is_master || !here ? 0 : ranks.owned * bits(state) / 8;
+  const DType stored = cast_when_gathered ? state : storage;
   const std::vector<PersistentBuffer> held{
-      {"parameters", BufferKind::parameter, Bytes{weights * bits(storage) / 8}},
+      {"parameters", BufferKind::parameter, Bytes{weights * bits(stored) / 8}},
       {"gradients", BufferKind::gradient, Bytes{sums * bits(gradient) / 8}},
       {"optimizer", BufferKind::optimizer,
        Bytes{master} + moments_bytes(inputs.plan, here ? ranks.owned : 0)}};

@@ -10,7 +10,7 @@
 namespace orrery::models {
 
 std::string_view name(Fit fit) {
-  constexpr std::array<std::string_view, 3> names{"yes", "tight", "no"};
+  constexpr std::array<std::string_view, 4> names{"yes", "tight", "doubtful", "no"};
   return names[static_cast<std::size_t>(fit)];
 }
 
@@ -18,9 +18,18 @@ double usual_headroom() {
   return published_errors().memory_median_pct / 100;
 }
 
-Fit fit_of(Bytes needed, Bytes available, double headroom) {
-  if (needed > available) return Fit::no;
-  const double used = static_cast<double>(needed.count());
+MemoryNeed memory_need(Bytes held, Bytes dynamic) {
+  constexpr double low = 0.5, high = 1.3;
+  const auto of = [&](double share) {
+    return held + nearest_count<Bytes>(share * static_cast<double>(dynamic.count()));
+  };
+  return {.least = of(low), .predicted = held + dynamic, .most = of(high)};
+}
+
+Fit fit_of(const MemoryNeed& needed, Bytes available, double headroom) {
+  if (needed.least > available) return Fit::no;
+  if (needed.predicted > available) return Fit::doubtful;
+  const double used = static_cast<double>(needed.predicted.count());
   const double allowed = static_cast<double>(available.count()) * (1 - headroom);
   return used <= allowed ? Fit::yes : Fit::tight;
 }

@@ -10,18 +10,32 @@
 
 namespace orrery::models {
 
-/// `tight`: it fits as predicted, with less to spare than was asked for.
-enum class Fit : std::uint8_t { yes, tight, no };
+/// `tight`: it fits as predicted, with less to spare than was asked for. `doubtful`: it does not as
+/// predicted, and would with the least that such a plan may need.
+enum class Fit : std::uint8_t { yes, tight, doubtful, no };
 std::string_view name(Fit fit);
 
 /// Share of a GPU's memory that a plan leaves free to count as `Fit::yes` where no question says:
 /// the median error of predicted peaks (models/prediction/published_errors.hpp).
 double usual_headroom();
 
-///   no     needed > available
-///   tight  available (1 - headroom) < needed <= available
-///   yes    needed <= available (1 - headroom)
-Fit fit_of(Bytes needed, Bytes available, double headroom);
+/// What a plan needs at its peak, as predicted and within which bounds.
+struct MemoryNeed {
+  Bytes least{}, predicted{}, most{};
+};
+
+/// Weights, gradients, optimizer state and context are a matter of counting. What activations,
+/// transfers and kernels hold depends on the stack's allocator and on what its versions keep.
+///   least = held + 0.5 dynamic,  most = held + 1.3 dynamic
+/// Source  peak_memory_gb of the runs in scenarios/validation/runs.csv that are not set aside: the
+///         10th and the 90th percentile of (measured - held) / dynamic
+MemoryNeed memory_need(Bytes held, Bytes dynamic);
+
+///   no        least > available
+///   doubtful  least <= available < predicted
+///   tight     available (1 - headroom) < predicted <= available
+///   yes       predicted <= available (1 - headroom)
+Fit fit_of(const MemoryNeed& needed, Bytes available, double headroom);
 
 /// Share of published runs whose measured peak was at most available / needed times the predicted
 /// one; 1 and 0 beyond the largest errors.

@@ -1,5 +1,6 @@
 #include "models/prediction/memory_report.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace orrery::models {
@@ -17,7 +18,30 @@ std::int64_t communicators_of(const Plan& plan) {
          (plan.pipeline > 1 ? 2 : 0) + (plan.expert > 1 ? 2 : 0) + (cuts_experts ? 1 : 0);
 }
 
+/// fp32 logits of a micro-batch on one rank, times the copies that the stack's loss makes of them;
+/// what it does without is not saved.
+void add_loss_copies(const Question& question, const Program& program, const RankClass& ranks,
+                     MemoryByKind& held) {
+  const Plan& plan = question.plan;
+  const Model& model = question.model;
+  const bool predicts = std::any_of(ranks.chunks.begin(), ranks.chunks.end(),
+                                    [&](std::uint32_t id) { return program.chunks[id].predicts; });
+  const bool whole = model.causal && model.answers == 0 && !plan.fused_cross_entropy;
+  if (!predicts || !whole) return;
+  const std::int64_t tokens = plan.micro_batch * plan.seq_len / plan.context;
+  const Bytes logits = multiplied<Bytes>(tokens, model.vocab, bits(state_dtype(plan.precision)));
+  const double copies = question.software.memory.loss_copies;
+  const BufferKind kind = copies < 0 ? BufferKind::activation : BufferKind::workspace;
+  Bytes& bytes = held[static_cast<std::size_t>(kind)];
+  bytes = std::max(Bytes{}, bytes + share(logits, copies / 8 / static_cast<double>(plan.tensor)));
+}
+
 }  // namespace
+
+Bytes StageMemory::held() const {
+  const auto of = [&](BufferKind kind) { return program[static_cast<std::size_t>(kind)]; };
+  return of(BufferKind::parameter) + of(BufferKind::gradient) + of(BufferKind::optimizer) + context;
+}
 
 void add_memory(const Question& question, Prediction& prediction) {
   const MemoryAllowances& allowed = question.software.memory;
@@ -29,11 +53,13 @@ void add_memory(const Question& question, Prediction& prediction) {
     stage.program = peaks[c].by_kind;
     stage.context = allowed.context + allowed.workspace +
                     allowed.per_communicator * communicators_of(question.plan);
-    const auto of = [&](BufferKind kind) { return stage.program[static_cast<std::size_t>(kind)]; };
-    const Bytes dynamic =
-        of(BufferKind::activation) + of(BufferKind::staging) + of(BufferKind::workspace);
+    add_loss_copies(question, program, program.classes[c], stage.program);
+    const Bytes dynamic = total(stage.program) + stage.context - stage.held();
     stage.fragmentation = share(dynamic, allowed.fragmentation);
     stage.total = total(stage.program) + stage.context + stage.fragmentation;
+    const bool all = allowed.reported == ReportedMemory::device;
+    stage.reported = all ? stage.total : stage.total - (stage.context - allowed.workspace);
+    stage.need = memory_need(stage.held(), dynamic + stage.fragmentation);
     prediction.memory.push_back(stage);
     if (stage.total > prediction.memory[prediction.fullest].total) prediction.fullest = c;
     const Bytes available = question.cluster.gpu().memory;
@@ -42,10 +68,10 @@ void add_memory(const Question& question, Prediction& prediction) {
           OutOfMemory{program.mesh.first_rank(stage.stage), stage.total, available};
     }
   }
-  const Bytes needed = prediction.memory.at(prediction.fullest).total;
+  const MemoryNeed& need = prediction.memory.at(prediction.fullest).need;
   const Bytes available = question.cluster.gpu().memory;
-  prediction.fit = fit_of(needed, available, question.headroom);
-  prediction.fit_probability = fit_probability(needed, available);
+  prediction.fit = fit_of(need, available, question.headroom);
+  prediction.fit_probability = fit_probability(need.predicted, available);
 }
 
 }  // namespace orrery::models

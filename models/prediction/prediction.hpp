@@ -50,6 +50,11 @@ struct StageMemory {
   Bytes context{};         // CUDA context, libraries, communicators
   Bytes fragmentation{};
   Bytes total{};
+  MemoryNeed need;   // total, within its bounds
+  Bytes reported{};  // of total, what the stack's log prints
+
+  /// What does not depend on the schedule and on the stack's allocator.
+  Bytes held() const;
 };
 
 /// A plan that cannot run is an answer.
@@ -76,8 +81,8 @@ struct Prediction {
   std::vector<WaterfallPart> waterfall;
   std::vector<StageMemory> memory;  // by stage
   std::size_t fullest = 0;          // stage of the highest total
-  std::optional<OutOfMemory> out_of_memory;
-  Fit fit = Fit::yes;  // of the fullest
+  std::optional<OutOfMemory> out_of_memory;  // as predicted: also where `fit` is doubtful
+  Fit fit = Fit::yes;                        // of the fullest
   double fit_probability = 1;
   Energy energy{};            // all GPUs and hosts at their rated power
   std::optional<Money> cost;  // of the step, where the cluster has a price

@@ -17,6 +17,8 @@ constexpr Words<Scope::Nodes, 3> scope_words{
 constexpr Words<Accumulation, 3> accumulation_words{{{Accumulation::fused, "fused"},
                                                      {Accumulation::separate, "separate"},
                                                      {Accumulation::in_place, "in_place"}}};
+constexpr Words<ReportedMemory, 2> reported_memory_words{
+    {{ReportedMemory::device, "device"}, {ReportedMemory::allocator, "allocator"}}};
 constexpr Words<ZeroGather, 2> zero_gather_words{
     {{ZeroGather::all_gather, "all_gather"}, {ZeroGather::broadcast, "broadcast"}}};
 constexpr Words<Gathered, 2> gathered_words{{{Gathered::again, "again"}, {Gathered::kept, "kept"}}};
@@ -110,12 +112,17 @@ Overlap read_overlap(const Node& node) {
 }
 
 MemoryAllowances read_memory(const Node& node) {
-  node.only({"context", "workspace", "per_communicator", "fragmentation", "sent_kept"});
+  node.only({"context", "workspace", "per_communicator", "fragmentation", "sent_kept",
+             "masters_alone", "loss_copies", "reported"});
+  const auto reported = node.find("reported");
   return {.context = node.value_or("context", Bytes{}),
           .workspace = node.value_or("workspace", Bytes{}),
           .per_communicator = node.value_or("per_communicator", Bytes{}),
           .fragmentation = number(node, "fragmentation", 0, 0, 1),
-          .sent_kept = node.value_or("sent_kept", false)};
+          .sent_kept = node.value_or("sent_kept", false),
+          .masters_alone = node.value_or("masters_alone", false),
+          .loss_copies = number(node, "loss_copies", 0, -1, 8),
+          .reported = reported ? reported->word(reported_memory_words) : ReportedMemory::device};
 }
 
 /// One type for every run, or {"default": one, "fp16": that of runs in fp16}.

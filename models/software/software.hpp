@@ -100,6 +100,10 @@ struct Overlap {
   std::int64_t broadcast_group = 0;  // most owners that share; 0: all data-parallel ranks
 };
 
+/// What the stack's log calls its peak of memory: all that the device holds, or what PyTorch's
+/// allocator handed out, which knows neither the CUDA context nor NCCL's buffers.
+enum class ReportedMemory : std::uint8_t { device, allocator };
+
 struct MemoryAllowances {
   Bytes context{};           // CUDA context and libraries
   Bytes workspace{};         // cuBLAS and friends
@@ -107,6 +111,12 @@ struct MemoryAllowances {
   double fragmentation = 0;  // share of dynamic memory
   /// The pipeline holds what a stage sent until backward begins at it.
   bool sent_kept = false;
+  /// Shards of parameters are the master weights, cast when they are gathered.
+  bool masters_alone = false;
+  /// fp32 copies of the logits that the loss makes next to the one that is saved; -1: not even that
+  /// one, the gradient is left where the logits were.
+  double loss_copies = 0;
+  ReportedMemory reported = ReportedMemory::device;
 };
 
 /// What a run of this stack does where its publication does not say.

@@ -90,13 +90,22 @@ class Run:
         return MappingProxyType({k: Bytes(v) for k, v in self._values["memory"].items()})
 
     @property
+    def peak_memory_range(self) -> tuple[Bytes, Bytes]:
+        """The least and the most that the fullest GPU may hold at its peak."""
+        found = self._values["peak_memory_range_bytes"]
+        return Bytes(found["least"]), Bytes(found["most"])
+
+    @property
     def fits(self) -> bool:
-        """Whether every GPU has the memory that it needs."""
+        """Whether every GPU has the memory that it needs, at least where that is least."""
         return bool(self._values["fits"])
 
     @property
     def fit(self) -> str:
-        """"yes"; "tight" with less to spare than was asked for (`simulate(headroom=...)`); "no"."""
+        """"yes"; "tight" with less to spare than was asked for (`simulate(headroom=...)`);
+        "doubtful" where it does not as predicted, and would with the least of
+        `peak_memory_range`; "no".
+        """
         return str(self._values["fit"])
 
     @property

@@ -10,7 +10,12 @@ from orrery.palette import FAINT, FONT, INK, look
 if TYPE_CHECKING:
     from orrery.run import Run
 
-_DOUBTS = {"yes": "", "tight": ", fits tightly", "no": ", does not fit"}
+_DOUBTS = {
+    "yes": "",
+    "tight": ", fits tightly",
+    "doubtful": ", may not fit",
+    "no": ", does not fit",
+}
 _SEEN = 0.0005  # share of the step from which a class is shown
 
 

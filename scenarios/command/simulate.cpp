@@ -69,7 +69,7 @@ int simulate(const SimulateFlags& flags) {
                              .width = shown.width,
                              .colour = shown.colour}));
   }
-  return prediction.out_of_memory ? exit_answer_is_no : exit_done;
+  return prediction.fit == models::Fit::no ? exit_answer_is_no : exit_done;
 }
 
 }  // namespace

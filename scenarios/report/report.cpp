@@ -135,13 +135,15 @@ std::string memory_lines(const ReportInputs& in) {
   std::string gauge = bar(0, share, width);
   gauge += std::string(width - std::min(width, columns_of(gauge)), ' ');
   const models::Fit fit = in.prediction.fit;
-  const Tone tone = fit == models::Fit::yes     ? Tone::good
-                    : fit == models::Fit::tight ? Tone::loss
-                                                : Tone::bad;
+  const Tone tone = fit == models::Fit::yes  ? Tone::good
+                    : fit == models::Fit::no ? Tone::bad
+                                             : Tone::loss;
   std::string text = line("Memory", format(fullest.total),
                           fmt::format("of {}, {}  {}", format(available), percent(share),
                                       toned("▕" + gauge + "▏", tone, in.options.colour)));
   text += line("", "", fit_words(fit, in.prediction.fit_probability, in.question.headroom));
+  text += line("", "", fmt::format("between {} and {}", format(fullest.need.least),
+                                   format(fullest.need.most)));
   std::string kinds;
   const auto add = [&](std::string_view name, Bytes bytes) {
     if (bytes.count() == 0) return;
@@ -158,7 +160,7 @@ std::string memory_lines(const ReportInputs& in) {
 }
 
 std::string out_of_memory_line(const ReportInputs& in) {
-  if (!in.prediction.out_of_memory) return {};
+  if (in.prediction.fit != models::Fit::no) return {};
   const models::OutOfMemory& found = *in.prediction.out_of_memory;
   return "\n" +
          toned(fmt::format("Does not fit: rank {} needs {}, there are {}", found.rank,

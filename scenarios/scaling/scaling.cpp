@@ -69,7 +69,7 @@ void predict_point(const Base& base, Scaling scaling, ScalingPoint& point) {
                                                     {"/cluster/nodes", nodes}})
                                           .question();
     const models::Prediction found = models::predict(question);
-    point.fits = !found.out_of_memory;
+    point.fits = found.fit != models::Fit::no;
     point.step = found.step;
     point.tokens_per_second = found.tokens_per_second;
     point.mfu = found.mfu;

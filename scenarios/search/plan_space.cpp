@@ -126,7 +126,9 @@ Bytes least_memory(const PlanQuery& query, const Plan& plan) {
   const std::int64_t master = storage == hardware::DType::fp32 ? 0 : 4;
   const std::int64_t owned = parameters / held_from(Zero::one);
   const hardware::DType gradient = query.software.gradient_beside(storage);
-  const Bytes dense{parameters / held_from(Zero::three) * hardware::bits(storage) / 8 +
+  const bool masters_alone = query.software.memory.masters_alone && plan.zero == Zero::three;
+  const int stored = masters_alone ? 0 : hardware::bits(storage);
+  const Bytes dense{parameters / held_from(Zero::three) * stored / 8 +
                     parameters / held_from(Zero::two) * hardware::bits(gradient) / 8 +
                     owned * master};
   const std::int64_t experts = plan.zero >= Zero::two ? 0 : least_of_experts(model, plan);

@@ -39,8 +39,9 @@ std::string figures(const Scores& scores, const char* of) {
          fmt::format("{:.1f} %", scores.interval->inside));
   }
   if (scores.memory) {
-    line("peak memory, median error",
-         fmt::format("{:.1f} % ({} runs)", scores.memory->median, scores.memory->rows));
+    line("peak memory, median error / 90th percentile",
+         fmt::format("{:.1f} / {:.1f} % ({} runs)", scores.memory->median, scores.memory->p90,
+                     scores.memory->rows));
   }
   line("runs that ran and are said not to fit",
        fmt::format("{} of {}", scores.said_not_to_fit, scores.scored));

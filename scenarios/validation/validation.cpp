@@ -18,13 +18,23 @@ Bytes from_gibibytes(double value) {
   return Bytes{std::llround(value * 1024 * 1024 * 1024)};
 }
 
+/// A run that does not say what it recomputes has room as long as it has with all recomputed.
+bool may_fit(const MeasuredRun& run, const models::Question& question, models::Fit fit) {
+  if (fit != models::Fit::no || run.plan.contains("recompute")) return fit != models::Fit::no;
+  models::Question leanest = question;
+  leanest.plan.recompute = models::Recompute::full;
+  return estimate(leanest).fit != models::Fit::no;
+}
+
 void predict_run(const MeasuredRun& run, const models::Question& question, RunResult& result) {
   const models::Prediction prediction = predict(question);
   result.predicted = seconds(prediction.step);
   result.p10 = seconds(prediction.uncertainty.p10);
   result.p90 = seconds(prediction.uncertainty.p90);
-  result.predicted_memory = prediction.memory[prediction.fullest].total;
-  result.fits = !prediction.out_of_memory;
+  const models::StageMemory& fullest = prediction.memory[prediction.fullest];
+  result.predicted_memory = fullest.reported;
+  result.need = fullest.need;
+  result.fits = may_fit(run, question, prediction.fit);
   result.assumptions = prediction.assumptions;
   result.borrowed_curves = prediction.priced.borrowed_curves;
   result.largest_part = name(prediction.bottleneck());
@@ -169,7 +179,7 @@ std::optional<MemoryScore> memory_of(const std::vector<RunResult>& results) {
     errors.push_back(std::abs(100 * (ratio(*each.predicted_memory, *each.measured_memory) - 1)));
   }
   if (errors.empty()) return std::nullopt;
-  return MemoryScore{errors.size(), quantile(errors, 0.5)};
+  return MemoryScore{errors.size(), quantile(errors, 0.5), quantile(errors, 0.9)};
 }
 
 std::optional<IntervalScore> interval_of(const std::vector<MeasuredRun>& runs,

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "models/prediction/fit.hpp"
 #include "models/software/software.hpp"
 #include "scenarios/search/workers.hpp"
 #include "scenarios/validation/measured_run.hpp"
@@ -35,7 +36,9 @@ struct RunResult {
   std::optional<double> error_pct;  // 100 (predicted / measured - 1)
   std::optional<double> p10, p90;   // of the step time, seconds
   std::optional<Bytes> predicted_memory, measured_memory;
-  bool fits = true;
+  models::MemoryNeed need;  // of the fullest GPU; predicted_memory is what its stack reports of it
+  bool fits = true;         // with the least that it may need; where a line leaves recomputation
+                            // open, with all layers recomputed
   std::vector<std::string> assumptions;
   int borrowed_curves = 0;
   std::string largest_part;             // of the predicted step
@@ -75,7 +78,7 @@ struct Grouping {
 
 struct MemoryScore {
   std::size_t rows = 0;
-  double median = 0;  // of |error|, percent
+  double median = 0, p90 = 0;  // of |error|, percent
 };
 
 /// How often the interval from p10 to p90 holds what was measured; 80 % if it is right.

@@ -53,6 +53,8 @@ Json run_json(const MeasuredRun& run, const RunResult& result) {
           {"uncertainty", {{"p10", or_null(result.p10)}, {"p90", or_null(result.p90)}}},
           {"measured_peak_memory_bytes", count_or_null(result.measured_memory)},
           {"predicted_peak_memory_bytes", count_or_null(result.predicted_memory)},
+          {"predicted_peak_memory_range_bytes",
+           {{"least", result.need.least.count()}, {"most", result.need.most.count()}}},
           {"fits", result.fits},
           {"doubt", result.predicted ? text_or_null(doubt_of(run, *result.predicted)) : nullptr},
           {"assumptions", result.assumptions}};
@@ -76,7 +78,8 @@ void add_figures(Json& json, const Scores& scores) {
       {"pairs_in_order_pct", ranked ? Json(scores.ranking.pairs_in_order) : Json(nullptr)}};
   json["memory"] = {
       {"rows", scores.memory ? scores.memory->rows : 0},
-      {"median_abs_error_pct", scores.memory ? Json(scores.memory->median) : Json(nullptr)}};
+      {"median_abs_error_pct", scores.memory ? Json(scores.memory->median) : Json(nullptr)},
+      {"p90_abs_error_pct", scores.memory ? Json(scores.memory->p90) : Json(nullptr)}};
   json["said_not_to_fit"] = scores.said_not_to_fit;
   json["interval"] = {
       {"rows", scores.interval ? scores.interval->rows : 0},

@@ -35,8 +35,8 @@ std::string totals(const Scores& scores) {
                         scores.interval->inside);
   }
   if (scores.memory) {
-    text += fmt::format("peak memory: {} runs, median error {:.1f} %\n", scores.memory->rows,
-                        scores.memory->median);
+    text += fmt::format("peak memory: {} runs, median error {:.1f} %, 90th percentile {:.1f} %\n",
+                        scores.memory->rows, scores.memory->median, scores.memory->p90);
   }
   return text + fmt::format("said not to fit, though they ran: {}\n", scores.said_not_to_fit);
 }

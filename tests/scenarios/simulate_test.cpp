@@ -65,6 +65,23 @@ TEST_CASE(
         "--headroom: expected a percentage from 0% to 99% such as 6%, found 'lots'");
 }
 
+TEST_CASE("A plan that may not fit has exit code 0 and the bounds of what it needs") {
+  const Json wide = parsed(orrery("simulate llama3-70b-64-h100 --json").out);
+  const auto peak = wide.at("peak_memory_bytes").get<std::int64_t>();
+  const Json range = wide.at("peak_memory_range_bytes");
+  CHECK(range.at("least").get<std::int64_t>() < peak);
+  CHECK(range.at("most").get<std::int64_t>() > peak);
+  const std::string narrow = "simulate llama3-70b-64-h100 --set '/cluster/node/gpu/memory=\"" +
+                             std::to_string(peak - 1) + " B\"' ";
+  const Ran ran = orrery(narrow + "--json");
+  CHECK(ran.exit_code == 0);
+  const Json json = parsed(ran.out);
+  CHECK(json["fit"] == "doubtful");
+  CHECK(json["fits"] == true);
+  CHECK(json["out_of_memory"].is_null());
+  CHECK(orrery(narrow).out.find("may not fit: ") != std::string::npos);
+}
+
 TEST_CASE("A plan of ZeRO-3 says how far off published runs were, and whose they are") {
   const std::string asked =
       "simulate --model llama2-7b --cluster dgx-a100-80gb --plan "

@@ -37,6 +37,24 @@ TEST_CASE("Gradients added to wider sums stay next to them, those as wide are ad
   CHECK(gradient_bytes(fp16) == 2 * parameters);
 }
 
+TEST_CASE("FSDP shards master weights alone, which are cast when they are gathered") {
+  // 2 bytes of a copy and 4 of a master, or 4 of the master alone.
+  Question asked = question("llama2-7b", "dgx-a100-80gb",
+                            "data=8,zero=3,micro_batch=1,global_batch=8,seq_len=2048");
+  const auto state = [&] {
+    Bytes sum{};
+    const Program program = lower(asked);
+    for (const PersistentBuffer& each : program.classes.front().persistent) {
+      if (each.kind != BufferKind::gradient) sum += each.bytes;
+    }
+    return sum;
+  };
+  const std::int64_t owned = lower(asked).classes.front().owned;
+  CHECK(state() == Bytes{(2 + 4 + 8) * owned});
+  asked.software.memory.masters_alone = true;
+  CHECK(state() == Bytes{(4 + 8) * owned});
+}
+
 TEST_CASE("A stage that keeps what it sent holds one output more for each micro-batch under way") {
   // The first of two stages has two micro-batches under way, each with an output of 2048 x 12288
   // in two bytes. The last one sends no activations.

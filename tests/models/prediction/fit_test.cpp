@@ -9,13 +9,61 @@
 namespace orrery::models {
 namespace {
 
+MemoryNeed certain(Bytes bytes) {
+  return memory_need(bytes, Bytes{});
+}
+
 TEST_CASE("A plan fits, fits tightly or does not, by what it leaves free") {
   // 10 % of 100 GB are 10 GB.
-  CHECK(fit_of(90_GB, 100_GB, 0.1) == Fit::yes);
-  CHECK(fit_of(90_GB + 1_B, 100_GB, 0.1) == Fit::tight);
-  CHECK(fit_of(100_GB, 100_GB, 0.1) == Fit::tight);
-  CHECK(fit_of(100_GB + 1_B, 100_GB, 0.1) == Fit::no);
-  CHECK(fit_of(100_GB, 100_GB, 0) == Fit::yes);
+  CHECK(fit_of(certain(90_GB), 100_GB, 0.1) == Fit::yes);
+  CHECK(fit_of(certain(90_GB + 1_B), 100_GB, 0.1) == Fit::tight);
+  CHECK(fit_of(certain(100_GB), 100_GB, 0.1) == Fit::tight);
+  CHECK(fit_of(certain(100_GB + 1_B), 100_GB, 0.1) == Fit::no);
+  CHECK(fit_of(certain(100_GB), 100_GB, 0) == Fit::yes);
+}
+
+TEST_CASE("A plan does not fit where even the least that it may need is too much") {
+  // What is counted is certain; what is allocated as the step goes lies between bounds.
+  const MemoryNeed need = memory_need(60_GB, 50_GB);
+  CHECK(need.predicted == 110_GB);
+  CHECK(need.least > 60_GB);
+  CHECK(need.least < need.predicted);
+  CHECK(need.most > need.predicted);
+  CHECK(fit_of(need, need.predicted - 1_B, 0) == Fit::doubtful);
+  CHECK(fit_of(need, need.least, 0) == Fit::doubtful);
+  CHECK(fit_of(need, need.least - 1_B, 0) == Fit::no);
+}
+
+TEST_CASE("A stack whose log prints its allocator's peak reports less than the device holds") {
+  Question asked = question("llama2-7b", "dgx-a100-80gb", "tensor=8,micro_batch=1,seq_len=2048");
+  asked.software.memory.context = 1_GB;
+  asked.software.memory.workspace = 2_GB;
+  asked.software.memory.per_communicator = 4_GB;  // one, of the tensor ranks
+  const auto reported_less = [&] {
+    const Prediction predicted = predict(asked);
+    const StageMemory& fullest = predicted.memory[predicted.fullest];
+    return fullest.total - fullest.reported;
+  };
+  asked.software.memory.reported = ReportedMemory::device;
+  CHECK(reported_less() == Bytes{});
+  asked.software.memory.reported = ReportedMemory::allocator;
+  CHECK(reported_less() == 5_GB);
+}
+
+TEST_CASE("A loss in fp32 holds copies of the logits, one in place not even the saved one") {
+  // 2 x 2048 tokens of 32,000 logits over 4 ranks, 4 bytes each.
+  Question asked = question("llama2-7b", "dgx-a100-80gb",
+                            "tensor=4,data=2,micro_batch=2,global_batch=4,seq_len=2048");
+  asked.software.memory.fragmentation = 0;
+  const auto peak = [&](double copies) {
+    asked.software.memory.loss_copies = copies;
+    return estimate(asked).memory;
+  };
+  const Bytes logits{std::int64_t{2} * 2048 * 32000 / 4 * 4};
+  CHECK(peak(2) - peak(0) == logits * 2);
+  CHECK(peak(0) - peak(-1) == logits);
+  asked.plan.fused_cross_entropy = true;
+  CHECK(peak(2) == peak(0));
 }
 
 TEST_CASE("The headroom that is taken is the measured error of predicted peaks") {
@@ -54,7 +102,12 @@ TEST_CASE("A prediction says how well its fullest rank fits") {
   asked.headroom = 0;
   CHECK(estimate(asked).fit == Fit::yes);
   asked.cluster.node.gpu.memory = needed - 1_B;
+  CHECK(estimate(asked).fit == Fit::doubtful);
+  const StageMemory& fullest = predicted.memory[predicted.fullest];
+  asked.cluster.node.gpu.memory = fullest.need.least - 1_B;
   CHECK(estimate(asked).fit == Fit::no);
+  CHECK(fullest.need.predicted == fullest.total);
+  CHECK(fullest.held() < fullest.need.least);
 }
 
 }  // namespace

@@ -63,6 +63,16 @@ TEST_CASE("A run set aside is simulated and shown, not scored") {
   CHECK(json["memory"]["rows"] == 0);
 }
 
+TEST_CASE("A run that does not say what it recomputes fits if it does with all recomputed") {
+  MeasuredRun run = first_run();
+  run.plan["micro_batch"] = "4";
+  run.plan["recompute"] = "none";
+  const auto fits = [&] { return validate({run}, {.threads = 1}).front().fits; };
+  CHECK_FALSE(fits());
+  run.plan.erase("recompute");
+  CHECK(fits());
+}
+
 TEST_CASE("Any number of threads gives the same document") {
   const std::vector<MeasuredRun> runs = runs_of(published);
   const auto document = [&](unsigned threads) {
