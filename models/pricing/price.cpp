@@ -44,14 +44,14 @@ double alignment_derate(const Operation& op) {
   return op.kind == OpKind::batched_gemm && narrow && !aligned ? unaligned_head_derate : 1.0;
 }
 
-/// Time that a product takes longer because it adds to fp32 (fp64) sums: 4 bytes (8) read and as
-/// many written for each element, of which a share is not hidden.
+/// Time that a product takes longer because it adds to sums: each element read and written, of
+/// which a share is not hidden.
 Time accumulation_time(const Operation& op, const hardware::Gpu& gpu, const Software& software) {
-  const bool widest = op.dtype == DType::fp64;
-  const bool wide = widest || software.gradient_beside(op.dtype) == DType::fp32;
-  if (!op.gemm.accumulate || !wide) return Time{};
-  const auto traffic =
-      static_cast<double>((widest ? 16 : 8) * op.gemm.m * op.gemm.n * op.gemm.batch);
+  if (!op.gemm.accumulate) return Time{};
+  const DType sums =
+      op.dtype == DType::fp64 ? DType::fp64 : software.gradient_beside(op.dtype);
+  const auto traffic = static_cast<double>(2 * hardware::bits(sums) / 8 * op.gemm.m * op.gemm.n *
+                                           op.gemm.batch);
   const double rate = gpu.memory_bound.memory_share * gpu.memory_bandwidth.count();
   return from_seconds(software.kernels.accumulate_exposed * traffic / rate);
 }

@@ -71,6 +71,10 @@ TEST_CASE("A weight gradient shows a share of reading and writing its fp32 sums"
   const double rate = a100().memory_bound.memory_share * a100().memory_bandwidth.count();
   const double shown = seconds(kernel_time(op, a100(), software) - hidden);
   CHECK(shown == Approx(0.5 * 134217728 / rate).epsilon(1e-6));
+  // 16-bit sums are read and written, too, in half the bytes.
+  software.gradient = DType::bf16;
+  const double narrow = seconds(kernel_time(op, a100(), software) - hidden);
+  CHECK(narrow == Approx(0.25 * 134217728 / rate).epsilon(1e-6));
 }
 
 TEST_CASE(
