@@ -102,7 +102,8 @@ void take_recipe(const Node& stated, const models::Question& question, models::P
                                      .model = question.model,
                                      .gpu = question.cluster.gpu(),
                                      .task = plan.task,
-                                     .precision = plan.precision};
+                                     .precision = plan.precision,
+                                     .recompute = plan.recompute};
   const auto is_stated = [&](std::string_view key) { return stated.has(key); };
   for (const models::RecipeChoice& each : models::take_recipe(asked, is_stated, plan)) {
     const std::string head = fmt::format("/plan/{}:", each.key);

@@ -19,6 +19,7 @@ struct Rule {
   std::string stack, gpu, generation, source;
   std::optional<Task> task;
   std::optional<Precision> precision;
+  std::optional<Recompute> recompute;
   std::int64_t from_year = 0, to_year = 9999;
   std::int64_t layers = 0, experts = -1;  // 0 and -1: any
   std::int64_t hidden_from = 0, hidden_to = any_size;
@@ -31,7 +32,8 @@ struct Rule {
                        (experts < 0 || experts == model.experts) && model.hidden >= hidden_from &&
                        model.hidden <= hidden_to;
     return stack == asked.stack && dated && sized && (!task || task == asked.task) &&
-           (!precision || precision == asked.precision) && (gpu.empty() || gpu == asked.gpu.name) &&
+           (!precision || precision == asked.precision) &&
+           (!recompute || recompute == asked.recompute) && (gpu.empty() || gpu == asked.gpu.name) &&
            (generation.empty() || generation == asked.gpu.generation.name);
   }
 };
@@ -45,7 +47,7 @@ void check_choices(const Node& choices) {
 }
 
 Rule read_rule(const Node& node) {
-  node.only({"stack", "task", "from_year", "to_year", "gpu", "generation", "precision", "layers",
+  node.only({"stack", "task", "from_year", "to_year", "gpu", "generation", "precision", "recompute", "layers",
              "experts", "hidden_from", "hidden_to", "plan", "source"});
   Rule rule;
   rule.stack = node["stack"].as<std::string>();
@@ -56,6 +58,7 @@ Rule read_rule(const Node& node) {
   check_choices(node["plan"]);
   if (const auto task = node.find("task")) rule.task = task->word(task_words);
   if (const auto each = node.find("precision")) rule.precision = each->word(precision_words);
+  if (const auto each = node.find("recompute")) rule.recompute = each->word(recompute_words);
   rule.from_year = node.value_or("from_year", rule.from_year);
   rule.to_year = node.value_or("to_year", rule.to_year);
   rule.layers = node.value_or("layers", rule.layers);

@@ -102,7 +102,8 @@ std::vector<std::string> from_recipes(const MeasuredRun& run, const Model& model
                                      .model = model,
                                      .gpu = *gpu,
                                      .task = plan.task,
-                                     .precision = plan.precision};
+                                     .precision = plan.precision,
+                                     .recompute = plan.recompute};
   const auto stated = [&](std::string_view key) { return run.plan.contains(key); };
   for (const models::RecipeChoice& each : models::take_recipe(asked, stated, plan)) {
     keys.push_back(each.key);

@@ -38,6 +38,17 @@ TEST_CASE("A recipe decides by stack, task and sizes, not by a model's name") {
   CHECK(recipe_choice(asked, "lora_rank") == 8);
 }
 
+TEST_CASE("What a stack runs again goes with the kind of recomputation that a plan names") {
+  const Model model = catalogue_model("llama3-8b");
+  const hardware::Cluster cluster = hardware::named_cluster("dgx-h100 x 1");
+  RecipeQuestion asked{.stack = "torchtitan", .model = model, .gpu = cluster.gpu()};
+  CHECK(recipe_choice(asked, "recompute_every").is_null());
+  asked.recompute = Recompute::selective;
+  CHECK(recipe_choice(asked, "recompute_every") == 2);
+  asked.recompute = Recompute::full;
+  CHECK(recipe_choice(asked, "recompute_every").is_null());
+}
+
 TEST_CASE("What a plan states stays, what it leaves open is taken with its source") {
   const Model model = catalogue_model("llama2-70b");
   const hardware::Cluster cluster = hardware::named_cluster("dgx-h200 x 1");
