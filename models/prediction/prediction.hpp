@@ -79,8 +79,8 @@ struct Prediction {
   Breakdown breakdown{};
   Busy busy;  // of the slowest rank
   std::vector<WaterfallPart> waterfall;
-  std::vector<StageMemory> memory;  // by stage
-  std::size_t fullest = 0;          // stage of the highest total
+  std::vector<StageMemory> memory;           // by stage
+  std::size_t fullest = 0;                   // stage of the highest total
   std::optional<OutOfMemory> out_of_memory;  // as predicted: also where `fit` is doubtful
   Fit fit = Fit::yes;                        // of the fullest
   double fit_probability = 1;

@@ -48,10 +48,9 @@ double alignment_derate(const Operation& op) {
 /// which a share is not hidden.
 Time accumulation_time(const Operation& op, const hardware::Gpu& gpu, const Software& software) {
   if (!op.gemm.accumulate) return Time{};
-  const DType sums =
-      op.dtype == DType::fp64 ? DType::fp64 : software.gradient_beside(op.dtype);
-  const auto traffic = static_cast<double>(2 * hardware::bits(sums) / 8 * op.gemm.m * op.gemm.n *
-                                           op.gemm.batch);
+  const DType sums = op.dtype == DType::fp64 ? DType::fp64 : software.gradient_beside(op.dtype);
+  const auto traffic =
+      static_cast<double>(2 * hardware::bits(sums) / 8 * op.gemm.m * op.gemm.n * op.gemm.batch);
   const double rate = gpu.memory_bound.memory_share * gpu.memory_bandwidth.count();
   return from_seconds(software.kernels.accumulate_exposed * traffic / rate);
 }

@@ -47,8 +47,8 @@ void check_choices(const Node& choices) {
 }
 
 Rule read_rule(const Node& node) {
-  node.only({"stack", "task", "from_year", "to_year", "gpu", "generation", "precision", "recompute", "layers",
-             "experts", "hidden_from", "hidden_to", "plan", "source"});
+  node.only({"stack", "task", "from_year", "to_year", "gpu", "generation", "precision", "recompute",
+             "layers", "experts", "hidden_from", "hidden_to", "plan", "source"});
   Rule rule;
   rule.stack = node["stack"].as<std::string>();
   rule.gpu = node.value_or("gpu", std::string{});

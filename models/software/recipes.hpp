@@ -2,9 +2,9 @@
 // What public recipes fix and a publication or a user leaves open: discrete choices of a plan, by
 // stack, its year, task, GPU and the model's sizes as its config states them. The tables are
 // models/recipes/*.json; a rule is `{"stack", "task"?, "from_year"?, "to_year"?, "gpu"?,
-// "generation"?, "precision"?, "recompute"?, "layers"?, "hidden_from"?, "hidden_to"?, "plan": {KEY: VALUE},
-// "source"}`. Of the rules that hold, the first that states a key decides it. No model is named: a
-// renamed one gets the same answer. No number here scales a time.
+// "generation"?, "precision"?, "recompute"?, "layers"?, "hidden_from"?, "hidden_to"?, "plan": {KEY:
+// VALUE}, "source"}`. Of the rules that hold, the first that states a key decides it. No model is
+// named: a renamed one gets the same answer. No number here scales a time.
 
 #include <functional>
 #include <string>

@@ -142,8 +142,9 @@ std::string memory_lines(const ReportInputs& in) {
                           fmt::format("of {}, {}  {}", format(available), percent(share),
                                       toned("▕" + gauge + "▏", tone, in.options.colour)));
   text += line("", "", fit_words(fit, in.prediction.fit_probability, in.question.headroom));
-  text += line("", "", fmt::format("between {} and {}", format(fullest.need.least),
-                                   format(fullest.need.most)));
+  text +=
+      line("", "",
+           fmt::format("between {} and {}", format(fullest.need.least), format(fullest.need.most)));
   std::string kinds;
   const auto add = [&](std::string_view name, Bytes bytes) {
     if (bytes.count() == 0) return;

@@ -40,7 +40,7 @@ constexpr LeftOut left_out[] = {
     {"software", 13.2, 8.1},  // 12.0 / 7.3
 };
 constexpr double generic_cells_mean = 15.5, generic_cells_median = 13.5;  // 14.1 / 12.3
-constexpr double least_inside_left_out = 70, most_inside_left_out = 86;  // 79, 82
+constexpr double least_inside_left_out = 70, most_inside_left_out = 86;   // 79, 82
 constexpr double least_inside = 75, most_inside = 85;  // 84.0, and 80 if it is right
 }  // namespace bounds
 
