@@ -82,26 +82,6 @@ void NetworkSweep::begin_step(std::int64_t at) {
   drain();
 }
 
-void NetworkSweep::go_on(const NetworkSweep& before, const EarlyTraffic& early) {
-  begun_ = before.begun_;
-  inside_.assign(inside_.size(), {});
-  channels_.clear();
-  for (std::uint32_t c = 0; c < traffic_.channels.size(); ++c) {
-    const ChannelTrack& channel = channels_.emplace_back(before.channels_[early.templates[c]]);
-    transfers_under_way_ += channel.posted.size() - channel.ends.size();
-  }
-  ranks_.clear();
-  for (std::uint32_t r = 0; r < traffic_.ranks.size(); ++r) {
-    RankTrack& rank = ranks_.emplace_back(before.ranks_[early.ranks[r]]);
-    for (RankTrack::Send& each : rank.sends) {
-      each.channel = traffic_.ranks[r].channel(early.traffic.channels[each.channel].channel);
-    }
-    unfinished_ranks_ += rank.finished ? 0 : 1;
-  }
-  for (auto r = static_cast<std::uint32_t>(ranks_.size()); r-- > 0;) wake(r);
-  drain();
-}
-
 void NetworkSweep::traffic_ended(std::uint32_t id, std::int64_t now) {
   ended(id, now);
   if (id < channels_.size()) try_channel(id);
@@ -125,8 +105,8 @@ void NetworkSweep::drain() {
 
 void NetworkSweep::advance(std::uint32_t r) {
   for (bool moved = true; moved;) {
-    moved = advance_host(r);
-    moved = advance_device(r) || moved;
+    moved = advance_device(r);  // may show the host when it can leave a phase
+    moved = advance_host(r) || moved;
   }
   try_joint(r);
   RankTrack& rank = ranks_[r];
@@ -164,8 +144,12 @@ bool NetworkSweep::phase(Token i, const Instruction& each) {
     rank.launched = true;
     return false;
   }
-  if (rank.device_at <= i) return false;
-  rank.host = rank.state[state_host].value;
+  if (rank.device_at > i) {
+    rank.host = rank.state[state_host].value;
+    return true;
+  }
+  if (rank.device_at < i || !rank.inside.active || rank.inside.host == unknown) return false;
+  rank.host = rank.inside.host;
   return true;
 }
 

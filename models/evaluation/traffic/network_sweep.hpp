@@ -62,7 +62,7 @@ class NetworkSweep {
   bool meets_inside(std::uint32_t rank, std::uint32_t phase) const;
   bool run_inside(std::uint32_t rank, const Instruction& each);
   bool await_inside(std::uint32_t rank);
-  bool run_inside_block(std::uint32_t rank, std::uint32_t block);
+  std::int64_t run_inside_block(std::uint32_t rank, std::uint32_t block);
   std::uint32_t inside_group(std::uint32_t rank, std::uint32_t block, std::size_t operation) const;
   void meet(std::uint32_t rank, std::uint32_t group, std::uint32_t block, std::size_t operation,
             std::int64_t start);

@@ -64,6 +64,7 @@ bool NetworkSweep::run_inside(std::uint32_t r, const Instruction& each) {
     run.begun = false;
     run.invocation = run.at = 0;
     run.repeat = 0;
+    run.host = unknown;
     rank.inside_times.phases.push_back(rank.device_at);
   }
   const std::vector<Invocation>& invocations = program_.phases[each.target].invocations;
@@ -74,7 +75,10 @@ bool NetworkSweep::run_inside(std::uint32_t r, const Instruction& each) {
       run.repeat = 0;
       continue;
     }
-    if (!run_inside_block(r, of.block)) return false;
+    const bool last = run.invocation + 1 == invocations.size() && run.repeat + 1 == of.count;
+    const std::int64_t host = run_inside_block(r, of.block);
+    if (last && host < infinite) run.host = host;
+    if (run.at < phases_.block(rank, of.block).steps.size()) return false;
     ++run.repeat;
     run.at = 0;
     run.begun = false;
@@ -96,7 +100,8 @@ bool NetworkSweep::await_inside(std::uint32_t r) {
 }
 
 /// From the first operation whose end was not known, again; what is known there now is kept.
-bool NetworkSweep::run_inside_block(std::uint32_t r, std::uint32_t id) {
+/// Returns when the host has launched all of it, infinite where that is not known.
+std::int64_t NetworkSweep::run_inside_block(std::uint32_t r, std::uint32_t id) {
   RankTrack& rank = ranks_[r];
   InsideRun& run = rank.inside;
   const ChainBlock& block = phases_.block(rank, id);
@@ -130,7 +135,7 @@ bool NetworkSweep::run_inside_block(std::uint32_t r, std::uint32_t id) {
     rank.inside_times.ends.push_back(Time{end.value});
   }
   if (known) rank.state[state_io] = run.output;
-  return known;
+  return state[state_host].value;
 }
 
 /// A member is ready for a collective of its group, once.

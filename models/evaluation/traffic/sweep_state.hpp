@@ -30,6 +30,7 @@ struct InsideRun {
   std::vector<NumberTime> ends;
   NumberTime output;
   std::vector<Meeting> meetings;  // by operation
+  std::int64_t host = unknown;    // when it has left the phase, whose last ends may not be known
 };
 
 /// The collective inside a block that a group is in.
