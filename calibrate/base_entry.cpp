@@ -67,7 +67,7 @@ Json processor(const Findings& findings, int devices) {
            {"sources", {{"", source_line(findings)}}}};
   gpu["dense_peak"]["fp64"] = spelled(FlopRate{best / 2});
   gpu["sources"]["/dense_peak/fp64"] = "half of fp32: vectors of half as many elements";
-  for (const char* narrow : {"bf16", "fp16", "fp8"}) {
+  for (const char* narrow : {"bf16", "fp16", "fp8", "fp4"}) {
     gpu["dense_peak"][narrow] = spelled(FlopRate{best});
     gpu["sources"][std::string{"/dense_peak/"} + narrow] = "computed in fp32, rounded when stored";
   }

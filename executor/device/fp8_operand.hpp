@@ -1,6 +1,7 @@
 #pragma once
 // fp8 operands of a Program: which of the formats each is stored in, and where its scale lies.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -35,8 +36,22 @@ inline float* fp8_inverse_scale(const View& view) {
   return reinterpret_cast<float*>(view.data + fp8_scale_offset(view.elements()));
 }
 
+/// Scales of blocks take a byte each. Where blocks run down columns there may be more of them than
+/// along rows, of which the operand has the shape: as many as rows up to a multiple of 32 have. After
+/// them lies the tensor's own.
+/// shape  [matrices, rows, scales of a row]
+constexpr std::int64_t block_scales_offset(const std::array<std::int64_t, 3>& shape) {
+  return fp8_scale_offset(shape[0] * ((shape[1] + 31) / 32 * 32) * shape[2]);
+}
+inline float* tensor_scale_of(const View& scales) {
+  return reinterpret_cast<float*>(scales.data + block_scales_offset(scales.shape));
+}
+
 /// Bytes that an operand takes, with what lies after it.
 inline std::int64_t room_of(const models::Operand& operand) {
+  if (operand.dtype == models::DType::uint8) {
+    return block_scales_offset(operand.shape) + fp8_scale_room;
+  }
   const bool scaled = operand.dtype == models::DType::fp8;
   return scaled ? fp8_scale_offset(operand.elements()) + fp8_scale_room : operand.bytes().count();
 }

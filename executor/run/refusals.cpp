@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "executor/layout/sequences.hpp"
 
 namespace orrery::executor {
@@ -13,13 +15,24 @@ using models::Program;
 /// Ranks may sum and gather what they hold, but not scales.
 std::string of_collective(const models::Block& block, const models::Operation& op) {
   for (const models::OperandId id : op.reads) {
-    if (block.operands[id].dtype != models::DType::fp8) continue;
+    const models::DType type = block.operands[id].dtype;
+    if (type != models::DType::fp8 && type != models::DType::fp4) continue;
     return fmt::format(
-        "fp8 under sequence parallelism: each rank has a scale of its own for what "
+        "{} under sequence parallelism: each rank has a scale of its own for what "
         "{}/{} joins",
-        block.name, op.name);
+        hardware::name(type), block.name, op.name);
   }
   return {};
+}
+
+/// Scales of blocks, and passes that look for a tensor's largest number.
+bool scales_blocks(const models::Block& block, const models::Operation& op) {
+  const bool finds = op.kind == models::OpKind::quantise &&
+                     block.operands[op.writes.front()].dtype == models::DType::fp32;
+  const auto is_scale = [&](models::OperandId id) {
+    return block.operands[id].dtype == models::DType::uint8;
+  };
+  return finds || std::any_of(op.reads.begin(), op.reads.end(), is_scale);
 }
 
 }  // namespace
@@ -52,6 +65,9 @@ std::string refusal(const Program& program, const models::Software& software,
                           block.operands[op.reads[2]].dtype != program.formats.state;
       if (narrow && !device.maps_tokens()) {
         return "moments in fewer bits (this device has no kernels for them)";
+      }
+      if (scales_blocks(block, op) && !device.maps_tokens()) {
+        return "scales of blocks (this device has no kernels for them)";
       }
       const bool frozen = op.kind == models::OpKind::norm_backward && op.writes.size() < 2;
       if (frozen && !device.maps_tokens()) return "adapters (this device has no kernels for them)";

@@ -69,7 +69,7 @@ std::string of_plan(const BlockInputs& inputs) {
   }
   if (plan.low_precision_gather) return "weights gathered in 8 bits";
   const Quantisation* how = quantisation_of(plan.precision);
-  if (how != nullptr && plan.precision != Precision::fp8) {
+  if (how != nullptr && how->block > 0 && how->scale == hardware::DType::fp32) {
     return fmt::format("precision '{}'", name(plan.precision));
   }
   if (plan.compression == Compression::top_k && plan.precision == Precision::fp16) {

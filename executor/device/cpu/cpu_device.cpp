@@ -11,7 +11,6 @@
 #include <cstring>
 
 #include "executor/device/copy_bytes.hpp"
-#include "executor/device/cpu/fp8.hpp"
 #include "executor/device/half.hpp"
 #include "executor/errors.hpp"
 #include "sim/errors.hpp"
@@ -149,19 +148,19 @@ std::string CpuDevice::description() const {
 }
 
 std::string CpuDevice::refusal(const models::Operation& op) const {
+  const bool few_bits = op.dtype == DType::fp8 || op.dtype == DType::fp4;
   switch (op.kind) {
     case OpKind::copy:
       return {};  // to or from the host's memory: the runner's
     case OpKind::grouped_gemm:
-      if (op.dtype == DType::fp8) return "the CPU has no fp8 grouped GEMM";
+      if (few_bits) return fmt::format("the CPU has no {} grouped GEMM", name(op.dtype));
       break;
     case OpKind::gemm:
     case OpKind::quantise:
       break;
     default:
-      if (op.dtype == DType::fp8) return "the CPU has fp8 for products alone";
+      if (few_bits) return fmt::format("the CPU has {} for products alone", name(op.dtype));
   }
-  if (op.dtype == DType::fp4) return "the CPU has no fp4";
   return {};
 }
 
@@ -204,42 +203,15 @@ Time CpuDevice::time_of(Mark mark) {
 
 void CpuDevice::run(const Kernel& kernel) {
   if (arithmetic_ == Arithmetic::ring) return run_in<cpu::Ring>(kernel);
-  if (kernel.operation->dtype == DType::fp8) return run_in_fp8(kernel);
+  const DType type = kernel.operation->dtype;
+  const bool few_bits = type == DType::fp8 || type == DType::fp4;
+  if (few_bits || kernel.operation->kind == OpKind::quantise) return run_in_few_bits(kernel);
   const bool adam = kernel.operation->kind == OpKind::adam;
   if (adam && kernel.reads[2].dtype == DType::uint8) return run_adam_in_8_bits(kernel);
   const auto wide = [](const View& view) { return view.dtype == DType::fp64; };
   const bool any = std::any_of(kernel.reads.begin(), kernel.reads.end(), wide) ||
                    std::any_of(kernel.writes.begin(), kernel.writes.end(), wide);
   any ? run_in<double>(kernel) : run_in<float>(kernel);
-}
-
-/// Quantises, or multiplies in fp32 what the operands' bytes mean; a weight that is stored wider is
-/// rounded as if it had been quantised.
-void CpuDevice::run_in_fp8(const Kernel& kernel) {
-  const models::Operation& op = *kernel.operation;
-  if (op.kind == OpKind::quantise) {
-    const float* numbers = widened<float>(kernel.reads[0], 0, true);
-    return cpu::quantise(numbers, kernel.writes[0], fp8_written(op));
-  }
-  ensure(op.kind == OpKind::gemm, "the CPU was given an operation that it refuses");
-  std::array<View, cpu::most_operands> reads;
-  std::copy(kernel.reads.begin(), kernel.reads.end(), reads.begin());
-  for (std::size_t i = 0; i < 2; ++i) {
-    const View& from = kernel.reads[i];
-    View& to = reads[i];
-    to.dtype = DType::fp32;
-    to.data = room_for(from, i, sizeof(float));
-    auto* numbers = reinterpret_cast<float*>(to.data);
-    if (from.dtype == DType::fp8) {
-      cpu::decode(from, fp8_read(op, i), numbers);
-    } else {
-      load(from, numbers);
-      cpu::round_to_fp8(numbers, from.elements(), fp8_read(op, i));
-    }
-  }
-  Kernel widened = kernel;
-  widened.reads = {reads.data(), kernel.reads.size()};
-  run_in<float>(widened);
 }
 
 /// The slot's memory, of at least as many numbers as the operand has.

@@ -277,12 +277,14 @@ TEST_CASE("Gradients of weights are added up from activations in e4m3 and gradie
   CHECK(bias.floats() == std::vector<float>{3, 113});
 }
 
-TEST_CASE("The CPU takes fp8 in products and no 4 bits at all") {
+TEST_CASE("The CPU takes 8 and 4 bits in products alone") {
   Operation op = product(Pass::forward, 1, 1, 1);
   const CpuDevice device;
   CHECK(device.refusal(op).empty());
   op.dtype = DType::fp4;
-  CHECK(device.refusal(op) == "the CPU has no fp4");
+  CHECK(device.refusal(op).empty());
+  op.kind = OpKind::grouped_gemm;
+  CHECK(device.refusal(op) == "the CPU has no fp4 grouped GEMM");
   op.dtype = DType::fp8;
   op.kind = OpKind::add;
   CHECK(device.refusal(op) == "the CPU has fp8 for products alone");

@@ -1,0 +1,109 @@
+#include "executor/device/cpu/block_scaled.hpp"
+
+#include <algorithm>
+
+#include "executor/device/fp8_operand.hpp"
+
+namespace orrery::executor::cpu {
+
+namespace {
+
+/// One block: its number among all, and its elements.
+struct ScaledBlock {
+  std::int64_t scale = 0, first = 0, step = 1, count = 0;
+};
+
+/// Calls visit(block) for each.
+template <class Visit>
+void each_block(const View& matrix, std::int64_t size, BlocksAlong way, Visit visit) {
+  const std::int64_t rows = matrix.shape[0] * matrix.shape[1], columns = matrix.shape[2];
+  const bool inside = way == BlocksAlong::rows;
+  const std::int64_t lines = inside ? rows : columns, length = inside ? columns : rows;
+  const std::int64_t of_line = (length + size - 1) / size, step = inside ? 1 : columns;
+  for (std::int64_t line = 0; line < lines; ++line) {
+    for (std::int64_t b = 0; b < of_line; ++b) {
+      visit(ScaledBlock{.scale = inside ? line * of_line + b : b * columns + line,
+                        .first = line * (inside ? columns : 1) + b * size * step,
+                        .step = step,
+                        .count = std::min(size, length - b * size)});
+    }
+  }
+}
+
+/// Of magnitudes; NaN where a number is none.
+float largest_of(const float* numbers, const ScaledBlock& block) {
+  float largest = 0;
+  for (std::int64_t i = 0; i < block.count; ++i) {
+    const float x = std::abs(numbers[block.first + i * block.step]);
+    if (std::isnan(x)) return x;
+    largest = std::max(largest, x);
+  }
+  return largest;
+}
+
+float largest_of(const float* numbers, std::int64_t count) {
+  return largest_of(numbers, ScaledBlock{.count = count});
+}
+
+/// Two codes of 4 bits lie in a byte, the first in its lower half.
+void put_code(BlockFormat format, std::uint8_t* codes, std::int64_t at, std::uint8_t code) {
+  if (format == BlockFormat::mxfp8) {
+    codes[at] = code;
+    return;
+  }
+  std::uint8_t& both = codes[at / 2];
+  const unsigned other = both & (at % 2 == 0 ? 0xf0U : 0x0fU);
+  both = static_cast<std::uint8_t>(other | static_cast<unsigned>(code) << (at % 2 == 0 ? 0 : 4));
+}
+std::uint8_t code_at(BlockFormat format, const std::uint8_t* codes, std::int64_t at) {
+  if (format == BlockFormat::mxfp8) return codes[at];
+  return static_cast<std::uint8_t>((codes[at / 2] >> (at % 2 == 0 ? 0 : 4)) & 0xfU);
+}
+
+}  // namespace
+
+void quantise_blocks(const float* numbers, const View& codes, const View& scales,
+                     BlocksAlong way) {
+  const BlockFormat format = block_format(codes.dtype);
+  const float of_tensor = tensor_scale(largest_of(numbers, codes.elements()));
+  *tensor_scale_of(scales) = of_tensor;
+  auto* const stored = reinterpret_cast<std::uint8_t*>(codes.data);
+  auto* const of_blocks = reinterpret_cast<std::uint8_t*>(scales.data);
+  each_block(codes, block_of(format), way, [&](const ScaledBlock& block) {
+    const std::uint8_t code = block_scale(format, largest_of(numbers, block), of_tensor);
+    const float scale = widened_scale(format, code, of_tensor);
+    of_blocks[block.scale] = code;
+    for (std::int64_t i = 0; i < block.count; ++i) {
+      const std::int64_t at = block.first + i * block.step;
+      put_code(format, stored, at, block_code(format, numbers[at], scale));
+    }
+  });
+}
+
+void decode_blocks(const View& codes, const View& scales, BlocksAlong way, float* to) {
+  const BlockFormat format = block_format(codes.dtype);
+  const float of_tensor = *tensor_scale_of(scales);
+  const auto* const stored = reinterpret_cast<const std::uint8_t*>(codes.data);
+  const auto* const of_blocks = reinterpret_cast<const std::uint8_t*>(scales.data);
+  each_block(codes, block_of(format), way, [&](const ScaledBlock& block) {
+    const float scale = widened_scale(format, of_blocks[block.scale], of_tensor);
+    for (std::int64_t i = 0; i < block.count; ++i) {
+      const std::int64_t at = block.first + i * block.step;
+      to[at] = block_number(format, code_at(format, stored, at), scale);
+    }
+  });
+}
+
+void round_to_blocks(float* numbers, const View& shaped, BlockFormat format, BlocksAlong way) {
+  const float of_tensor = tensor_scale(largest_of(numbers, shaped.elements()));
+  each_block(shaped, block_of(format), way, [&](const ScaledBlock& block) {
+    const std::uint8_t code = block_scale(format, largest_of(numbers, block), of_tensor);
+    const float scale = widened_scale(format, code, of_tensor);
+    for (std::int64_t i = 0; i < block.count; ++i) {
+      float& each = numbers[block.first + i * block.step];
+      each = block_number(format, block_code(format, each, scale), scale);
+    }
+  });
+}
+
+}  // namespace orrery::executor::cpu
