@@ -1,6 +1,11 @@
 #include "executor/run/expert_rows.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
+
+#include "executor/errors.hpp"
 
 namespace orrery::executor {
 
@@ -45,13 +50,35 @@ ExpertRows::~ExpertRows() {
   if (buffer_ != nullptr) rank_.device.release(buffer_);
 }
 
-void ExpertRows::exchange_counts(const Operation& op, const View& chosen, std::int64_t experts,
-                                 std::int64_t room) {
+std::vector<std::int64_t> ExpertRows::rows_of_experts(const View& chosen,
+                                                      std::int64_t experts) const {
   std::vector<std::int32_t> routed(static_cast<std::size_t>(chosen.elements()));
   rank_.device.read(chosen.data, routed.data(), Bytes{chosen.elements() * 4});
-  own_.assign(static_cast<std::size_t>(experts), 0);
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(experts), 0);
+  for (const std::int32_t expert : routed) ++rows.at(static_cast<std::size_t>(expert));
+  return rows;
+}
+
+void ExpertRows::require_room(const Operation& dispatch, const std::vector<View>& views) const {
+  if (dispatch.drops) return;
+  const View &chosen = views[dispatch.reads[1]], &slots = views[dispatch.writes[0]];
+  const std::vector<std::int64_t> rows = rows_of_experts(chosen, slots.shape[0]);
+  const auto most = std::max_element(rows.begin(), rows.end());
+  if (*most <= slots.shape[1]) return;
+  const std::int64_t all = chosen.elements();
+  const double mean = static_cast<double>(all) / static_cast<double>(rows.size());
+  const double needed = std::ceil(static_cast<double>(*most) / mean * 100) / 100;
+  throw RunFailure{
+      Exit::invalid_program,
+      fmt::format("a rank routes {} of its {} rows to expert {}, the plan has room for {}: it "
+                  "needs imbalance {:.2f} at least, or a capacity, beyond which rows are dropped",
+                  *most, all, most - rows.begin(), slots.shape[1], needed)};
+}
+
+void ExpertRows::exchange_counts(const Operation& op, const View& chosen, std::int64_t experts,
+                                 std::int64_t room) {
+  own_ = rows_of_experts(chosen, experts);
   arriving_.resize(own_.size());
-  for (const std::int32_t expert : routed) ++own_.at(static_cast<std::size_t>(expert));
   for (std::int64_t& rows : own_) rows = std::min(rows, room);  // beyond are dropped
   const Bytes bytes{8 * experts};
   rank_.device.write(own_.data(), buffer_, bytes);

@@ -24,6 +24,9 @@ class ExpertRows {
   void begin_block() { known_ = false; }
   /// Does the block route tokens?
   bool routes(std::uint32_t block) const { return chosen_[block] >= 0; }
+  /// Before rows are put into slots: the host looks whether all of them find one, or are dropped.
+  /// Errors  RunFailure{invalid_program} saying what the plan would need
+  void require_room(const models::Operation& dispatch, const std::vector<View>& views) const;
   /// What goes where in the operation, an all-to-all of the block; slots without rows are zeroed
   /// where experts will read them.
   void fill(std::uint32_t block, const models::Operation& op, const std::vector<View>& views,
@@ -33,6 +36,7 @@ class ExpertRows {
  private:
   struct Ends;
 
+  std::vector<std::int64_t> rows_of_experts(const View& chosen, std::int64_t experts) const;
   void exchange_counts(const models::Operation& op, const View& chosen, std::int64_t experts,
                        std::int64_t room);
 

@@ -69,6 +69,12 @@ std::string refusal(const Program& program, const models::Software& software,
       if (scales_blocks(block, op) && !device.maps_tokens()) {
         return "scales of blocks (this device has no kernels for them)";
       }
+      const bool biases =
+          op.kind == models::OpKind::grouped_gemm && op.reads.size() + op.writes.size() > 3;
+      if (biases && !device.maps_tokens()) {
+        return "biases of experts (this device has no kernels for them)";
+      }
+      if (program.graphs && op.moves != models::RowMove::none) return "experts in CUDA graphs";
       const bool frozen = op.kind == models::OpKind::norm_backward && op.writes.size() < 2;
       if (frozen && !device.maps_tokens()) return "adapters (this device has no kernels for them)";
       const std::string why = device.refusal(op);

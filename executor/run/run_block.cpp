@@ -137,6 +137,7 @@ void Blocks::run_operation(const Use& use, std::size_t index) {
   if (op.kind == models::OpKind::collective) return start_collective(use, index);
   const std::size_t entry =
       rank_.recording.begin(use.instruction, op.queue, use.block, use.layer, index);
+  if (op.moves == models::RowMove::dispatch) expert_rows_.require_room(op, views_);
   run_on(rank_.device, op, views_, place_);
   rank_.recording.end(entry, op.queue);
   if (op.sequence.leaves_keys) leave_keys(op);

@@ -1,14 +1,11 @@
 // Routing, and rows on their way to experts and back. Which slot a token takes follows from the
 // experts that were chosen, tokens in their order, and is found again by whatever moves rows.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "executor/device/cpu/call.hpp"
-#include "executor/errors.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor::cpu {
@@ -69,20 +66,6 @@ class Slots {
     }
   }
 
-  /// After `each`. Errors  tokens were left out: RunFailure{invalid_program}
-  void require_all() const {
-    const auto most = std::max_element(taken_.begin(), taken_.end());
-    if (*most <= room_) return;
-    const double mean =
-        static_cast<double>(tokens_ * per_token_) / static_cast<double>(taken_.size());
-    const double needed = std::ceil(static_cast<double>(*most) / mean * 100) / 100;
-    throw RunFailure{
-        Exit::invalid_program,
-        fmt::format("a rank routes {} of its {} rows to expert {}, the plan has room for {}: it "
-                    "needs imbalance {:.2f} at least, or a capacity, beyond which rows are dropped",
-                    *most, tokens_ * per_token_, most - taken_.begin(), room_, needed)};
-  }
-
  private:
   const std::int32_t* chosen_;
   std::int64_t tokens_, per_token_, room_;
@@ -97,11 +80,9 @@ class RowMover {
 
   void dispatch() const {
     std::fill_n(out(), call_.out(0).elements(), T{});
-    Slots slots{call_.in(1), call_.out(0)};
-    slots.each([&](std::int64_t token, std::int64_t, std::int64_t slot) {
+    Slots{call_.in(1), call_.out(0)}.each([&](std::int64_t token, std::int64_t, std::int64_t slot) {
       std::copy_n(in() + token * n_, n_, out() + slot * n_);
     });
-    if (!call_.operation().drops) slots.require_all();
   }
 
   void combine() const {

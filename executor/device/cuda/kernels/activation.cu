@@ -165,7 +165,7 @@ void with_function(Activation activation, Run run) {
 }  // namespace
 
 void activation(const Call& call) {
-  const std::int64_t rows = call.out(0).shape[1], n = call.out(0).shape[2];
+  const std::int64_t n = call.out(0).shape[2], rows = call.out(0).elements() / n;
   const bool gated = call.in(0).shape[2] == 2 * n;
   with_format(call.in(0).dtype, [&](auto type) {
     using T = typename decltype(type)::type;
@@ -183,7 +183,7 @@ void activation(const Call& call) {
 }
 
 void activation_backward(const Call& call) {
-  const std::int64_t rows = call.in(0).shape[1], n = call.in(0).shape[2];
+  const std::int64_t n = call.in(0).shape[2], rows = call.in(0).elements() / n;
   const bool gated = call.in(1).shape[2] == 2 * n;
   with_format(call.in(0).dtype, [&](auto type) {
     using T = typename decltype(type)::type;

@@ -23,7 +23,7 @@ struct RowsOfSum {
   }
 };
 
-/// out = a + b [+ bias]
+/// out = a + b [+ a bias, or rows of another branch]
 template <class T>
 struct Add {
   Packs packs;
@@ -32,16 +32,18 @@ struct Add {
   const T* b;
   const T* bias;  // or null
   T* out;
+  bool branch = false;
 
   __device__ void operator()(std::int64_t i) const {
     using C = Compute<T>;
     constexpr int width = per_access<T>;
     const Division of = divided(i, packs.in_row);
     const std::int64_t row = of.quotient * packs.n, at = of.remainder * width;
+    const T* const third = branch ? bias + row : bias;
     auto x = load<width>(a + row, at, packs.n, packs.aligned);
     const auto y = load<width>(b + rows.row_of(of.quotient) * packs.n, at, packs.n, packs.aligned);
     Pack<T, width> more{};
-    if (bias != nullptr) more = load<width>(bias, at, packs.n, packs.aligned);
+    if (bias != nullptr) more = load<width>(third, at, packs.n, packs.aligned);
 #pragma unroll
     for (int j = 0; j < width; ++j) {
       C sum = widen_to<C>(x.of[j]) + widen_to<C>(y.of[j]);
@@ -97,7 +99,8 @@ void add(const Call& call) {
     const bool one_line = bias == nullptr && !of.by_position;
     const Packs packs = one_line ? Packs{1, rows * n, per_access<T>, a, b, out}
                                  : Packs{rows, n, per_access<T>, a, b, bias, out};
-    packs.launch(call.stream, Add<T>{packs, of, a, b, bias, out});
+    const bool branch = bias != nullptr && rows > 1 && call.in(2).shape[1] == rows;
+    packs.launch(call.stream, Add<T>{packs, of, a, b, bias, out, branch});
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "executor/device/cuda/stream.hpp"
@@ -54,6 +55,9 @@ void cast(const Call& call);
 void top_k(const Call& call);
 void quantise(const Call& call);
 void scatter_add(const Call& call);
+void route(const Call& call);
+void route_backward(const Call& call);
+void move_rows(const Call& call);
 
 // Bytes of scratch that some of them need, by their operands.
 std::int64_t norm_backward_scratch(const View& x, const View& weight);
@@ -61,6 +65,7 @@ std::int64_t embedding_backward_scratch(const View& tokens);
 std::int64_t squared_norm_scratch(const View& gradient);
 std::int64_t top_k_scratch(const View& gradient);
 std::int64_t quantise_scratch(const View& from);
+std::int64_t move_rows_scratch(std::span<const View> reads);
 
 /// Stands for a type among values.
 template <class T>

@@ -35,6 +35,10 @@ constexpr auto launchers() {
   set(OpKind::top_k, top_k);
   set(OpKind::scatter_add, scatter_add);
   set(OpKind::quantise, quantise);
+  set(OpKind::route, route);
+  set(OpKind::route_backward, route_backward);
+  set(OpKind::permute, move_rows);
+  set(OpKind::unpermute, move_rows);
   return table;
 }
 
@@ -62,16 +66,15 @@ std::int64_t scratch_bytes(const models::Operation& operation, std::span<const V
       return top_k_scratch(reads[0]);
     case OpKind::quantise:
       return quantise_scratch(reads[0]);
+    case OpKind::permute:
+    case OpKind::unpermute:
+      return move_rows_scratch(reads);
     default:
       return 0;
   }
 }
 
 std::string kernel_refusal(const models::Operation& operation) {
-  for (const OpKind each :
-       {OpKind::route, OpKind::route_backward, OpKind::permute, OpKind::unpermute}) {
-    if (operation.kind == each) return "the GPU has no kernels that route tokens to experts";
-  }
   const bool narrow =
       operation.dtype == models::DType::fp8 || operation.dtype == models::DType::fp4;
   if (operation.kind != OpKind::quantise && narrow) {

@@ -91,6 +91,23 @@ TEST_CASE("A plan cut among four GPUs learns as on one processor") {
   check_plan(cut, whole, 1e-11);
 }
 
+TEST_CASE("Experts learn on GPUs as on one processor, shared by ranks and cut") {
+  Job cut = job_of(with_experts(small_llama()), Precision::fp64);
+  cut.model.shared_ffn = 8;
+  const Job whole = cut;
+  SECTION("all experts on one GPU") {}
+  SECTION("a rank for each two of them") {
+    cut.plan.data = cut.plan.expert = 2;
+  }
+  SECTION("tensor and data ranks share experts") {
+    cut.plan.tensor = cut.plan.data = 2;
+    cut.plan.sequence_parallel = true;
+    cut.plan.expert = 4;
+    cut.plan.expert_tensor = 1;
+  }
+  check_plan(cut, whole, 1e-11);
+}
+
 TEST_CASE("In fp32 a GPU and the processor differ by rounding") {
   for (const models::Model& model : {small_gpt(), small_llama()}) {
     const Job job = job_of(model, Precision::fp32);
