@@ -39,12 +39,8 @@ std::size_t joined(const Block& block, std::size_t i) {
 /// Of an operation: the first and last of those that go through their rows piece by piece with it,
 /// whose operands live until the last piece.
 Life with_its_pieces(const Block& block, std::size_t i) {
-  Life all{i, i};
-  const auto pieces = [&](std::size_t o) { return block.operations[o].pieces > 1; };
-  if (!pieces(i)) return all;
-  while (all.first > 0 && pieces(all.first - 1)) --all.first;
-  while (all.last + 1 < block.operations.size() && pieces(all.last + 1)) ++all.last;
-  return all;
+  const PieceRegion region = piece_region(block.operations, i);
+  return region.end == 0 ? Life{i, i} : Life{region.first, region.end - 1};
 }
 
 std::vector<Life> lives_of(const Block& block) {
@@ -99,10 +95,15 @@ void place_temporaries(const Block& block, BlockPlan& plan) {
   }
 }
 
-/// The most that a collective of ranks which share a sequence packs (run/sequence_moves.hpp).
+/// The most that a collective of ranks which share a sequence packs (run/sequence_moves.hpp), or
+/// that is gathered of a piece.
 void add_scratch(const Block& block, BlockPlan& plan) {
   std::int64_t most = 0;
-  for (const Operation& op : block.operations) {
+  for (std::size_t i = 0; i < block.operations.size(); ++i) {
+    const Operation& op = block.operations[i];
+    if (PieceRegion::gathers(block.operations, i)) {
+      most = std::max(most, aligned(block.operands[op.writes.front()].bytes().count()));
+    }
     if (op.kind != OpKind::collective || op.queue != models::Lane::context) continue;
     const Operand& from = block.operands[op.reads.front()];
     const Operand& to = block.operands[op.writes.front()];
@@ -186,6 +187,33 @@ void plan_delayed(const Block& forward, const Block& backward, const Block& weig
 }
 
 }  // namespace
+
+PieceRegion piece_region(const std::vector<Operation>& operations, std::size_t i) {
+  const auto pieces = [&](std::size_t o) { return operations[o].pieces > 1; };
+  const auto belongs = [&](std::size_t o) {
+    return pieces(o) || operations[o].kind == OpKind::collective;
+  };
+  if (!belongs(i)) return {};
+  PieceRegion region{i, i + 1};
+  while (region.first > 0 && belongs(region.first - 1)) --region.first;
+  while (region.end < operations.size() && belongs(region.end)) ++region.end;
+  while (region.first < region.end && !pieces(region.first)) ++region.first;
+  while (region.end > region.first && !pieces(region.end - 1)) --region.end;
+  return region.first <= i && i < region.end ? region : PieceRegion{};
+}
+
+bool PieceRegion::gathers(const std::vector<Operation>& operations, std::size_t i) {
+  const Operation& op = operations[i];
+  const std::size_t end = piece_region(operations, i).end;
+  if (op.collective != models::Collective::all_gather || op.kind != OpKind::collective)
+    return false;
+  const auto reads = [&](const Operation& later) {
+    return std::find(later.reads.begin(), later.reads.end(), op.writes.front()) !=
+           later.reads.end();
+  };
+  const auto from = operations.begin() + static_cast<std::ptrdiff_t>(i);
+  return end > 0 && std::any_of(from, operations.begin() + static_cast<std::ptrdiff_t>(end), reads);
+}
 
 Block executed(const Block& block) {
   Block run = block;

@@ -54,6 +54,17 @@ struct BlockPlan {
   std::int64_t delayed_arrival = -1;
 };
 
+/// Operations that go through their rows piece by piece, with the collectives between them: of what
+/// a piece made and the next operation reads of it, or of all that they make.
+struct PieceRegion {
+  std::size_t first = 0, end = 0;
+
+  /// Does it gather something of a piece that the piece goes on with?
+  static bool gathers(const std::vector<models::Operation>& operations, std::size_t i);
+};
+/// The region that an operation is in; empty where it is in none.
+PieceRegion piece_region(const std::vector<models::Operation>& operations, std::size_t i);
+
 /// A block as it is executed: what is stored transposed (the vocabulary head's weight lies as
 /// [vocab, hidden], like the table that it may be tied to) is read transposed by its products, and
 /// its gradient is the transposed product. Everything else is the block's own.

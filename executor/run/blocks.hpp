@@ -52,6 +52,8 @@ class Blocks {
   void bind_operands(const Use& use);
   void run_operation(const Use& use, std::size_t index);
   std::size_t run_pieces(const Use& use, std::size_t first);
+  void gather_piece(const Use& use, const models::Operation& op, std::vector<View>& parts,
+                    std::int64_t row);
   void start_collective(const Use& use, std::size_t index);
   PendingCall pending_of(const Use& use, std::size_t index);
   void start_on_context(const Use& use, std::size_t index);

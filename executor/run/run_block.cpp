@@ -100,19 +100,25 @@ View rows_of(const View& view, Base base, std::int64_t rows, std::int64_t piece,
 
 }  // namespace
 
-/// Products and loss of a head that makes its logits piece by piece: up to the first operation that
-/// goes through all rows at once. Recorded as one.
+/// Products and loss of a head that makes its logits piece by piece: up to the last operation of
+/// theirs. Recorded as one.
 std::size_t Blocks::run_pieces(const Use& use, std::size_t first) {
   const BlockPlan& plan = rank_.plan.blocks()[use.block];
   const std::vector<Operation>& operations = plan.operations;
-  std::size_t end = first;
-  while (end < operations.size() && operations[end].pieces > 1) ++end;
+  const std::size_t end = piece_region(operations, first).end;
+  end_collectives();
   const std::int64_t rows = views_[operations[first].reads[0]].shape[1];
   const std::int64_t piece = views_[operations[first].writes[0]].shape[1];
-  std::vector<std::size_t> entries;
+  std::vector<std::size_t> entries(end, not_recorded), later;
   for (std::size_t o = first; o < end; ++o) {
-    entries.push_back(
-        rank_.recording.begin(use.instruction, Lane::compute, use.block, use.layer, o));
+    const bool once = operations[o].pieces == 1 && !PieceRegion::gathers(operations, o);
+    if (once) {
+      later.push_back(o);
+    } else {
+      rank_.calls.before(operations[o].queue);
+      entries[o] =
+          rank_.recording.begin(use.instruction, operations[o].queue, use.block, use.layer, o);
+    }
   }
   std::vector<View> parts = views_;
   for (std::int64_t row = 0; row < rows; row += piece) {
@@ -120,13 +126,49 @@ std::size_t Blocks::run_pieces(const Use& use, std::size_t first) {
       parts[id] = rows_of(views_[id], plan.sources[id].base, rows, piece, row);
     }
     for (std::size_t o = first; o < end; ++o) {
-      Operation op = operations[o];
-      (op.gemm.transpose_a ? op.gemm.k : op.gemm.m) = std::min(piece, rows - row);
-      run_on(rank_.device, op, parts, place_);
+      if (operations[o].pieces > 1) {
+        Operation op = operations[o];
+        (op.gemm.transpose_a ? op.gemm.k : op.gemm.m) = std::min(piece, rows - row);
+        run_on(rank_.device, op, parts, place_);
+      } else if (PieceRegion::gathers(operations, o)) {
+        gather_piece(use, operations[o], parts, row);
+      }
     }
   }
-  for (const std::size_t entry : entries) rank_.recording.end(entry, Lane::compute);
+  for (std::size_t o = first; o < end; ++o) rank_.recording.end(entries[o], operations[o].queue);
+  for (const std::size_t o : later) start_collective(use, o);
   return end;
+}
+
+/// What each rank made of the piece, in the order of ranks, for the piece; and in its place among
+/// all rows.
+void Blocks::gather_piece(const Use& use, const Operation& op, std::vector<View>& parts,
+                          std::int64_t row) {
+  const BlockPlan& plan = rank_.plan.blocks()[use.block];
+  const View& own = parts[op.reads.front()];
+  const View& all = views_[op.writes.front()];
+  PendingCall pending;
+  pending.communicator = op.communicator;
+  pending.lane = op.queue;
+  CollectiveCall call;
+  call.kind = op.collective;
+  call.send = own.data;
+  call.receive = rank_.arena + rank_.plan.temporaries() + plan.scratch;
+  call.count = own.elements();
+  call.element = rank_.calls.element(own.dtype);
+  rank_.calls.before(op.queue);
+  rank_.calls.start(call, pending);
+  rank_.calls.wait(pending);
+  View& gathered = parts[op.writes.front()];
+  gathered = all;
+  gathered.shape[1] = own.shape[1];
+  gathered.data = call.receive;
+  const std::int64_t line = all.shape[2] * width_of(all.dtype);
+  for (std::int64_t shard = 0; shard < all.shape[0]; ++shard) {
+    rank_.device.copy(call.receive + shard * own.shape[1] * line,
+                      all.data + (shard * all.shape[1] + row) * line, Bytes{own.shape[1] * line},
+                      Lane::compute);
+  }
 }
 
 void Blocks::run_operation(const Use& use, std::size_t index) {

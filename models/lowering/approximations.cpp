@@ -61,9 +61,6 @@ std::string of_plan(const BlockInputs& inputs) {
     if (plan.zero == Zero::three) return "adapters with ZeRO-3";
     if (compute_dtype(plan.precision) == hardware::DType::fp8) return "adapters in fp8";
   }
-  if (plan.fused_cross_entropy && plan.tensor > 1) {
-    return "fused cross-entropy over shards of the vocabulary";
-  }
   if (plan.fused_cross_entropy && shards_gradients(plan) && plan.pipeline == 1) {
     return "fused cross-entropy with sharded gradients";
   }

@@ -71,8 +71,7 @@ class Plans {
       plan.lora_rank = 2;
       if (plan.zero == models::Zero::three) plan.zero = models::Zero::one;
     }
-    plan.fused_cross_entropy =
-        plan.tensor == 1 && plan.zero < models::Zero::two && one_of({0, 1}) == 1;
+    plan.fused_cross_entropy = plan.zero < models::Zero::two && one_of({0, 1}) == 1;
     plan.overlap_gradients = one_of({0, 1}) == 1;
     plan.bucket = Bytes{one_of({0, 1, 8000})};
     if (plan.virtual_stages == 1 && plan.pipeline == 2 && one_of({0, 1}) == 1) {
