@@ -13,17 +13,20 @@ struct ScaledBlock {
   std::int64_t scale = 0, first = 0, step = 1, count = 0;
 };
 
-/// Calls visit(block) for each.
+/// Calls visit(block) for each, matrix by matrix.
 template <class Visit>
-void each_block(const View& matrix, std::int64_t size, BlocksAlong way, Visit visit) {
-  const std::int64_t rows = matrix.shape[0] * matrix.shape[1], columns = matrix.shape[2];
+void each_block(const View& of, std::int64_t size, BlocksAlong way, Visit visit) {
+  const auto [matrices, rows, columns] = of.shape;
   const bool inside = way == BlocksAlong::rows;
   const std::int64_t lines = inside ? rows : columns, length = inside ? columns : rows;
   const std::int64_t of_line = (length + size - 1) / size, step = inside ? 1 : columns;
-  for (std::int64_t line = 0; line < lines; ++line) {
+  for (std::int64_t i = 0; i < matrices * lines; ++i) {
+    const std::int64_t matrix = i / lines, line = i % lines;
     for (std::int64_t b = 0; b < of_line; ++b) {
-      visit(ScaledBlock{.scale = inside ? line * of_line + b : b * columns + line,
-                        .first = line * (inside ? columns : 1) + b * size * step,
+      const std::int64_t scale = inside ? line * of_line + b : b * columns + line;
+      visit(ScaledBlock{.scale = matrix * lines * of_line + scale,
+                        .first = (matrix * rows + (inside ? line : 0)) * columns +
+                                 (inside ? 0 : line) + b * size * step,
                         .step = step,
                         .count = std::min(size, length - b * size)});
     }
@@ -62,8 +65,7 @@ std::uint8_t code_at(BlockFormat format, const std::uint8_t* codes, std::int64_t
 
 }  // namespace
 
-void quantise_blocks(const float* numbers, const View& codes, const View& scales,
-                     BlocksAlong way) {
+void quantise_blocks(const float* numbers, const View& codes, const View& scales, BlocksAlong way) {
   const BlockFormat format = block_format(codes.dtype);
   const float of_tensor = tensor_scale(largest_of(numbers, codes.elements()));
   *tensor_scale_of(scales) = of_tensor;

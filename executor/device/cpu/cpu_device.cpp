@@ -153,8 +153,6 @@ std::string CpuDevice::refusal(const models::Operation& op) const {
     case OpKind::copy:
       return {};  // to or from the host's memory: the runner's
     case OpKind::grouped_gemm:
-      if (few_bits) return fmt::format("the CPU has no {} grouped GEMM", name(op.dtype));
-      break;
     case OpKind::gemm:
     case OpKind::quantise:
       break;

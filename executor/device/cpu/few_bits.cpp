@@ -98,7 +98,7 @@ void CpuDevice::quantise(const Kernel& kernel) {
 void CpuDevice::run_in_few_bits(const Kernel& kernel) {
   const models::Operation& op = *kernel.operation;
   if (op.kind == models::OpKind::quantise) return quantise(kernel);
-  ensure(op.kind == models::OpKind::gemm, "the CPU was given an operation that it refuses");
+  ensure(models::is_product(op.kind), "the CPU was given an operation that it refuses");
   FewBitReads reads{kernel};
   for (std::size_t i = 0; i < 2; ++i) {
     const View from = reads.others[i];

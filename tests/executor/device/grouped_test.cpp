@@ -104,13 +104,6 @@ TEST_CASE("A weight's gradient sums over its own expert's rows; without rows it 
   }
 }
 
-TEST_CASE("Products of experts in fp8 are refused by name") {
-  models::Operation op = experts_block(small, ExpertsProduct::forward).operations.front();
-  CHECK(CpuDevice{}.refusal(op).empty());
-  op.dtype = DType::fp8;
-  CHECK(CpuDevice{}.refusal(op) == "the CPU has no fp8 grouped GEMM");
-}
-
 TEST_CASE("Experts whose rows are not the operation's are our mistake") {
   models::Block block = experts_block(small, ExpertsProduct::forward);
   block.operations[0].group_rows.back() += 1;

@@ -16,12 +16,12 @@ using models::Operation;
 using models::OpKind;
 using models::Precision;
 
-// Halfway numbers go to the even code: 0.25 to 0, 0.75 to 1 (2), 1.25 to 1, 1.75 to 2 (4), 2.5 to 2,
-// 3.5 to 4 (6), 5 to 4; beyond 6 everything is 6.
+// Halfway numbers go to the even code: 0.25 to 0, 0.75 to 1 (2), 1.25 to 1, 1.75 to 2 (4), 2.5 to
+// 2, 3.5 to 4 (6), 5 to 4; beyond 6 everything is 6.
 TEST_CASE("Numbers in 4 bits are 0, 0.5, 1, 1.5, 2, 3, 4 and 6") {
   const std::pair<float, float> rounded[] = {
-      {0.25F, 0}, {0.26F, 0.5F}, {0.75F, 1},  {1.25F, 1}, {1.26F, 1.5F}, {1.75F, 2}, {2.5F, 2},
-      {2.6F, 3},  {3.5F, 4},     {5, 4},      {5.1F, 6},  {100, 6},      {-1.6F, -1.5F}};
+      {0.25F, 0}, {0.26F, 0.5F}, {0.75F, 1}, {1.25F, 1}, {1.26F, 1.5F}, {1.75F, 2},    {2.5F, 2},
+      {2.6F, 3},  {3.5F, 4},     {5, 4},     {5.1F, 6},  {100, 6},      {-1.6F, -1.5F}};
   for (const auto& [from, to] : rounded) CHECK(widened_e2m1(narrowed_e2m1(from)) == to);
 }
 
@@ -67,8 +67,8 @@ void perform(const Operation& op, const std::vector<View>& reads, const std::vec
 }
 
 // Two blocks of a row of 64. Ones and 448 fit under 2^0; 3.3 lies between 3.25 and 3.5 of steps of
-// 1/4 there. In the second block the largest is 7: under 2^-6 it is 448, and 3.3 is 211.2, between 208
-// and 224 of steps of 16: 208 / 64 = 3.25.
+// 1/4 there. In the second block the largest is 7: under 2^-6 it is 448, and 3.3 is 211.2, between
+// 208 and 224 of steps of 16: 208 / 64 = 3.25.
 TEST_CASE("mxfp8 multiplies what the blocks mean") {
   std::vector<float> x(64, 1.0F), ones(64, 1.0F);
   x[0] = 448;
@@ -89,8 +89,8 @@ TEST_CASE("mxfp8 multiplies what the blocks mean") {
 }
 
 // The largest of all is 2688 = 6 448, so the tensor's scale is 1. Down the first column the block's
-// scale is 448, and 500 / 448 = 1.116 becomes 1; down the second it is 4 / 6 in e4m3, of steps of 1/16
-// there: 0.6875, and 3 / 0.6875 = 4.36 becomes 4.
+// scale is 448, and 500 / 448 = 1.116 becomes 1; down the second it is 4 / 6 in e4m3, of steps of
+// 1/16 there: 0.6875, and 3 / 0.6875 = 4.36 becomes 4.
 TEST_CASE("nvfp4 scales blocks of 16 down columns, in units of the tensor's scale") {
   std::vector<float> x(32, 0.0F);
   x[0] = 2688;
@@ -125,8 +125,8 @@ Job job_in(Precision precision, std::int64_t steps, const models::Model& model =
   return job;
 }
 
-// A number in 4 bits is off by up to a fifth, in the mean some 10 %: a product of both by 14 %, and a
-// gradient has some ten of them after it.
+// A number in 4 bits is off by up to a fifth, in the mean some 10 %: a product of both by 14 %, and
+// a gradient has some ten of them after it.
 TEST_CASE("In few bits gradients and losses are those of bf16 but for the format's rounding") {
   for (const models::Model& model : {small_gpt(), small_llama()}) {
     const Outcome bf16 = run(job_in(Precision::bf16, 1, model));
@@ -156,6 +156,24 @@ TEST_CASE("In few bits a cut of the batch and of layers gives what one rank does
     Job again = one;
     again.plan.recompute = models::Recompute::full;
     CHECK(same_bits(run(again).gradients, whole.gradients));
+  }
+}
+
+// Rows of one expert that another rank sent follow this rank's, so that blocks of columns have
+// other numbers where ranks share experts.
+TEST_CASE("In few bits experts learn as in bf16, and ranks that cut the batch as one") {
+  const models::Model model = with_experts(small_llama());
+  const Outcome bf16 = run(job_in(Precision::bf16, 1, model));
+  for (const Precision precision : {Precision::fp8, Precision::mxfp8, Precision::nvfp4}) {
+    INFO(models::name(precision));
+    const Job one = job_in(precision, 1, model);
+    const Outcome whole = run(one);
+    CHECK(whole.steps[0].loss == Approx(bf16.steps[0].loss).epsilon(1e-2));
+    Job cut = one;
+    cut.plan.data = 2;
+    CHECK(distance(run(cut).gradients, whole.gradients) < 1e-5);
+    cut.plan.expert = 2;
+    CHECK(run(cut).steps[0].loss == Approx(whole.steps[0].loss).epsilon(1e-2));
   }
 }
 
