@@ -117,6 +117,27 @@ def test_routing_that_needs_more_room_than_the_plan_gives_ends_the_run(tmp_path)
     assert len(losses(done)) == 2
 
 
+def test_the_rows_that_experts_are_sent_are_counted(tmp_path):
+    model = write_model(tmp_path / "model.json", experts=4, experts_per_token=2)
+    ran = execute(model, "--steps", "1", "--ranks", "2", plan=f"{PLAN},expert=2,imbalance=2")
+    sent = ran["expert_all_to_all"]
+    # Slots are twice the rows that cross where routing is even, and no fewer than they are.
+    assert 0 < sent["sent_bytes"] <= sent["slot_bytes"]
+    alone = execute(model, "--steps", "1", plan=f"{PLAN},imbalance=2")
+    assert "expert_all_to_all" not in alone
+
+
+@pytest.mark.parametrize("kept", ["offload=optimizer", "moments=bf16", "moments=int8"])
+def test_a_checkpoint_of_what_is_kept_elsewhere_or_narrow_resumes(model, tmp_path, kept):
+    plan = f"{PLAN},{kept}"
+    whole = execute(model, "--steps", "4", "--ranks", "2", plan=plan)
+    assert ("offloaded_bytes" in whole) == ("offload" in kept)
+    folder = str(tmp_path / "checkpoint")
+    execute(model, "--steps", "2", "--ranks", "2", "--checkpoint", folder, plan=plan)
+    again = execute(model, "--steps", "4", "--ranks", "2", "--checkpoint", folder, plan=plan)
+    assert losses(again) == losses(whole)[2:]
+
+
 def test_a_foreign_checkpoint_is_refused_in_one_sentence(model, tmp_path):
     folder = tmp_path / "checkpoint"
     execute(model, "--steps", "1", "--checkpoint", str(folder))
