@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "executor/device/cpu/cpu_device.hpp"
-#include "executor/errors.hpp"
 
 namespace orrery::executor {
 namespace {
