@@ -37,9 +37,8 @@ inline float* fp8_inverse_scale(const View& view) {
 }
 
 /// Scales of blocks take a byte each. Where blocks run down columns there may be more of them than
-/// along rows, of which the operand has the shape: as many as rows up to a multiple of 32 have. After
-/// them lies the tensor's own.
-/// shape  [matrices, rows, scales of a row]
+/// along rows, of which the operand has the shape: as many as rows up to a multiple of 32 have.
+/// After them lies the tensor's own. shape  [matrices, rows, scales of a row]
 constexpr std::int64_t block_scales_offset(const std::array<std::int64_t, 3>& shape) {
   return fp8_scale_offset(shape[0] * ((shape[1] + 31) / 32 * 32) * shape[2]);
 }

@@ -1,5 +1,6 @@
 #pragma once
-// Operands of products in mxfp8 and nvfp4 on the processor, which multiplies what they mean in fp32.
+// Operands of products in mxfp8 and nvfp4 on the processor, which multiplies what they mean in
+// fp32.
 
 #include "executor/device/block_scales.hpp"
 #include "executor/device/device.hpp"
