@@ -20,6 +20,8 @@ std::string of_model(const Model& model, std::int64_t tensor) {
   if (model.positions == Positions::rotary && model.head_dim % 2 != 0) {
     return fmt::format("rotary positions with an odd head_dim {}", model.head_dim);
   }
+  if (model.prediction_layers > 0) return "layers that predict further tokens";
+  if (model.generator_hidden > 0) return "a generator of masked tokens";
   if (model.answers > 0) return "a head of answers";
   if (model.token_types > 0) return "token types";
   if (model.pooler) return "a pooler";

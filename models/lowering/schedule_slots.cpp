@@ -98,21 +98,26 @@ void add_kinds(Program& program, const BlockInputs& inputs) {
   }
 }
 
-/// Experts that have replicas of their own, layer by layer.
-void add_expert_units(Program& program) {
+void add_expert_unit(Program& program, std::string name, std::uint32_t kind, std::int64_t layer) {
+  const std::int64_t elements = program.kinds[kind].expert_parameters;
+  if (elements == 0) return;
+  Unit unit{.name = std::move(name),
+            .kinds = {kind},
+            .layer = layer,
+            .elements = elements,
+            .replicated = MeshAxis::expert_data,
+            .view = MeshView::experts};
+  if (program.sharding.optimizer) unit.sharded = MeshAxis::expert_data;
+  program.units.push_back(std::move(unit));
+}
+
+/// Experts that have replicas of their own, layer by layer, and those of the head's modules.
+void add_expert_units(Program& program, std::uint32_t head) {
   for (std::size_t layer = 0; layer < program.kind_of_layer.size(); ++layer) {
-    const std::uint32_t kind = program.kind_of_layer[layer];
-    const std::int64_t elements = program.kinds[kind].expert_parameters;
-    if (elements == 0) continue;
-    Unit unit{.name = "experts of layer " + std::to_string(layer),
-              .kinds = {kind},
-              .layer = static_cast<std::int64_t>(layer),
-              .elements = elements,
-              .replicated = MeshAxis::expert_data,
-              .view = MeshView::experts};
-    if (program.sharding.optimizer) unit.sharded = MeshAxis::expert_data;
-    program.units.push_back(std::move(unit));
+    add_expert_unit(program, "experts of layer " + std::to_string(layer),
+                    program.kind_of_layer[layer], static_cast<std::int64_t>(layer));
   }
+  add_expert_unit(program, "experts of head", head, -1);
 }
 
 /// Layers one by one between embedding and head; these two as one where a table that they share is
@@ -141,7 +146,7 @@ void add_units(Program& program) {
         static_cast<std::int64_t>(layer));
   }
   if (!together) add("head", {head}, -1);
-  add_expert_units(program);
+  add_expert_units(program, head);
 }
 
 /// Consecutive layers of one kind are one invocation.
@@ -351,9 +356,10 @@ void state_facts(Program& program, const BlockInputs& inputs) {
   program.approximated = approximated(inputs);
 }
 
-/// A table that the head shares with the embedding lies once where both are on one stage.
+/// A table that the head, or what predicts further tokens, shares with the embedding lies once where
+/// both are on one stage.
 void place_table(Program& program, const Model& model, const std::vector<std::int64_t>& stages) {
-  if (!model.tied_embeddings) return;
+  if (!model.tied_embeddings && model.prediction_layers == 0) return;
   const bool together = stages.front() == stages.back();
   program.tied = together ? TiedTable::shared : TiedTable::copied;
   if (together) return;

@@ -76,6 +76,15 @@ struct Model {
   std::int64_t expert_every = 1;
   bool router_bias = false;
 
+  /// Modules after the last layer that predict one token further each (MTP): a layer of the last
+  /// kind on the joined norms of what is below and of the next token's row, with the table and the
+  /// head of the model. Trained with it, left away when it answers.
+  /// Source  DeepSeek-AI 2024, "DeepSeek-V3", arXiv 2412.19437, section 2.2
+  std::int64_t prediction_layers = 0;
+  /// Width of a smaller encoder of as many layers that fills in masked tokens before this one tells
+  /// which are not the text's own; 0: none. Source  Clark et al. 2020, "ELECTRA", arXiv 2003.10555
+  std::int64_t generator_hidden = 0;
+
   // Latent attention (MLA): queries from a latent of query_rank (0: from the input), keys and
   // values from one of kv_rank, and a rotated part of rotary_dim of every key that heads share.
   std::int64_t query_rank = 0;
@@ -117,6 +126,8 @@ std::int64_t position_rows(const Model& model);
 ///          (h h + h and a classifier of 2 h + 2)
 /// Source   the tensors of these families in the transformers library; a norm is h weights, and h
 ///          biases when it is a layer norm with bias
+/// Each of D prediction layers has a layer's, a matrix 2 h h and three norms; a generator of width
+/// g its layers, g h + g in, h g out and a bias of V.
 /// A layer with E experts has a router h E and E such MLPs next to its shared one; latent attention
 /// has its own matrices (parameters.cpp).
 std::int64_t count_parameters(const Model& model);
@@ -130,6 +141,11 @@ std::string dense_formula(const Model& model);
 /// Weights that multiply one token in the forward GEMMs: the first bracket above, with the experts
 /// that it meets.
 std::int64_t dense_gemm_parameters(const Model& model);
+
+/// The generator of this model's width `generator_hidden`, which is BERT's of the same depth.
+Model generator_model(const Model& model);
+/// What the last prediction layer is made of: the last layer's kind, and the head.
+Model prediction_model(const Model& model);
 
 /// Reads a Hugging Face config.json (dispatch on `model_type`, nested `text_config` included) or
 /// Orrery's own JSON (`"format": "orrery-model"` with the fields above). Errors: unknown type

@@ -100,11 +100,10 @@ std::int64_t embedding_parameters(const Model& model) {
 
 std::int64_t head_parameters(const Model& model) {
   const std::int64_t h = model.hidden;
-  std::int64_t count = 0;
-  if (model.answers > 0) return h * model.answers + model.answers;
+  std::int64_t count = model.head_transform ? h * h + h + norm_width(model) : 0;
+  if (model.answers > 0) return count + h * model.answers + model.answers;
   if (!model.tied_embeddings) count += model.vocab * embedding_width(model);
   if (model.head_bias) count += model.vocab;
-  if (model.head_transform) count += h * h + h + norm_width(model);
   if (model.pooler) count += h * h + h + 2 * h + 2;
   return count;
 }
@@ -141,12 +140,62 @@ std::int64_t position_rows(const Model& model) {
   return model.max_positions + model.extra_position_rows;
 }
 
+Model generator_model(const Model& model) {
+  Model generator = model;
+  const std::int64_t g = model.generator_hidden;
+  generator.hidden = g;
+  generator.heads = generator.kv_heads = std::max<std::int64_t>(1, model.heads * g / model.hidden);
+  generator.head_dim = g / generator.heads;
+  generator.ffn_hidden = model.ffn_hidden * g / model.hidden;
+  generator.embedding_dim = model.hidden;
+  generator.head_transform = false;
+  generator.head_bias = generator.tied_embeddings = true;
+  generator.pooler = false;
+  generator.answers = generator.generator_hidden = 0;
+  return generator;
+}
+
+Model prediction_model(const Model& model) {
+  Model ahead = layer_model(model, model.layers - 1);
+  ahead.prediction_layers = 0;
+  return ahead;
+}
+
 namespace {
+
+/// Matrices of a generator: 12 g g and the like in every layer, g h in and out, and V h once more.
+std::int64_t generator_gemms(const Model& model) {
+  if (model.generator_hidden == 0) return 0;
+  const Model own = generator_model(model);
+  return own.layers * layer_gemms(own, 0) + 2 * own.hidden * model.hidden;
+}
+
+std::int64_t generator_vectors(const Model& model) {
+  if (model.generator_hidden == 0) return 0;
+  const Model own = generator_model(model);
+  return own.layers * layer_vectors(own, 0) + own.hidden + own.vocab;
+}
+
+/// Of all prediction layers, of whose experts `met` are counted.
+std::int64_t prediction_gemms(const Model& model, std::int64_t met) {
+  if (model.prediction_layers == 0) return 0;
+  const Model own = prediction_model(model);
+  return model.prediction_layers *
+         (layer_gemms(own, std::min(met, own.experts)) + 2 * model.hidden * model.hidden);
+}
+
+std::int64_t prediction_vectors(const Model& model, std::int64_t met) {
+  if (model.prediction_layers == 0) return 0;
+  const Model own = prediction_model(model);
+  return model.prediction_layers * (layer_vectors(own, std::min(met, own.experts)) +
+                                    (model.final_norm ? 3 : 2) * norm_width(model));
+}
 
 std::int64_t parameters_met(const Model& model, std::int64_t experts) {
   return embedding_parameters(model) + over_layers(model, experts, layer_gemms) +
          over_layers(model, experts, layer_vectors) + (model.final_norm ? norm_width(model) : 0) +
-         head_parameters(model);
+         head_parameters(model) + prediction_gemms(model, experts) +
+         prediction_vectors(model, experts) + generator_gemms(model) + generator_vectors(model);
 }
 
 }  // namespace
@@ -178,9 +227,11 @@ std::string dense_formula(const Model& model) {
   if (model.embedding_norm) all += " + " + norm;
   all += " + L(" + layer + ")";
   if (model.final_norm) all += " + " + norm;
+  if (model.prediction_layers > 0) all += " + D(layer + 2hh + norms)";
+  if (model.generator_hidden > 0) all += " + generator";
+  if (model.head_transform) all += " + hh+h+" + norm;
   if (model.answers > 0) return all + " + ha+a";
   if (!model.tied_embeddings) all += " + " + words;
-  if (model.head_transform) all += " + hh+h+" + norm;
   if (model.head_bias) all += " + V";
   if (model.pooler) all += " + hh+h+2h+2";
   return all;
@@ -189,7 +240,10 @@ std::string dense_formula(const Model& model) {
 std::int64_t dense_gemm_parameters(const Model& model) {
   const std::int64_t head =
       model.answers > 0 ? model.answers * model.hidden : model.vocab * embedding_width(model);
+  const std::int64_t further =
+      prediction_gemms(model, model.experts_per_token) + model.prediction_layers * head;
   return over_layers(model, model.experts_per_token, layer_gemms) + head + projections(model) +
+         further + generator_gemms(model) +
          (model.head_transform ? model.hidden * model.hidden : 0);
 }
 
@@ -202,7 +256,9 @@ double forward_flops_per_token(const Model& model, std::int64_t seq_len) {
   const auto widths = static_cast<double>(model.heads * (model.head_dim + value_dim));
   const std::int64_t gemms =
       model.gemm_parameters > 0 ? model.gemm_parameters : dense_gemm_parameters(model);
-  const std::int64_t layers = model.attention_layers > 0 ? model.attention_layers : model.layers;
+  const std::int64_t layers =
+      (model.attention_layers > 0 ? model.attention_layers : model.layers) +
+      model.prediction_layers;
   return 2.0 * static_cast<double>(gemms) + 2.0 * static_cast<double>(layers) * widths * attended;
 }
 

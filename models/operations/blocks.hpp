@@ -26,6 +26,11 @@ struct BlockInputs {
   std::string_view generation = "other";  // of the GPU, by name
   std::int64_t node_gpus = 0;             // 0: more than any tensor group has ranks
   const Registry<Schedule>* schedules = &builtin_schedules();
+
+  /// The same of another model.
+  BlockInputs of(const Model& other) const {
+    return {other, plan, software, generation, node_gpus, schedules};
+  }
 };
 
 /// Tokens of a micro-batch.
@@ -57,6 +62,14 @@ BlockPair embedding_blocks(const BlockInputs& inputs);
 /// Final norm, vocabulary projection and loss. A tied head on the embedding's stage has no weight
 /// of its own.
 BlockPair head_blocks(const BlockInputs& inputs);
+
+/// Appends to a head what predicts further tokens: for each module the next token's row, the norms
+/// and the matrix that join it to what is below, a layer and the head; backward the same, last
+/// module first. The module's layer is not recomputed.
+void predict_further(const BlockInputs& inputs, Block& forward, Block& backward);
+/// Puts a generator before an embedding, and its backward after it: the masked tokens' rows, its
+/// layers and its head. Which tokens it makes up is not computed.
+BlockPair with_generator(const BlockInputs& inputs, const BlockPair& embedding);
 
 /// Sum of squares of `elements` gradients, before the norm is agreed.
 Block gradient_norm_block(const BlockInputs& inputs, std::int64_t elements);

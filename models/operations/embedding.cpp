@@ -138,8 +138,9 @@ class EmbeddingBuilder : private TransformerBuilder {
 }  // namespace
 
 BlockPair embedding_blocks(const BlockInputs& inputs) {
-  return {EmbeddingBuilder{inputs, Pass::forward}.forward(),
-          EmbeddingBuilder{inputs, Pass::backward}.backward()};
+  BlockPair pair{EmbeddingBuilder{inputs, Pass::forward}.forward(),
+                 EmbeddingBuilder{inputs, Pass::backward}.backward()};
+  return inputs.model.generator_hidden > 0 ? with_generator(inputs, pair) : std::move(pair);
 }
 
 }  // namespace orrery::models

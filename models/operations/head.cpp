@@ -132,6 +132,12 @@ class HeadBuilder : private TransformerBuilder {
     return block_.operand(name, role, storage_, {1, predicted(), inputs_.model.hidden});
   }
 
+  /// The same, as wide as the vocabulary's rows.
+  OperandId predicted_narrow_rows(std::string_view name, Role role) {
+    if (!picks()) return narrow_rows(name, role);
+    return block_.operand(name, role, storage_, {1, predicted(), embedding_width(inputs_.model)});
+  }
+
   /// Tokens that the model must predict: all, or the masked ones where the stack picks them out.
   std::int64_t predicted() const {
     const double share = inputs_.software.kernels.predicted_share;
@@ -248,7 +254,7 @@ class HeadBuilder : private TransformerBuilder {
     linear_.backward(dense(), in, d_out, d_in);
   }
 
-  /// As wide as the vocabulary's rows. Only decoders have it, whose every row is predicted.
+  /// As wide as the vocabulary's rows.
   Linear project_out() const {
     return {.name = "project_out",
             .in = inputs_.model.hidden,
@@ -257,14 +263,14 @@ class HeadBuilder : private TransformerBuilder {
   }
 
   OperandId narrowed(OperandId in) {
-    const OperandId out = narrow_rows("narrow", Role::saved);
+    const OperandId out = predicted_narrow_rows("narrow", Role::saved);
     linear_.forward(project_out(), in, out);
     return out;
   }
 
   void narrowed_backward(OperandId in, OperandId d_logits, OperandId d_in) {
-    const OperandId d_out = narrow_rows("narrow.grad", Role::temporary);
-    linear_.backward(vocabulary(), narrow_rows("narrow", Role::saved), d_logits, d_out);
+    const OperandId d_out = predicted_narrow_rows("narrow.grad", Role::temporary);
+    linear_.backward(vocabulary(), predicted_narrow_rows("narrow", Role::saved), d_logits, d_out);
     linear_.backward(project_out(), in, d_out, d_in);
   }
 
@@ -310,8 +316,10 @@ class HeadBuilder : private TransformerBuilder {
 }  // namespace
 
 BlockPair head_blocks(const BlockInputs& inputs) {
-  return {HeadBuilder{inputs, Pass::forward}.forward(),
-          HeadBuilder{inputs, Pass::backward}.backward()};
+  Block forward = HeadBuilder{inputs, Pass::forward}.forward();
+  Block backward = HeadBuilder{inputs, Pass::backward}.backward();
+  predict_further(inputs, forward, backward);
+  return {std::move(forward), std::move(backward)};
 }
 
 }  // namespace orrery::models

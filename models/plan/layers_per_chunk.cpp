@@ -7,7 +7,11 @@ std::vector<std::int64_t> layers_per_chunk(const Plan& plan, const Model& model)
   if (!plan.stage_layers.empty()) return plan.stage_layers;
   const std::int64_t chunks = plan.chunks();
   ensure(chunks >= 1, "a plan has at least one chunk");
-  const std::int64_t slots = model.layers + (plan.embedding_counts ? 2 : 0);
+  const std::int64_t ends = plan.embedding_counts ? 2 : 0;
+  // A prediction layer is as long as a layer, and stands on the last chunk.
+  std::int64_t ahead = chunks > 1 ? model.prediction_layers : 0;
+  if ((model.layers + ahead + ends) / chunks < ahead + ends / 2) ahead = 0;
+  const std::int64_t slots = model.layers + ahead + ends;
   std::vector<std::int64_t> layers(static_cast<std::size_t>(chunks), slots / chunks);
   // Chunks 1, 2, ..., then 0: the remainder is below `chunks`, so the last one never gets more.
   for (std::int64_t extra = 0; extra < slots % chunks; ++extra) {
@@ -18,6 +22,7 @@ std::vector<std::int64_t> layers_per_chunk(const Plan& plan, const Model& model)
     layers.front() -= 1;
     layers.back() -= 1;
   }
+  layers.back() -= ahead;
   return layers;
 }
 

@@ -38,7 +38,10 @@ double all_layers_recomputed(const Model& model, const Plan& plan) {
            (plan.recompute_modules.has(RecomputeModule::mlp) ? mlp : 0);
   }
   Model layers_only = model;
-  if (model.gemm_parameters > 0) {
+  layers_only.prediction_layers = layers_only.generator_hidden = 0;
+  if (model.prediction_layers > 0) {
+    layers_only.gemm_parameters = 0;  // a tally counts those layers, too
+  } else if (model.gemm_parameters > 0) {
     layers_only.gemm_parameters -= model.vocab * embedding_width(model);
   }
   layers_only.vocab = 0;

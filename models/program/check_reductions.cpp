@@ -75,6 +75,7 @@ class ReductionCheck {
       for (std::int64_t i = 0; i < own.layers; ++i) {
         experts += kind_of(own.first_layer + i).expert_parameters;
       }
+      if (own.predicts) experts += program_.kind(ModelPart::head).expert_parameters;
     }
     return (replicas() > 1 ? ranks_.parameters - experts : 0) +
            (expert_replicas() > 1 ? experts : 0);

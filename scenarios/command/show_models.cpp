@@ -73,6 +73,7 @@ Json model_json(const models::Model& model, std::int64_t seq_len) {
   json["ffn_hidden"] = model.ffn_hidden;
   json["vocab"] = model.vocab;
   json["experts"] = experts_json(model);
+  json["prediction_layers"] = model.prediction_layers;
   json["parameter_formula"] = model.parameter_formula;
   json["not_simulated"] = model.not_simulated ? Json(*model.not_simulated) : Json(nullptr);
   json["ignored_keys"] = model.ignored_keys;
@@ -98,6 +99,10 @@ std::string model_text(const models::Model& model, std::int64_t seq_len) {
   if (model.kv_rank > 0) {
     line("latents", fmt::format("rank {} of queries, {} of keys and values, {} columns rotated",
                                 model.query_rank, model.kv_rank, model.rotary_dim));
+  }
+  if (model.prediction_layers > 0) {
+    line("further tokens",
+         fmt::format("{} predicted by a layer each", model.prediction_layers));
   }
   line("vocabulary", fmt::format("{}{}", model.vocab, model.tied_embeddings ? ", tied" : ""));
   if (model.not_simulated) line("not simulated", *model.not_simulated);

@@ -79,8 +79,8 @@ std::string model_out_of_scope(const MeasuredRun& run) {
   if (has_experts(run)) {
     const std::string missing = missing_of_experts(run);
     if (!missing.empty()) return missing;
-  } else if (!is_one_of(run.family, {"gpt", "llama", "bert"})) {
-    return fmt::format("family {} is not simulated yet; known: gpt llama bert moe mla-moe",
+  } else if (!is_one_of(run.family, {"gpt", "llama", "bert", "electra"})) {
+    return fmt::format("family {} is not simulated yet; known: gpt llama bert electra moe mla-moe",
                        run.family);
   }
   return {};
@@ -153,11 +153,22 @@ void take_context_form(const MeasuredRun& run, const models::Software& software,
                                     taken_from_stack));
 }
 
+/// BERT that is trained to tell which tokens a smaller one made up, by one column over all tokens.
+/// Source  Clark et al. 2020, "ELECTRA", arXiv 2003.10555, table 6: the generator's width is a
+///         third of the base model's, a quarter of the small and large ones'
+void make_electra(Model& model) {
+  constexpr std::int64_t base = 768;
+  model.pooler = model.head_bias = model.tied_embeddings = false;
+  model.answers = 1;
+  model.generator_hidden = model.hidden / (model.hidden == base ? 3 : 4);
+}
+
 /// Fine-tuned on questions: two columns over all tokens in place of the pre-training heads.
 /// Source  Devlin et al. 2018, "BERT", arXiv 1810.04805, section 4.2
 void make_answering(Model& model) {
   model.head_transform = model.head_bias = model.pooler = false;
   model.tied_embeddings = false;
+  model.generator_hidden = 0;
   model.answers = 2;
 }
 
@@ -178,8 +189,8 @@ Model model_of(const MeasuredRun& run, const RunDefaults& defaults,
   Model model;
   model.name = run.model;
   model.family = run.family == "llama"  ? Family::llama
-                 : run.family == "bert" ? Family::bert
-                                        : Family::gpt;
+                 : is_one_of(run.family, {"bert", "electra"}) ? Family::bert
+                                                              : Family::gpt;
   model.layers = *run.layers;
   model.hidden = *run.hidden;
   model.heads = *run.heads;
@@ -194,6 +205,7 @@ Model model_of(const MeasuredRun& run, const RunDefaults& defaults,
   model.max_positions = *run.count("seq_len");
   if (model.family == Family::llama) make_llama(model);
   if (model.family == Family::bert) make_bert(model);
+  if (run.family == "electra") make_electra(model);
   if (model.family == Family::bert && run.task == "sft") make_answering(model);
   model.parameters = model.active_parameters = models::count_parameters(model);
   return model;

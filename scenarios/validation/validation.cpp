@@ -56,7 +56,8 @@ std::string group_apart(const MeasuredRun& run) {
   const bool adapters = run.task == "lora" || run.task == "qlora";
   if (adapters) return "LoRA";
   if (run.task == "sft") {
-    return run.family == "bert" ? "fine-tuning of encoders" : "fine-tuning of language models";
+    const bool encodes = run.family == "bert" || run.family == "electra";
+    return encodes ? "fine-tuning of encoders" : "fine-tuning of language models";
   }
   const std::string precision = run.stated("precision");
   const bool scaled_blocks = precision == "mxfp8" || precision == "nvfp4";

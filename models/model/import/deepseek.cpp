@@ -1,5 +1,5 @@
 // DeepSeek V2, V3 and their like: latent attention (MLA), a few dense layers, then routed and
-// shared experts. Modules that predict further tokens (MTP) are left out.
+// shared experts, and modules that predict further tokens (MTP).
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
@@ -28,23 +28,24 @@ Latent read_latent(Config& config) {
 /// r, c  ranks of query and key;  H heads;  n, p, v  plain, rotary and value widths of a head
 /// Source  DeepSeek-AI 2024, arXiv 2405.04434, section 2.1
 void tally_latent(Tally& tally, const Model& model, const Latent& latent) {
-  const std::int64_t h = model.hidden;
+  const std::int64_t h = model.hidden, layers = model.layers + model.prediction_layers;
   const std::int64_t queries = model.heads * (latent.plain + latent.rotary);
   if (latent.query_rank > 0) {
-    tally.matrix(model.layers * latent.query_rank * (h + queries));
-    tally.vector(model.layers * latent.query_rank);
+    tally.matrix(layers * latent.query_rank * (h + queries));
+    tally.vector(layers * latent.query_rank);
   } else {
-    tally.matrix(model.layers * h * queries);
+    tally.matrix(layers * h * queries);
   }
-  tally.matrix(model.layers * h * (latent.key_rank + latent.rotary));
-  tally.vector(model.layers * latent.key_rank);
-  tally.matrix(model.layers * latent.key_rank * model.heads * (latent.plain + latent.value));
-  tally.matrix(model.layers * model.heads * latent.value * h);
+  tally.matrix(layers * h * (latent.key_rank + latent.rotary));
+  tally.vector(layers * latent.key_rank);
+  tally.matrix(layers * latent.key_rank * model.heads * (latent.plain + latent.value));
+  tally.matrix(layers * model.heads * latent.value * h);
 }
 
 Model read_shape_and_experts(Config& config) {
   Model model = llama_like(config);
   model.ffn_hidden = config.size("moe_intermediate_size", Limits::expert_hidden);
+  model.prediction_layers = config.size_or("num_nextn_predict_layers", Limits::layers, 0);
   read_expert_counts(config, model, "n_routed_experts");
   if (config.flag("attention_bias", false)) {
     config.fail("attention_bias", "biases are not supported for this type; expected false");
@@ -60,7 +61,9 @@ Tally tally_model(Config& config, Model& model, const Latent& latent) {
   const std::int64_t dense_layers = config.size_or("first_k_dense_replace", model.layers, 0);
   const std::int64_t dense_width = config.size("intermediate_size", Limits::ffn_hidden);
   const std::int64_t shared = config.size_or("n_shared_experts", Limits::experts, 0);
-  const std::int64_t sparse = model.layers - dense_layers;
+  const std::int64_t ahead = model.prediction_layers;
+  const bool all_dense = dense_layers == model.layers;
+  const std::int64_t sparse = model.layers - dense_layers + (all_dense ? 0 : ahead);
   const std::int64_t expert = 3 * model.hidden * model.ffn_hidden;
   model.head_dim = latent.plain + latent.rotary;
   model.value_dim = latent.value;
@@ -72,9 +75,12 @@ Tally tally_model(Config& config, Model& model, const Latent& latent) {
   model.shared_ffn = shared * model.ffn_hidden;
   Tally tally;
   tally_ends(tally, model);
-  tally.vector(model.layers * 2 * model.hidden);
+  tally.vector((model.layers + ahead) * 2 * model.hidden);
   tally_latent(tally, model, latent);
-  tally.matrix(dense_layers * 3 * model.hidden * dense_width);
+  tally.matrix((dense_layers + (all_dense ? ahead : 0)) * 3 * model.hidden * dense_width);
+  tally.matrix(ahead * 2 * model.hidden * model.hidden);
+  tally.vector(ahead * 3 * model.hidden);
+  tally.gemm += ahead * model.vocab * model.hidden;  // the head once more, with its own weights
   tally.matrix(sparse * model.hidden * model.experts);
   tally.matrix(sparse * shared * expert);
   tally.experts(sparse * model.experts, sparse * model.experts_per_token, expert);
@@ -83,7 +89,7 @@ Tally tally_model(Config& config, Model& model, const Latent& latent) {
 
 constexpr const char* latent_formula =
     "2Vh + L(latent attention + 2h) + dense layers*3hF + sparse layers*(hE + (E + shared)*3hf) + "
-    "h, without MTP";
+    "h + D(sparse layer + 2hh + 3h)";
 
 }  // namespace
 

@@ -76,8 +76,8 @@ TEST_CASE("Lowered plans mean the same to maps, operations, events and every ran
   }
 }
 
-/// The same of a model with experts.
-Case lowered_experts(const std::string& plan) {
+/// The same of a model with experts, and with so many layers that predict further tokens.
+Case lowered_experts(const std::string& plan, std::int64_t further) {
   Question asked = question("gpt2", "dgx-a100-80gb x 2", "tensor=1,global_batch=32,seq_len=64");
   asked.model.experts = 8;
   asked.model.experts_per_token = 2;
@@ -86,6 +86,7 @@ Case lowered_experts(const std::string& plan) {
   asked.model.dense_first = 1;
   asked.model.dense_ffn = 512;
   asked.model.ffn_hidden = 128;
+  asked.model.prediction_layers = further;
   asked.model.parameters = count_parameters(asked.model);
   const Document document = Document::from(plan_from_text(plan), "plan");
   asked.plan = read_plan(document.root(), asked.model, asked.cluster.gpus(), asked.assumptions);
@@ -110,14 +111,17 @@ TEST_CASE("Lowered plans with experts mean the same to all evaluations") {
         "tensor=2,sequence=true,expert=2,expert_tensor=2,capacity=1.25,global_batch=16,seq_len=64",
         "tensor=2,sequence=true,pipeline=2,virtual_stages=2,expert=8,expert_tensor=1,zero=1,"
         "expert_overlap=micro-batches,global_batch=32,seq_len=64,bucket=1 MB"}) {
-    const Case made = lowered_experts(plan);
-    const StepTimes events = evaluate_events(made.priced);
-    INFO(plan);
-    CHECK(events.step > Time{});
-    CHECK(difference(events, evaluate_operations(made.priced)) == "");
-    CHECK(difference(events, evaluate_maps(made.priced)) == "");
-    const Mesh& mesh = made.program->mesh;
-    CHECK(difference(unfolded(events, mesh.stage_ranks()), evaluate_all_ranks(made.priced)) == "");
+    for (const std::int64_t further : {0, 2}) {
+      const Case made = lowered_experts(plan, further);
+      const StepTimes events = evaluate_events(made.priced);
+      INFO(plan << ", " << further << " further tokens");
+      CHECK(events.step > Time{});
+      CHECK(difference(events, evaluate_operations(made.priced)) == "");
+      CHECK(difference(events, evaluate_maps(made.priced)) == "");
+      const Mesh& mesh = made.program->mesh;
+      CHECK(difference(unfolded(events, mesh.stage_ranks()), evaluate_all_ranks(made.priced)) ==
+            "");
+    }
   }
 }
 

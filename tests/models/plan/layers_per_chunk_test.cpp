@@ -36,6 +36,18 @@ TEST_CASE("Layers that remain go to the chunks after the first") {
   CHECK(split(7, 2) == Layers{4, 3});
 }
 
+TEST_CASE("A layer that predicts a further token takes a layer's slot on the last stage") {
+  Model model;
+  model.layers = 14;
+  model.prediction_layers = 1;
+  Plan plan;
+  CHECK(layers_per_chunk(plan, model) == Layers{14});
+  plan.pipeline = 4;  // 15 slots: 3 4 4 4, or 4 4 4 3, of which the last is one's
+  CHECK(layers_per_chunk(plan, model) == Layers{4, 4, 4, 2});
+  plan.pipeline = 5;  // 15 slots: 3 each
+  CHECK(layers_per_chunk(plan, model) == Layers{3, 3, 3, 3, 2});
+}
+
 TEST_CASE("Llama 3 405B has one layer less on the first and the last of 16 stages") {
   // arXiv 2407.21783, section 3.3.2: 126 layers, so that both ends have room for tables.
   Layers expected(16, 8);

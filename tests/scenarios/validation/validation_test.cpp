@@ -245,7 +245,7 @@ TEST_CASE("What today's models do not reach is skipped with the reason") {
         "family transformer-xl is not simulated: attention over a memory of earlier segments, "
         "adaptive softmax");
   CHECK(reason([](MeasuredRun& run) { run.family = "mamba"; }) ==
-        "family mamba is not simulated yet; known: gpt llama bert moe mla-moe");
+        "family mamba is not simulated yet; known: gpt llama bert electra moe mla-moe");
   CHECK(reason([](MeasuredRun& run) { run.plan["task"] = "distil"; }) ==
         "task distil is not simulated yet; known: pretrain sft lora qlora dpo");
   CHECK(reason([](MeasuredRun& run) { run.plan["context"] = "2"; }).empty());

@@ -1,0 +1,75 @@
+#include "models/operations/nested.hpp"
+
+#include <algorithm>
+
+namespace orrery::models {
+
+namespace {
+
+class Nesting {
+ public:
+  Nesting(Block& whole, const Block& part, const std::string& prefix,
+          const std::vector<Joined>& joined)
+      : whole_{whole}, part_{part}, prefix_{prefix}, joined_{joined} {}
+
+  void run() {
+    for (Operation op : part_.operations) {
+      op.name = prefix_ + op.name;
+      for (auto* ids : {&op.reads, &op.writes}) {
+        for (OperandId& id : *ids) id = moved(part_.operands[id], op.pass);
+      }
+      for (auto* uses : {&op.needs, &op.makes}) {
+        for (OperandUse& each : *uses) {
+          each.operand = moved(part_.operands[each.operand], op.pass);
+        }
+      }
+      whole_.operations.push_back(std::move(op));
+    }
+  }
+
+ private:
+  const Joined* joined(const std::string& name) const {
+    const auto found = std::find_if(joined_.begin(), joined_.end(),
+                                    [&](const Joined& each) { return each.part == name; });
+    return found == joined_.end() ? nullptr : &*found;
+  }
+
+  /// A tensor of the part alone goes by the part's name; a tied one is what it was.
+  void rename_tensor(Operand& copy) const {
+    const bool weight = copy.role == Role::parameter && copy.tensor == copy.name;
+    const bool gradient = copy.role == Role::gradient && copy.tensor + ".grad" == copy.name;
+    if (weight || gradient) copy.tensor = prefix_ + copy.tensor;
+  }
+
+  OperandId moved(const Operand& operand, Pass pass) {
+    Operand copy = operand;
+    const Joined* const same = joined(operand.name);
+    const bool shared = operand.role == Role::tokens || operand.role == Role::labels;
+    if (same == nullptr && !shared) {
+      rename_tensor(copy);
+      copy.name = prefix_ + operand.name;
+    }
+    if (same != nullptr) copy.name = same->whole;
+    if (const auto known = whole_.find(copy.name)) return *known;
+    const bool edge = copy.role == Role::input || copy.role == Role::output;
+    if (edge && !prefix_.empty()) {
+      copy.role = pass == Pass::forward ? Role::saved : Role::temporary;
+    }
+    whole_.operands.push_back(std::move(copy));
+    return static_cast<OperandId>(whole_.operands.size() - 1);
+  }
+
+  Block& whole_;
+  const Block& part_;
+  const std::string& prefix_;
+  const std::vector<Joined>& joined_;
+};
+
+}  // namespace
+
+void nest(Block& whole, const Block& part, const std::string& prefix,
+          const std::vector<Joined>& joined) {
+  Nesting{whole, part, prefix, joined}.run();
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,150 @@
+// Modules that predict further tokens (MTP): what they hold and compute, by hand.
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+#include "models/program/check.hpp"
+#include "tests/models/questions.hpp"
+
+namespace orrery::models {
+namespace {
+
+/// A Llama of h = 8, f = 16, 16 tokens of vocabulary, two layers and so many modules.
+Model predicting(std::int64_t modules, bool tied = false) {
+  Model model = tiny_gpt(2);
+  model.family = Family::llama;
+  model.norm = Norm::rms_norm;
+  model.positions = Positions::rotary;
+  model.gated_mlp = true;
+  model.qkv_bias = model.output_bias = model.mlp_bias = model.norm_bias = false;
+  model.tied_embeddings = tied;
+  model.ffn_hidden = 16;
+  model.prediction_layers = modules;
+  model.parameters = count_parameters(model);
+  return model;
+}
+
+Plan plan_of(std::int64_t pipeline, std::int64_t data = 1) {
+  Plan plan;
+  plan.pipeline = pipeline;
+  plan.data = data;
+  plan.global_batch = 4 * data;
+  plan.seq_len = 8;
+  return plan;
+}
+
+Program lowered(const Model& model, const Plan& plan) {
+  const Software software = plain_software();
+  Program program = lower(BlockInputs{model, plan, software});
+  check(program);
+  return program;
+}
+
+std::int64_t held(const Program& program) {
+  std::int64_t sum = 0;
+  for (const RankClass& ranks : program.classes) sum += ranks.parameters;
+  return sum;
+}
+
+Flops head_flops(const Model& model) {
+  const Program program = lowered(model, plan_of(1));
+  return program.blocks[program.kind(ModelPart::head).forward].flops();
+}
+
+TEST_CASE("A module that predicts a further token is a layer, a joining matrix and three norms") {
+  // Attention 4 x 8 x 8, gated MLP 3 x 8 x 16, two norms of 8: 656. Joining matrix 2 x 8 x 8 and
+  // norms of both its inputs and before the head: 128 + 24.
+  for (const std::int64_t modules : {1, 3}) {
+    const Model model = predicting(modules);
+    CHECK(model.parameters - predicting(0).parameters == modules * (656 + 128 + 24));
+    CHECK(held(lowered(model, plan_of(1))) == model.parameters);
+  }
+}
+
+TEST_CASE("It computes a layer, 2 T (2h) h, and the head once more") {
+  // T = 8 tokens: the layer's products 2 T (256 + 384), its attention 2 T 8 x 4 x 2 (half of the
+  // square), the joining matrix 2 T x 128 and the head 2 T x 128.
+  const Flops layer{2 * 8 * 640 + 2 * 8 * 64};
+  const Flops rest{2 * 8 * 128 + 2 * 8 * 128};
+  const Flops more = head_flops(predicting(1)) - head_flops(predicting(0));
+  CHECK(more.count() >= (layer + rest).count());
+  CHECK(more.count() <= (layer + rest).count() + 2 * 8 * 64);  // the unfused square is whole
+  const auto counted = [](std::int64_t modules) {
+    return forward_flops_per_token(predicting(modules), 8);
+  };
+  CHECK(counted(1) - counted(0) == Approx((layer + rest).count() / 8.0));
+}
+
+TEST_CASE("On the last stage of a pipeline it reads a copy of the table, whose gradients are summed") {
+  // The table is 16 x 8; without the module nothing is copied.
+  Plan halves = plan_of(2);
+  halves.stage_layers = {1, 1};
+  const Program alone = lowered(predicting(0), halves);
+  const Program with = lowered(predicting(1), halves);
+  CHECK(held(alone) == predicting(0).parameters);
+  CHECK(held(with) == predicting(1).parameters + 128);
+  const auto tie = std::find_if(with.collectives.begin(), with.collectives.end(),
+                                [](const auto& each) { return each.name == "tied embedding"; });
+  REQUIRE(tie != with.collectives.end());
+  CHECK(tie->bytes == Bytes{128 * 4});
+  CHECK(with.classes[0].parameters == alone.classes[0].parameters);
+}
+
+TEST_CASE("A tied head's table serves what predicts further tokens, too") {
+  for (const std::int64_t stages : {1, 2}) {
+    const Program program = lowered(predicting(2, true), plan_of(stages));
+    CHECK(held(program) == predicting(2, true).parameters + (stages - 1) * 128);
+  }
+}
+
+TEST_CASE("A module's experts are reduced among their own replicas") {
+  Model model = predicting(1);
+  model.experts = 4;
+  model.experts_per_token = 2;
+  model.parameters = count_parameters(model);
+  Plan plan = plan_of(2, 4);
+  plan.expert = 2;
+  plan.expert_tensor = 1;
+  plan.zero = Zero::one;
+  const Program program = lowered(model, plan);
+  const auto of_head = std::find_if(program.units.begin(), program.units.end(),
+                                    [](const Unit& each) { return each.name == "experts of head"; });
+  REQUIRE(of_head != program.units.end());
+  CHECK(of_head->elements == 2 * 3 * 8 * 16);  // two of the four experts
+  CHECK(of_head->sharded.has(MeshAxis::expert_data));
+}
+
+TEST_CASE("ZeRO-3, recomputation, split backwards and adapters go through such a head") {
+  const Model model = predicting(2);
+  Plan sharded = plan_of(1, 4);
+  sharded.zero = Zero::three;
+  // Two layers, and one unit of what shares the table.
+  CHECK(lowered(model, sharded).units.size() == 3);
+  Plan again = plan_of(2);
+  again.recompute = Recompute::full;
+  lowered(model, again);
+  Plan split = plan_of(2);
+  split.schedule = "zb-h1";
+  lowered(model, split);
+  Plan adapters = plan_of(1);
+  adapters.task = Task::lora;
+  adapters.lora_rank = 1;
+  // Of each of four layers 8 + 24 for qkv and 8 + 8 for the projection.
+  CHECK(held(lowered(model, adapters)) == 4 * (32 + 16));
+}
+
+TEST_CASE("DeepSeek-V3 has one such module, 11.6 billion of its parameters") {
+  // Its publication counts 671 B without: 671,026,404,352. The module: latent attention
+  // 187,107,328, 257 experts of 3 x 7168 x 2048, router 7168 x 256, joining matrix
+  // 2 x 7168^2 and five norms of 7168.
+  // Source  deepseek-ai/DeepSeek-V3, README_WEIGHTS.md: 11.5 B parameters unique to it
+  const std::int64_t module = 187'107'328 + 257 * 3 * std::int64_t{7168} * 2048 +
+                              7168 * 256 + 2 * std::int64_t{7168} * 7168 + 5 * 7168;
+  const Model model = catalogue_model("deepseek-v3");
+  CHECK(model.parameters == 671'026'404'352 + module);
+  CHECK(model.parameters == count_parameters(model));
+}
+
+}  // namespace
+}  // namespace orrery::models

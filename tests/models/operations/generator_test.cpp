@@ -1,0 +1,62 @@
+// ELECTRA: an encoder and the smaller one that makes up tokens for it, by hand.
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+#include "models/program/check.hpp"
+#include "tests/models/questions.hpp"
+
+namespace orrery::models {
+namespace {
+
+/// h = 8 of 2 heads, f = 32, two layers, and a generator of this width.
+Model electra(std::int64_t width) {
+  Model model = tiny_gpt(2);
+  model.family = Family::bert;
+  model.causal = false;
+  model.final_norm = model.tied_embeddings = false;
+  model.embedding_norm = model.head_transform = true;
+  model.token_types = 2;
+  model.answers = 1;
+  model.generator_hidden = width;
+  model.parameters = model.active_parameters = count_parameters(model);
+  return model;
+}
+
+Program lowered(const Model& model) {
+  Plan plan;
+  plan.global_batch = 1;
+  plan.seq_len = 8;
+  Software software = plain_software();
+  software.kernels.predicted_share = 0.25;
+  Program program = lower(BlockInputs{model, plan, software});
+  check(program);
+  return program;
+}
+
+TEST_CASE("A generator has its own layers, two matrices and a bias; the tables are its model's") {
+  // Of width 4: layers of 12 x 4 x 4 + 9 x 4 + 4 x 4 (MLP of 16, its biases and the norms' four
+  // vectors): 192 + 52 each; 2 x 8 x 4 + 4 in and out, and 16 biases.
+  const std::int64_t own = 2 * (192 + 52) + 2 * 8 * 4 + 4 + 16;
+  CHECK(electra(4).parameters - electra(0).parameters == own);
+  CHECK(lowered(electra(4)).classes[0].parameters == electra(4).parameters);
+}
+
+TEST_CASE("Its head predicts the masked share of the tokens") {
+  // Two of eight tokens: 2 x 2 x (4 x 8 + 8 x 16).
+  const Program program = lowered(electra(4));
+  const Block& block = program.blocks[program.kind(ModelPart::embedding).forward];
+  Flops head{};
+  for (const Operation& op : block.operations) {
+    const bool of_head = op.name.rfind("generator.head.", 0) == 0;
+    if (of_head && op.kind == OpKind::gemm) head += op.flops;
+  }
+  CHECK(head == Flops{2 * 2 * (4 * 8 + 8 * 16)});
+  const Block& alone =
+      lowered(electra(0)).blocks[program.kind(ModelPart::embedding).forward];
+  CHECK(block.flops() > alone.flops() + head);
+}
+
+}  // namespace
+}  // namespace orrery::models
