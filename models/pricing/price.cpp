@@ -64,9 +64,26 @@ Time without_hidden_start(Time alone, Time start) {
   return start > queued_start ? alone - (start - queued_start) : alone;
 }
 
+/// What automatic mixed precision computes in fp32 between casts; all else follows its operands.
+/// Source  "CUDA Ops that can autocast to float32", PyTorch's documentation of torch.amp; the clear
+///         and the deny list of TensorFlow's auto_mixed_precision_lists.h say the same of these
+bool stays_single(OpKind kind) {
+  switch (kind) {
+    case OpKind::norm:
+    case OpKind::norm_backward:
+    case OpKind::softmax:
+    case OpKind::softmax_backward:
+    case OpKind::cross_entropy:
+    case OpKind::cross_entropy_backward:
+      return true;
+    default:
+      return false;
+  }
+}
+
 /// Memory-bound time over the operands' traffic.
 double memory_derate(const Operation& op, const Software& software) {
-  const bool mixed = hardware::bits(op.dtype) == 16;
+  const bool mixed = hardware::bits(op.dtype) == 16 && stays_single(op.kind);
   const double usual =
       software.kernels.memory_derate * (mixed ? software.kernels.mixed_derate : 1.0);
   // Counted pass by pass, as an unfused stack runs them (models/operations/experts.cpp).

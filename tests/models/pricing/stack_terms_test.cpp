@@ -49,6 +49,34 @@ TEST_CASE("Megatron's softmax fuses attention batches in fours up to 2048 tokens
   CHECK(launch_time(softmax_of(1, 2, 1024), software, 1) == 20_us);
 }
 
+TEST_CASE("Mixed precision leaves norms, softmax and losses in fp32, and only those") {
+  // At three times the traffic a kernel takes as long as one that moves three times the bytes.
+  Software mixed = plain_software();
+  mixed.kernels.mixed_derate = 3;
+  const auto of = [](OpKind kind, DType dtype, Bytes bytes) {
+    Operation op;
+    op.kind = kind;
+    op.dtype = dtype;
+    op.bytes = bytes;
+    return op;
+  };
+  const auto time = [](const Operation& op, const Software& software) {
+    return kernel_time(op, a100(), software);
+  };
+  using enum OpKind;
+  for (const OpKind kind : {norm, norm_backward, softmax, softmax_backward, cross_entropy,
+                            cross_entropy_backward}) {
+    CHECK(time(of(kind, DType::fp16, 4_MB), mixed) ==
+          time(of(kind, DType::fp16, 12_MB), plain_software()));
+    CHECK(time(of(kind, DType::fp32, 4_MB), mixed) ==
+          time(of(kind, DType::fp32, 4_MB), plain_software()));
+  }
+  for (const OpKind kind : {add, add_backward, activation, activation_backward, adam, cast}) {
+    CHECK(time(of(kind, DType::fp16, 4_MB), mixed) ==
+          time(of(kind, DType::fp16, 4_MB), plain_software()));
+  }
+}
+
 TEST_CASE("A head size off eight makes attention's products many times slower") {
   const Software software = plain_software();
   const Time aligned = kernel_time(product(2048, 2048, 112), a100(), software);
