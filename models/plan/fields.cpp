@@ -1,3 +1,4 @@
+#include "models/plan/expert_counts.hpp"
 #include "models/plan/fields.hpp"
 #include "models/plan/field_access.hpp"
 
@@ -116,8 +117,48 @@ std::string derive_capacity(Plan&, const PlanBasis& basis) {
   return basis.model.experts > 0 ? "no limit taken as default: no token is dropped" : "";
 }
 
+/// A number, or a file of counted tokens, whose busiest rank depends on `expert`.
 void read_imbalance(const Node& factor, Plan& plan) {
-  plan.imbalance = read_factor(factor, 1);
+  if (!factor.is_string()) {
+    plan.imbalance = read_factor(factor, 1);
+    return;
+  }
+  const auto file = factor.as<std::string>();
+  if (!file.ends_with(".csv") && !file.ends_with(".json")) {
+    factor.fail_expected("a number from 1, or a file of counted tokens (.csv, .json)");
+  }
+  const ExpertCounts counts = load_expert_counts(file);
+  if (counts.experts() % plan.expert != 0) {
+    factor.fail(fmt::format("{} ranks of expert do not divide the {} experts that {} counts",
+                            plan.expert, counts.experts(), file));
+  }
+  plan.imbalance = counts.imbalance(plan.expert);
+}
+
+std::int64_t layers_with_experts(const Model& model) {
+  std::int64_t count = 0;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) count += has_experts(model, layer);
+  return count;
+}
+
+std::string remark_imbalance(const Plan& plan, const PlanBasis& basis) {
+  const auto given = basis.given.find("imbalance");
+  if (!given || !given->is_string()) return {};
+  const auto file = given->as<std::string>();
+  const ExpertCounts counts = load_expert_counts(file);
+  if (counts.experts() != basis.model.experts) {
+    given->fail(fmt::format("{} counts {} experts, the model has {}", file, counts.experts(),
+                            basis.model.experts));
+  }
+  const std::int64_t layers = std::ssize(counts.layers), due = layers_with_experts(basis.model);
+  if (layers > 1 && layers != due) {
+    given->fail(fmt::format("{} counts {} layers, the model has {} with experts", file, layers,
+                            due));
+  }
+  return fmt::format("{:.3g} taken: of {} ranks the busiest over the mean, {} in {}",
+                     plan.imbalance, plan.expert,
+                     layers > 1 ? fmt::format("mean of {} layers", layers) : "every layer alike",
+                     file);
 }
 Json write_imbalance(const Plan& plan) {
   return plan.imbalance > 1 ? Json(plan.imbalance) : Json(nullptr);
@@ -406,13 +447,14 @@ constexpr std::array<PlanField, 43> field_rows{{
      .read = read_capacity,
      .write = write_capacity,
      .derive = derive_capacity},
-    {.key = "imbalance",  // rows of the busiest rank's experts over the mean
+    {.key = "imbalance",  // rows of the busiest rank's experts over the mean, or a file of counts
      .name = "imbalance",
      .kind = Kind::factor,
      .by_default = Default::silent,
      .read = read_imbalance,
      .write = write_imbalance,
-     .derive = derive_imbalance},
+     .derive = derive_imbalance,
+     .remark = remark_imbalance},
     {.key = "micro_batch",
      .name = "micro-batch",
      .column = "micro_batch",
