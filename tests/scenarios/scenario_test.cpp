@@ -96,6 +96,22 @@ TEST_CASE("Llama 3 405B at 131,072 tokens is as fast as published, where nothing
   CHECK(rate == Approx(380e12).epsilon(0.03));
 }
 
+TEST_CASE("Scenarios of experts and adapters are near their publications") {
+  const auto error = [](const std::string& name) {
+    const Scenario scenario = Scenario::load(name);
+    const models::Prediction prediction = models::predict(scenario.question());
+    if (const auto step = scenario.published().value().step) {
+      return ratio(prediction.step, *step) - 1;
+    }
+    const double gpus = static_cast<double>(scenario.question().plan.gpus());
+    const double rate = prediction.model_flops / seconds(prediction.step) / gpus;
+    return rate / scenario.published().value().model_rate->count() - 1;
+  };
+  CHECK(std::abs(error("mixtral-8x22b-128-h100")) < 0.06);  // 3.9 % slower
+  CHECK(std::abs(error("llama2-70b-lora-8-h200")) < 0.05);  // 2.3 % faster
+  CHECK(std::abs(error("deepseek-v3-2048-h800")) < 0.09);   // 6.5 % longer
+}
+
 TEST_CASE("The scenario that the README begins with agrees with its publication") {
   const Scenario scenario = Scenario::load("llama3-70b-64-h100");
   const models::Prediction prediction = models::predict(scenario.question());
