@@ -67,7 +67,7 @@ TEST_CASE("A run that does not say what it recomputes fits if it does with all r
   MeasuredRun run = first_run();
   run.plan["micro_batch"] = "4";
   run.plan["recompute"] = "none";
-  const auto fits = [&] { return validate({run}, {.threads = 1}).front().fits; };
+  const auto fits = [&] { return validate({run}, ValidationOptions{}).front().fits; };
   CHECK_FALSE(fits());
   run.plan.erase("recompute");
   CHECK(fits());

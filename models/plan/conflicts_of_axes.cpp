@@ -1,0 +1,165 @@
+// How tensor, sequence, context and expert parallelism cut a model.
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "models/plan/conflict_checks.hpp"
+
+namespace orrery::models {
+namespace {
+
+class AxisChecks : private ConflictChecks {
+ public:
+  explicit AxisChecks(const ConflictChecks& checks) : ConflictChecks{checks} {}
+
+  void all() {
+    tensor();
+    sequence();
+    context();
+    experts();
+  }
+
+ private:
+  void tensor() {
+    const std::int64_t t = plan_.tensor;
+    if (model_.heads % t != 0) {
+      add("/tensor",
+          fmt::format("tensor {} does not divide the model's {} attention heads", t, model_.heads));
+    }
+    if (model_.kv_heads % t != 0 && t % model_.kv_heads != 0) {
+      add("/tensor", fmt::format("tensor {} neither divides the model's {} key-value heads nor is "
+                                 "a multiple of them",
+                                 t, model_.kv_heads));
+    }
+    const std::int64_t widths[] = {model_.experts > 0 ? model_.dense_ffn : model_.ffn_hidden,
+                                   model_.shared_ffn};
+    for (const std::int64_t width : widths) {
+      if (width % t == 0) continue;
+      add("/tensor", fmt::format("tensor {} does not divide the model's MLP width {}", t, width));
+    }
+  }
+
+  void sequence() {
+    if (plan_.sequence_parallel && plan_.tensor == 1) {
+      add("/sequence", "sequence parallelism needs tensor above 1");
+    }
+    if (plan_.sequence_parallel && plan_.seq_len % (plan_.tensor * plan_.context) != 0 &&
+        plan_.context > 1) {
+      add("/seq_len", fmt::format("tensor {} x context {} does not divide seq_len {}, as sequence "
+                                  "parallelism needs",
+                                  plan_.tensor, plan_.context, plan_.seq_len));
+    } else if (plan_.sequence_parallel && plan_.seq_len % plan_.tensor != 0) {
+      add("/seq_len", fmt::format("tensor {} does not divide seq_len {}, as sequence parallelism "
+                                  "needs",
+                                  plan_.tensor, plan_.seq_len));
+    }
+    if (model_.positions == Positions::learned && plan_.seq_len > model_.max_positions) {
+      add("/seq_len", fmt::format("seq_len {} is longer than the model's {} learned positions",
+                                  plan_.seq_len, model_.max_positions));
+    }
+  }
+
+  void context() {
+    if (plan_.context == 1) return;
+    if (!model_.causal) add("/context", "context parallelism is simulated of causal models alone");
+    if (model_.sliding_window > 0) {
+      add("/context", "context parallelism is not simulated with a sliding window");
+    }
+    if (model_.kv_rank > 0) {
+      add("/context", "context parallelism is not simulated with latent attention");
+    }
+    if (plan_.context % plan_.context_heads != 0) {
+      add("/context_heads", fmt::format("context_heads {} does not divide context {}",
+                                        plan_.context_heads, plan_.context));
+      return;
+    }
+    const auto [heads, pieces] = context_split(plan_);
+    if (plan_.context_form == ContextForm::hierarchical && (heads == 1 || pieces == 1)) {
+      add("/context_heads", fmt::format("a hierarchy of context {} has groups of 2 ranks or more, "
+                                        "and several of them; context_heads is {}",
+                                        plan_.context, heads));
+    }
+    context_heads(heads);
+    const std::int64_t cuts = (pieces > 1 ? 2 * pieces : 1) * heads;
+    if (plan_.seq_len % cuts != 0) {
+      add("/seq_len",
+          fmt::format("context {} cuts a sequence in {} pieces, which seq_len {} is not "
+                      "a multiple of",
+                      plan_.context, cuts, plan_.seq_len));
+    }
+  }
+
+  void context_heads(std::int64_t ranks) {
+    if (ranks == 1) return;
+    for (const auto& [heads, of] :
+         {std::pair{model_.heads, "attention"}, std::pair{model_.kv_heads, "key-value"}}) {
+      if (heads % (plan_.tensor * ranks) == 0) continue;
+      add("/context", fmt::format("tensor {} x {} context ranks that trade for heads do not divide "
+                                  "the model's {} {} heads",
+                                  plan_.tensor, ranks, heads, of));
+    }
+  }
+
+  void experts() {
+    const std::int64_t ep = plan_.expert, etp = expert_tensor_of(plan_);
+    if (model_.experts == 0) {
+      if (ep > 1) {
+        add("/expert", fmt::format("expert {} needs a model with experts", ep));
+      }
+      if (plan_.expert_tensor > 1 && plan_.expert_tensor != plan_.tensor) {
+        add("/expert_tensor", "expert_tensor needs a model with experts");
+      }
+      return;
+    }
+    if (model_.experts % ep != 0) {
+      add("/expert",
+          fmt::format("expert {} does not divide the model's {} experts", ep, model_.experts));
+    }
+    if (model_.ffn_hidden % etp != 0) {
+      add("/expert_tensor", fmt::format("expert_tensor {} does not divide an expert's width {}",
+                                        etp, model_.ffn_hidden));
+    }
+    const std::int64_t ranks = plan_.gpus() / plan_.pipeline;
+    if (ranks % (ep * etp) != 0) {
+      add("/expert", fmt::format("expert {} x expert_tensor {} does not divide the {} ranks of a "
+                                 "stage",
+                                 ep, etp, ranks));
+    }
+    if (plan_.tensor > 1 && !plan_.sequence_parallel) {
+      add("/sequence", "a model with experts and tensor above 1 needs sequence parallelism");
+    }
+    if (plan_.capacity > 0 && plan_.imbalance > 1) {
+      add("/imbalance", "imbalance is of dropless routing; capacity pads every expert alike");
+    }
+    if (plan_.expert_overlap == ExpertOverlap::shared && model_.shared_ffn == 0) {
+      add("/expert_overlap", "expert_overlap shared needs a model with shared experts");
+    }
+    if (ep * etp != plan_.tensor) expert_replicas();
+  }
+
+  /// What does not know yet that experts have other replicas than the rest of a layer.
+  void expert_replicas() {
+    if (plan_.zero == Zero::two || plan_.zero == Zero::three) {
+      add("/zero", fmt::format("zero {} is not simulated with experts over several ranks; known "
+                               "with them: 0, 1",
+                               word_of(zero_words, plan_.zero)));
+    }
+    if (plan_.data_shards() != plan_.data) {
+      add("/data_shard", "data_shard is not simulated with experts over several ranks");
+    }
+    if (plan_.compression != Compression::none) {
+      add("/compression",
+          fmt::format("compression {} is not simulated with experts over several ranks",
+                      name(plan_.compression)));
+    }
+  }
+};
+
+}  // namespace
+
+void add_conflicts_of_axes(const ConflictChecks& checks) {
+  AxisChecks{checks}.all();
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,139 @@
+// Schedules, and the layers of their chunks.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "models/plan/conflict_checks.hpp"
+
+namespace orrery::models {
+namespace {
+
+class StageChecks : private ConflictChecks {
+ public:
+  explicit StageChecks(const ConflictChecks& checks) : ConflictChecks{checks} {}
+
+  void all() {
+    schedule();
+    layers();
+  }
+
+ private:
+  void schedule() {
+    if (!plan_.slots.empty()) {
+      schedule_file();
+      return;
+    }
+    if (!schedules_.has(plan_.schedule)) {
+      add("/schedule", fmt::format("unknown schedule '{}'; known: {}", plan_.schedule,
+                                   listed(schedules_.names())));
+      return;
+    }
+    const Schedule& row = schedules_.at(plan_.schedule);
+    if (plan_.virtual_stages > 1 && row.chunks == ChunksPerStage::one) {
+      add("/virtual_stages",
+          fmt::format("{} virtual stages need the schedule {}, not {}", plan_.virtual_stages,
+                      fmt::join(schedules_of(ChunksPerStage::several), " or "), plan_.schedule));
+    }
+    if (row.splits_backward()) whole_gradients();
+    if (!row.lacks) return;
+    for (const std::string& what : row.lacks(plan_.shape())) {
+      add("/schedule", fmt::format("{} needs {}", plan_.schedule, what));
+    }
+  }
+
+  /// A schedule that is given slot by slot is for one shape.
+  void schedule_file() {
+    const ScheduleTable& table = plan_.slots;
+    const auto wants = [&](std::string_view pointer, std::string_view what, std::int64_t needed,
+                           std::int64_t found) {
+      if (needed == found) return;
+      add(std::string{pointer},
+          fmt::format("{} has {} {}, the plan has {}", plan_.schedule, needed, what, found));
+    };
+    wants("/pipeline", "ranks", std::ssize(table.slots), plan_.pipeline);
+    wants("/virtual_stages", "chunks", table.chunks, plan_.chunks());
+    wants("/global_batch", "micro-batches", table.micro_batches, plan_.micro_batches());
+    if (table.splits_backward()) whole_gradients();
+  }
+
+  void whole_gradients() {
+    if (trains_adapters(plan_)) {
+      add("/schedule", fmt::format("{} splits backward, which is not simulated with task {}",
+                                   plan_.schedule, word_of(task_words, plan_.task)));
+    }
+    if (plan_.fused_cross_entropy) {
+      add("/fused_cross_entropy",
+          fmt::format("is not simulated with {}, which splits backward: the head's gradients are "
+                      "forward's",
+                      plan_.schedule));
+    }
+    if (!shards_gradients(plan_)) return;
+    add("/zero", fmt::format("zero {} is not simulated with {}, which splits backward; known with "
+                             "it: 0, 1",
+                             word_of(zero_words, plan_.zero), plan_.schedule));
+  }
+
+  std::vector<std::string> schedules_of(ChunksPerStage chunks) const {
+    std::vector<std::string> names;
+    for (const auto& [name, row] : schedules_) {
+      const bool two = row.placement == Placement::vee;
+      if (row.chunks == chunks && (!two || plan_.virtual_stages == 2)) names.push_back(name);
+    }
+    return names;
+  }
+
+  void layers() {
+    if (plan_.layers_by_time && plan_.embedding_counts) {
+      add("/embedding_counts", "embedding_counts and stage_layers exclude each other");
+    }
+    if (!plan_.stage_layers.empty()) {
+      stage_layers();
+      return;
+    }
+    // Where embedding and head take a slot each, they may be all that their chunks hold.
+    const bool two_slots = plan_.embedding_counts && plan_.chunks() > 1;
+    const std::int64_t needed = plan_.chunks() - (two_slots ? 2 : 0);
+    if (model_.layers >= needed) return;
+    const std::string cut =
+        plan_.virtual_stages == 1
+            ? fmt::format("pipeline {}", plan_.pipeline)
+            : fmt::format("pipeline {} x virtual_stages {}", plan_.pipeline, plan_.virtual_stages);
+    add("/pipeline",
+        fmt::format("{} leaves a stage without a layer: the model has {}{}", cut, model_.layers,
+                    two_slots ? " and embedding and head take a slot each" : ""));
+  }
+
+  void stage_layers() {
+    if (plan_.embedding_counts) {
+      add("/embedding_counts", "embedding_counts and stage_layers exclude each other");
+    }
+    const auto count = static_cast<std::int64_t>(plan_.stage_layers.size());
+    if (count != plan_.chunks()) {
+      add("/stage_layers",
+          fmt::format("stage_layers has {} entries for {} stages", count, plan_.chunks()));
+    }
+    const auto& each = plan_.stage_layers;
+    const bool inner = each.size() > 2 && *std::min_element(each.begin() + 1, each.end() - 1) < 1;
+    if (inner || each.front() < (each.size() > 1 ? 0 : 1)) {
+      add("/stage_layers",
+          "every stage needs at least one layer, but for the first and the last, "
+          "which hold embedding and head");
+    }
+    const std::int64_t sum =
+        std::accumulate(plan_.stage_layers.begin(), plan_.stage_layers.end(), std::int64_t{0});
+    if (sum != model_.layers) {
+      add("/stage_layers",
+          fmt::format("stage_layers add up to {}, the model has {} layers", sum, model_.layers));
+    }
+  }
+};
+
+}  // namespace
+
+void add_conflicts_of_stages(const ConflictChecks& checks) {
+  StageChecks{checks}.all();
+}
+
+}  // namespace orrery::models

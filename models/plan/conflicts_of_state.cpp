@@ -1,0 +1,111 @@
+// What is sharded, compressed, trained and kept.
+
+#include <fmt/format.h>
+
+#include "models/plan/conflict_checks.hpp"
+
+namespace orrery::models {
+namespace {
+
+class StateChecks : private ConflictChecks {
+ public:
+  explicit StateChecks(const ConflictChecks& checks) : ConflictChecks{checks} {}
+
+  void all() {
+    zero();
+    compression();
+    task();
+    memory_savers();
+  }
+
+ private:
+  void zero() {
+    if (plan_.data % plan_.data_shards() != 0) {
+      add("/data_shard",
+          fmt::format("data_shard {} does not divide data {}", plan_.data_shard, plan_.data));
+    } else if (plan_.data_shards() < plan_.data && plan_.zero == Zero::none) {
+      add("/data_shard", "data_shard needs zero above 0");
+    } else if (plan_.data_shards() * plan_.context == 1 && plan_.data > 1) {
+      add("/data_shard", "data_shard 1 shards nothing; leave zero and data_shard out");
+    }
+    if (plan_.offload != Offload::none && plan_.zero == Zero::none) {
+      add("/offload", "offload needs zero above 0, whose ranks step their own shards");
+    }
+    if (plan_.zero == Zero::three) return;
+    if (plan_.offload == Offload::parameters) {
+      add("/offload", "offload parameters needs zero 3, whose weights are gathered");
+    }
+    if (!plan_.reshard) add("/reshard", "reshard false needs zero 3, whose weights are gathered");
+    if (plan_.prefetch != 1) add("/prefetch", "prefetch needs zero 3, whose weights are gathered");
+  }
+
+  void compression() {
+    if (plan_.compression == Compression::none) return;
+    if (plan_.zero != Zero::none) {
+      add("/compression", fmt::format("compression {} needs zero 0, the plan has zero {}",
+                                      name(plan_.compression), word_of(zero_words, plan_.zero)));
+    }
+    if (plan_.context > 1) {
+      add("/compression", "compression is not simulated with context above 1");
+    }
+    if (plan_.data == 1) {
+      add("/compression",
+          fmt::format("compression {} needs data above 1", name(plan_.compression)));
+    }
+  }
+
+  void task() {
+    if (plan_.task == Task::dpo && plan_.pipeline > 1) {
+      add("/task",
+          "task dpo is not simulated with pipeline above 1: its frozen reference is a "
+          "second pass through the stages");
+    }
+    if (plan_.task == Task::qlora && hardware::bits(compute_dtype(plan_.precision)) != 16) {
+      add("/task", fmt::format("qlora multiplies in 16 bits what it stores in 4, not in {}",
+                               name(plan_.precision)));
+    }
+    if (!plan_.sequence_lengths.empty() && plan_.context > 1) {
+      add("/sequence_lengths", "packed documents are not simulated with context above 1");
+    }
+    for (const std::int64_t each : plan_.sequence_lengths) {
+      if (each <= plan_.seq_len) continue;
+      add("/sequence_lengths",
+          fmt::format("a document of {} tokens does not fit into seq_len {}", each, plan_.seq_len));
+    }
+  }
+
+  void memory_savers() {
+    const bool recomputes = plan_.recompute != Recompute::none;
+    if (!recomputes && (plan_.recompute_layers > 0 || plan_.recompute_every > 1)) {
+      add(plan_.recompute_layers > 0 ? "/recompute_layers" : "/recompute_every",
+          "says which layers recompute, and recompute is none");
+    }
+    const bool further =
+        model_.head_transform || model_.pooler || model_.answers > 0 || projects_embeddings(model_);
+    if (plan_.fused_cross_entropy && further) {
+      add("/fused_cross_entropy", "is simulated for heads of one matrix over the vocabulary");
+    }
+    if (plan_.fused_cross_entropy && plan_.context > 1) {
+      add("/fused_cross_entropy", "is not simulated with context above 1");
+    }
+    if (plan_.moments != Moments::full && plan_.offload != Offload::none) {
+      add("/moments", fmt::format("moments {} are not simulated with offload",
+                                  word_of(moments_words, plan_.moments)));
+    }
+    const bool in_8_bits = compute_dtype(plan_.precision) == hardware::DType::fp8;
+    const bool gathers = plan_.zero != Zero::none || plan_.task == Task::lora;
+    if (plan_.low_precision_gather && (!in_8_bits || !gathers)) {
+      add("/low_precision_gather",
+          fmt::format("weights are gathered in 8 bits by ZeRO in fp8, not with zero {} in {}",
+                      word_of(zero_words, plan_.zero), name(plan_.precision)));
+    }
+  }
+};
+
+}  // namespace
+
+void add_conflicts_of_state(const ConflictChecks& checks) {
+  StateChecks{checks}.all();
+}
+
+}  // namespace orrery::models
