@@ -356,8 +356,8 @@ void state_facts(Program& program, const BlockInputs& inputs) {
   program.approximated = approximated(inputs);
 }
 
-/// A table that the head, or what predicts further tokens, shares with the embedding lies once where
-/// both are on one stage.
+/// A table that the head, or what predicts further tokens, shares with the embedding lies once
+/// where both are on one stage.
 void place_table(Program& program, const Model& model, const std::vector<std::int64_t>& stages) {
   if (!model.tied_embeddings && model.prediction_layers == 0) return;
   const bool together = stages.front() == stages.back();

@@ -60,9 +60,9 @@ class JoinBuilder : private TransformerBuilder {
 };
 
 /// One module's parts, and what they call by another name.
-class Module {
+class FurtherModule {
  public:
-  Module(const BlockInputs& inputs, std::int64_t number)
+  FurtherModule(const BlockInputs& inputs, std::int64_t number)
       : model_{prediction_model(inputs.model)},
         inputs_{inputs.of(model_)},
         prefix_{"predict" + std::to_string(number) + "."},
@@ -74,8 +74,7 @@ class Module {
   void add_forward(Block& into) const {
     nest(into, embedding_.forward, prefix_, with_tables({{"y", own("embedded")}}));
     const Block join = JoinBuilder{inputs_, Pass::forward}.forward();
-    nest(into, join, prefix_,
-         {{"x", below_}, {"embedded", own("embedded")}, {"y", own("joined")}});
+    nest(into, join, prefix_, {{"x", below_}, {"embedded", own("embedded")}, {"y", own("joined")}});
     nest(into, layer_.forward, prefix_, {{"x", own("joined")}, {"y", own("y")}});
     nest(into, head_.forward, own("head."), with_tables({{"x", own("y")}}));
   }
@@ -134,12 +133,13 @@ class Module {
 
 void predict_further(const BlockInputs& inputs, Block& forward, Block& backward) {
   const std::int64_t modules = inputs.model.prediction_layers;
-  for (std::int64_t each = 1; each <= modules; ++each) Module{inputs, each}.add_forward(forward);
+  for (std::int64_t each = 1; each <= modules; ++each)
+    FurtherModule{inputs, each}.add_forward(forward);
   for (std::int64_t each = modules; each >= 1; --each) {
-    Module{inputs, each}.add_backward(backward, each < modules);
+    FurtherModule{inputs, each}.add_backward(backward, each < modules);
   }
   if (modules == 0) return;
-  Module::add_to(backward, "x.grad");
+  FurtherModule::add_to(backward, "x.grad");
   link(forward);
   link(backward);
 }

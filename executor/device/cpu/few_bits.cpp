@@ -122,7 +122,7 @@ void CpuDevice::run_in_few_bits(const Kernel& kernel) {
   Kernel wide = kernel;
   wide.operation = &plain;
   wide.reads = {reads.others.data(), reads.count};
-  run(wide);
+  CpuDevice::run(wide);
 }
 
 }  // namespace orrery::executor

@@ -62,7 +62,7 @@ TEST_CASE("An interruption ends the wait for a rank that never comes") {
 }
 
 TEST_CASE("A process that was paused has not waited meanwhile") {
-  // It would wait for a second, is paused after 100 ms for a second and a half, and gets its answer
+  // It would wait for 300 ms, is paused after 100 ms for a second and a half, and gets its answer
   // right after that.
   int ends[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
@@ -71,7 +71,7 @@ TEST_CASE("A process that was paused has not waited meanwhile") {
   if (child == 0) {
     char byte = 0;
     const std::string why =
-        failure([&] { receive_all(theirs, &byte, 1, Clock::now() + 1s, "the test"); });
+        failure([&] { receive_all(theirs, &byte, 1, Clock::now() + 300ms, "the test"); });
     _exit(why.empty() ? 0 : 1);
   }
   std::this_thread::sleep_for(100ms);
