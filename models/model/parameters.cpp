@@ -256,9 +256,8 @@ double forward_flops_per_token(const Model& model, std::int64_t seq_len) {
   const auto widths = static_cast<double>(model.heads * (model.head_dim + value_dim));
   const std::int64_t gemms =
       model.gemm_parameters > 0 ? model.gemm_parameters : dense_gemm_parameters(model);
-  const std::int64_t layers =
-      (model.attention_layers > 0 ? model.attention_layers : model.layers) +
-      model.prediction_layers;
+  const std::int64_t layers = (model.attention_layers > 0 ? model.attention_layers : model.layers) +
+                              model.prediction_layers;
   return 2.0 * static_cast<double>(gemms) + 2.0 * static_cast<double>(layers) * widths * attended;
 }
 

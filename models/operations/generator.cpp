@@ -1,7 +1,7 @@
-// ELECTRA's generator: BERT of a smaller width on the masked tokens, whose rows come from the tables
-// of the model that it trains with, and whose head reads and writes rows as wide as those. Its loss
-// is one more; no gradient goes from the model back into it.
-// Source  Clark et al. 2020, "ELECTRA", arXiv 2003.10555, section 3.2 and table 6
+// ELECTRA's generator: BERT of a smaller width on the masked tokens, whose rows come from the
+// tables of the model that it trains with, and whose head reads and writes rows as wide as those.
+// Its loss is one more; no gradient goes from the model back into it. Source  Clark et al. 2020,
+// "ELECTRA", arXiv 2003.10555, section 3.2 and table 6
 
 #include <string>
 

@@ -1,5 +1,5 @@
-#include "models/plan/expert_counts.hpp"
 #include "models/plan/fields.hpp"
+#include "models/plan/expert_counts.hpp"
 #include "models/plan/field_access.hpp"
 
 #include <fmt/format.h>
@@ -152,13 +152,12 @@ std::string remark_imbalance(const Plan& plan, const PlanBasis& basis) {
   }
   const std::int64_t layers = std::ssize(counts.layers), due = layers_with_experts(basis.model);
   if (layers > 1 && layers != due) {
-    given->fail(fmt::format("{} counts {} layers, the model has {} with experts", file, layers,
-                            due));
+    given->fail(
+        fmt::format("{} counts {} layers, the model has {} with experts", file, layers, due));
   }
-  return fmt::format("{:.3g} taken: of {} ranks the busiest over the mean, {} in {}",
-                     plan.imbalance, plan.expert,
-                     layers > 1 ? fmt::format("mean of {} layers", layers) : "every layer alike",
-                     file);
+  return fmt::format(
+      "{:.3g} taken: of {} ranks the busiest over the mean, {} in {}", plan.imbalance, plan.expert,
+      layers > 1 ? fmt::format("mean of {} layers", layers) : "every layer alike", file);
 }
 Json write_imbalance(const Plan& plan) {
   return plan.imbalance > 1 ? Json(plan.imbalance) : Json(nullptr);

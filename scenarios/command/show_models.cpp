@@ -101,8 +101,7 @@ std::string model_text(const models::Model& model, std::int64_t seq_len) {
                                 model.query_rank, model.kv_rank, model.rotary_dim));
   }
   if (model.prediction_layers > 0) {
-    line("further tokens",
-         fmt::format("{} predicted by a layer each", model.prediction_layers));
+    line("further tokens", fmt::format("{} predicted by a layer each", model.prediction_layers));
   }
   line("vocabulary", fmt::format("{}{}", model.vocab, model.tied_embeddings ? ", tied" : ""));
   if (model.not_simulated) line("not simulated", *model.not_simulated);

@@ -188,7 +188,7 @@ Model model_of(const MeasuredRun& run, const RunDefaults& defaults,
   Filling fill{assumptions};
   Model model;
   model.name = run.model;
-  model.family = run.family == "llama"  ? Family::llama
+  model.family = run.family == "llama"                        ? Family::llama
                  : is_one_of(run.family, {"bert", "electra"}) ? Family::bert
                                                               : Family::gpt;
   model.layers = *run.layers;

@@ -76,7 +76,8 @@ TEST_CASE("It computes a layer, 2 T (2h) h, and the head once more") {
   CHECK(counted(1) - counted(0) == Approx((layer + rest).count() / 8.0));
 }
 
-TEST_CASE("On the last stage of a pipeline it reads a copy of the table, whose gradients are summed") {
+TEST_CASE(
+    "On the last stage of a pipeline it reads a copy of the table, whose gradients are summed") {
   // The table is 16 x 8; without the module nothing is copied.
   Plan halves = plan_of(2);
   halves.stage_layers = {1, 1};
@@ -108,8 +109,9 @@ TEST_CASE("A module's experts are reduced among their own replicas") {
   plan.expert_tensor = 1;
   plan.zero = Zero::one;
   const Program program = lowered(model, plan);
-  const auto of_head = std::find_if(program.units.begin(), program.units.end(),
-                                    [](const Unit& each) { return each.name == "experts of head"; });
+  const auto of_head =
+      std::find_if(program.units.begin(), program.units.end(),
+                   [](const Unit& each) { return each.name == "experts of head"; });
   REQUIRE(of_head != program.units.end());
   CHECK(of_head->elements == 2 * 3 * 8 * 16);  // two of the four experts
   CHECK(of_head->sharded.has(MeshAxis::expert_data));
@@ -139,8 +141,8 @@ TEST_CASE("DeepSeek-V3 has one such module, 11.6 billion of its parameters") {
   // 187,107,328, 257 experts of 3 x 7168 x 2048, router 7168 x 256, joining matrix
   // 2 x 7168^2 and five norms of 7168.
   // Source  deepseek-ai/DeepSeek-V3, README_WEIGHTS.md: 11.5 B parameters unique to it
-  const std::int64_t module = 187'107'328 + 257 * 3 * std::int64_t{7168} * 2048 +
-                              7168 * 256 + 2 * std::int64_t{7168} * 7168 + 5 * 7168;
+  const std::int64_t module = 187'107'328 + 257 * 3 * std::int64_t{7168} * 2048 + 7168 * 256 +
+                              2 * std::int64_t{7168} * 7168 + 5 * 7168;
   const Model model = catalogue_model("deepseek-v3");
   CHECK(model.parameters == 671'026'404'352 + module);
   CHECK(model.parameters == count_parameters(model));

@@ -53,8 +53,7 @@ TEST_CASE("Its head predicts the masked share of the tokens") {
     if (of_head && op.kind == OpKind::gemm) head += op.flops;
   }
   CHECK(head == Flops{2 * 2 * (4 * 8 + 8 * 16)});
-  const Block& alone =
-      lowered(electra(0)).blocks[program.kind(ModelPart::embedding).forward];
+  const Block& alone = lowered(electra(0)).blocks[program.kind(ModelPart::embedding).forward];
   CHECK(block.flops() > alone.flops() + head);
 }
 

@@ -77,9 +77,9 @@ class CountFiles {
 std::string read(const std::string& given, const std::string& expert,
                  std::vector<std::string>* assumed = nullptr) {
   try {
-    const Question asked = question("mixtral-8x7b", "dgx-h100",
-                                    "seq_len=4096,global_batch=8,expert=" + expert +
-                                        ",imbalance=" + given);
+    const Question asked =
+        question("mixtral-8x7b", "dgx-h100",
+                 "seq_len=4096,global_batch=8,expert=" + expert + ",imbalance=" + given);
     if (assumed != nullptr) *assumed = asked.assumptions;
     return std::to_string(asked.plan.imbalance);
   } catch (const InputError& error) {
@@ -99,8 +99,8 @@ TEST_CASE("A plan takes its imbalance from counted tokens, for its ranks of expe
     return each.rfind("plan:/imbalance", 0) == 0 || each.rfind("/imbalance", 0) == 0;
   });
   REQUIRE(said != assumed.end());
-  CHECK(said->find("3.2 taken: of 8 ranks the busiest over the mean, every layer alike in " + file) !=
-        std::string::npos);
+  CHECK(said->find("3.2 taken: of 8 ranks the busiest over the mean, every layer alike in " +
+                   file) != std::string::npos);
 }
 
 TEST_CASE("Counts of another model, and words that are no file, are refused by the plan") {
@@ -108,12 +108,9 @@ TEST_CASE("Counts of another model, and words that are no file, are refused by t
   const std::string four = files.write("four.csv", "1,1,1,1\n");
   const std::string two_layers = files.write("two.csv", "1,1,1,1,1,1,1,1\n1,1,1,1,1,1,1,1\n");
   CHECK(read(four, "4").find("/imbalance: ") != std::string::npos);
-  CHECK(read(four, "4").find("counts 4 experts, the model has 8") !=
-        std::string::npos);
-  CHECK(read(four, "8").find("8 ranks of expert do not divide the 4 experts") !=
-        std::string::npos);
-  CHECK(read(two_layers, "8").find("counts 2 layers, the model has 32") !=
-        std::string::npos);
+  CHECK(read(four, "4").find("counts 4 experts, the model has 8") != std::string::npos);
+  CHECK(read(four, "8").find("8 ranks of expert do not divide the 4 experts") != std::string::npos);
+  CHECK(read(two_layers, "8").find("counts 2 layers, the model has 32") != std::string::npos);
   CHECK(read("uneven", "8").find("expected a number from 1, or a file of counted tokens") !=
         std::string::npos);
   CHECK(read("no/such.csv", "8").find("no/such.csv: cannot be read") != std::string::npos);

@@ -64,8 +64,8 @@ TEST_CASE("Mixed precision leaves norms, softmax and losses in fp32, and only th
     return kernel_time(op, a100(), software);
   };
   using enum OpKind;
-  for (const OpKind kind : {norm, norm_backward, softmax, softmax_backward, cross_entropy,
-                            cross_entropy_backward}) {
+  for (const OpKind kind :
+       {norm, norm_backward, softmax, softmax_backward, cross_entropy, cross_entropy_backward}) {
     CHECK(time(of(kind, DType::fp16, 4_MB), mixed) ==
           time(of(kind, DType::fp16, 12_MB), plain_software()));
     CHECK(time(of(kind, DType::fp32, 4_MB), mixed) ==
