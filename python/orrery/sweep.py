@@ -60,7 +60,9 @@ class Sweep(Sequence[Run]):
         return Sweep(kept, complete=self._complete)
 
     def fits_memory(self, *, tightly: bool = True) -> Sweep:
-        """The runs that fit on their GPUs; without those that fit tightly if so asked."""
+        """The runs that fit as predicted, without those where that is doubtful; without those that
+        fit tightly if so asked.
+        """
         return self.where(lambda run: run.fit == "yes" or (tightly and run.fit == "tight"))
 
     def fastest(self) -> Run:
