@@ -59,12 +59,15 @@ Json processor(const Findings& findings, int devices) {
     for (const auto& format : *formats) best = std::max(best, fastest(format.second).count());
   }
   const std::string name = hyphenated(findings.machine.processor);
+  const std::string copies = spelled(copy_rate(findings).value_or(kernel_rate(findings)));
   Json gpu{{"name", name.empty() ? "cpu" : name},
            {"generation", "cpu"},
            {"memory", spelled(Bytes{findings.machine.memory.count() / devices})},
-           {"memory_bandwidth", spelled(copy_rate(findings).value_or(kernel_rate(findings)))},
+           {"memory_bandwidth", copies},
+           {"host_link", copies},
            {"dense_peak", {{"fp32", spelled(FlopRate{best})}}},
            {"sources", {{"", source_line(findings)}}}};
+  gpu["sources"]["/host_link"] = "both ends are the machine's memory: the rate of its copies";
   gpu["dense_peak"]["fp64"] = spelled(FlopRate{best / 2});
   gpu["sources"]["/dense_peak/fp64"] = "half of fp32: vectors of half as many elements";
   for (const char* narrow : {"bf16", "fp16", "fp8", "fp4"}) {

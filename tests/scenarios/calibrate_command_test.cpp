@@ -113,8 +113,10 @@ TEST_CASE("A calibrated machine is a cluster that simulate takes with no further
   CHECK_FALSE(answer["samples"].empty());
   CHECK(answer["curves"][0]["name"] == "gemm fp32");
   const std::string model = scratch.write("model.json", small_model);
-  for (const std::string plan : {"seq_len=64,global_batch=2,precision=fp32",
-                                 "tensor=2,seq_len=64,global_batch=2,precision=fp32"}) {
+  for (const std::string plan :
+       {"seq_len=64,global_batch=2,precision=fp32",
+        "tensor=2,seq_len=64,global_batch=2,precision=fp32",
+        "zero=1,offload=optimizer,seq_len=64,global_batch=2,precision=fp32"}) {
     const Ran ran =
         orrery("simulate --json --model " + model + " --cluster " + profile + " --plan " + plan);
     INFO(ran.error);
