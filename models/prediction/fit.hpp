@@ -27,8 +27,9 @@ struct MemoryNeed {
 /// Weights, gradients, optimizer state and context are a matter of counting. What activations,
 /// transfers and kernels hold depends on the stack's allocator and on what its versions keep.
 ///   least = held + 0.5 dynamic,  most = held + 1.3 dynamic
-/// Source  peak_memory_gb of the runs in scenarios/validation/runs.csv that are not set aside: the
-///         10th and the 90th percentile of (measured - held) / dynamic
+/// Source  peak_memory_gb of the runs in scenarios/validation/runs.csv that are not set aside:
+///         about the 10th and the 90th percentile of (measured - held) / dynamic; the lower one was
+///         taken at 0.5, not 0.6, with these runs in view
 MemoryNeed memory_need(Bytes held, Bytes dynamic);
 
 ///   no        least > available
