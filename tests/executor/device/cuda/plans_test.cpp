@@ -109,9 +109,12 @@ TEST_CASE("Experts learn on GPUs as on one processor, shared by ranks and cut") 
 }
 
 TEST_CASE("In fp32 a GPU and the processor differ by rounding") {
+  // 24 bits, sums of some hundred terms in another order; Adam divides a gradient by its own size,
+  // so that what rounding leaves of a small one moves its parameter as a large one does. OpenBLAS
+  // sums otherwise on each family of processors: 3e-4 was seen on one.
   for (const models::Model& model : {small_gpt(), small_llama()}) {
     const Job job = job_of(model, Precision::fp32);
-    check_plan(job, job, 2e-4);
+    check_plan(job, job, 1e-3);
   }
 }
 
