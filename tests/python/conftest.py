@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import orrery as orr
@@ -9,6 +10,10 @@ import pytest
 from executing import write_model
 
 SMALL = "llama3-8b-8-h100"
+
+# A shell starts what runs in its background with SIGINT ignored, and a child inherits that: a run
+# that a test wants to interrupt would never end.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
