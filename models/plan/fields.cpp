@@ -556,6 +556,7 @@ constexpr std::array<PlanField, 43> field_rows{{
     {.key = "fused_cross_entropy",  // no logits are kept: models/operations/head.cpp
      .name = "fused cross-entropy",
      .kind = Kind::flag,
+     .column = "fused_cross_entropy",
      .by_default = Default::silent,
      .on = &Plan::fused_cross_entropy,
      .write =
