@@ -549,6 +549,7 @@ constexpr std::array<PlanField, 43> field_rows{{
     {.key = "moments",  // of Adam
      .name = "moments",
      .kind = Kind::word,
+     .column = "moments",
      .by_default = Default::silent,
      .words = words_in<moments_words>,
      .read = read_word<&Plan::moments, moments_words>,

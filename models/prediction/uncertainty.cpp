@@ -67,14 +67,14 @@ std::string_view name(Distance distance) {
 }
 
 Residuals at_distance(const Residuals& own, Distance distance) {
-  constexpr double of_run = 0.05, of_site = 0.10, of_era = 0.06, of_stack = 0.07;
+  constexpr double of_run = 0.05, of_site = 0.07, of_era = 0.06, of_stack = 0.07;
   Residuals wider = own;
   if (distance == Distance::same_site || distance == Distance::unknown_stack) return wider;
   if (distance == Distance::unseen_stack) {
     const double spread = std::sqrt(square(of_run) + square(of_site) + square(of_stack));
-    wider.p10 = -0.9 * spread;
+    wider.p10 = -0.7 * spread;
     wider.p50 = 0;
-    wider.p90 = 1.8 * spread;
+    wider.p90 = 1.7 * spread;
     return wider;
   }
   const double era = distance == Distance::another_era ? of_era : 0;

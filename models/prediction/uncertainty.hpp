@@ -45,10 +45,10 @@ Distance distance_of(const Software& software, const hardware::Cluster& cluster)
 std::string_view name(Distance distance);
 
 /// A stack's own residuals, wider by what lies between those runs and the question. With standard
-/// deviations s of ln(measured / predicted): 0.05 of a run, 0.10 of a site, 0.06 of an era, 0.07 of
+/// deviations s of ln(measured / predicted): 0.05 of a run, 0.07 of a site, 0.06 of an era, 0.07 of
 /// a stack whose relatives are known,
 ///   seen    p10 = -sqrt(r10^2 + 1.28^2 sum s^2),  p90 = sqrt(r90^2 + 1.28^2 sum s^2)
-///   unseen  p10 = -0.9 sqrt(sum s^2),             p90 = 1.8 sqrt(sum s^2)
+///   unseen  p10 = -0.7 sqrt(sum s^2),             p90 = 1.7 sqrt(sum s^2)
 /// of an unknown stack those of `generic`, as they are.
 /// Source  runs of scenarios/validation/runs.csv with their source, year or stack left out
 ///         (`orrery validate --leave-out`): stacks that no run was fitted to are slower than

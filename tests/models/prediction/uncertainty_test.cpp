@@ -55,22 +55,22 @@ TEST_CASE("The interval is wider the further a question lies from the runs of it
   Software software = fitted_at_selene();
   CHECK(distance_of(software, cluster) == Distance::same_site);
   CHECK(residuals_of(software, {}, cluster).p90 == 0.08);
-  // 1.28 of the 0.10 that sites lie apart: sqrt(0.06^2 + 0.128^2), sqrt(0.08^2 + 0.128^2).
+  // 1.28 of the 0.07 that sites lie apart: sqrt(0.06^2 + 0.0896^2), sqrt(0.08^2 + 0.0896^2).
   cluster.site.name = "";
   CHECK(distance_of(software, cluster) == Distance::another_site);
-  CHECK(residuals_of(software, {}, cluster).p10 == Approx(-std::hypot(0.06, 0.128)));
-  CHECK(residuals_of(software, {}, cluster).p90 == Approx(std::hypot(0.08, 0.128)));
+  CHECK(residuals_of(software, {}, cluster).p10 == Approx(-std::hypot(0.06, 0.0896)));
+  CHECK(residuals_of(software, {}, cluster).p90 == Approx(std::hypot(0.08, 0.0896)));
   software.year = 2024;
   CHECK(distance_of(software, cluster) == Distance::another_era);
-  const double era = 1.28 * std::hypot(0.10, 0.06);
+  const double era = 1.28 * std::hypot(0.07, 0.06);
   CHECK(residuals_of(software, {}, cluster).p90 == Approx(std::hypot(0.08, era)));
-  // Of no stack that was measured: 0.9 below and 1.8 above sqrt(0.05^2 + 0.10^2 + 0.07^2).
+  // Of no stack that was measured: 0.7 below and 1.7 above sqrt(0.05^2 + 0.07^2 + 0.07^2).
   software.residuals.reset();
   software.lineage = "megatron";
   CHECK(distance_of(software, cluster) == Distance::unseen_stack);
   const Residuals unseen = residuals_of(software, {}, cluster);
-  CHECK(unseen.p10 == Approx(-0.9 * std::sqrt(0.0174)));
-  CHECK(unseen.p90 == Approx(1.8 * std::sqrt(0.0174)));
+  CHECK(unseen.p10 == Approx(-0.7 * std::sqrt(0.0123)));
+  CHECK(unseen.p90 == Approx(1.7 * std::sqrt(0.0123)));
   CHECK(unseen.of == "all stacks, of a stack that no run was fitted to, by its relatives");
   software.lineage = "";
   CHECK(distance_of(software, cluster) == Distance::unknown_stack);
