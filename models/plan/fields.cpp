@@ -507,6 +507,7 @@ constexpr std::array<PlanField, 43> field_rows{{
      .write = write_recompute_modules},
     {.key = "recompute_layers",  // the first ones of each chunk; 0: all
      .name = "recomputed layers",
+     .column = "recompute_layers",
      .by_default = Default::silent,
      .count = &Plan::recompute_layers,
      .least = 0,
