@@ -62,7 +62,7 @@ std::vector<InheritedNumber> kernel_numbers() {
        [](const Software& s) { return s.kernels.attention_derate; },
        [](Software& s, double value) { s.kernels.attention_derate = value; }, always},
       {"/kernels/loss_forward_bytes", Differs::by_factor, 8, 300, 36, 0.25, false, loss_bytes,
-       set_loss_bytes, always},
+       set_loss_bytes, always, true},
       {"/kernels/accumulate_derate", Differs::by_factor, 0.5, 8, 1, 0.4, false,
        [](const Software& s) { return s.kernels.accumulate_derate; },
        [](Software& s, double value) { s.kernels.accumulate_derate = value; },

@@ -27,6 +27,7 @@ struct InheritedNumber {
   void (*set)(models::Software&, double);
   /// Whether the stack has what the number is of.
   bool (*matters)(const models::Software&);
+  bool lowered = false;  // the lowering reads it: a Program stands for one value of it
 
   double coordinate(double value) const;
   double value(double coordinate) const;  // within low and high

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-#include "models/pricing/price.hpp"
+#include "scenarios/fitting/step_alone.hpp"
 #include "scenarios/search/workers.hpp"
 #include "sim/errors.hpp"
 
@@ -14,10 +14,8 @@ SoftwareBench::SoftwareBench(std::vector<BenchRow> rows, Trials trials)
   ensure(!rows_.empty(), "a fit needs rows");
   for (const BenchRow& each : rows_) {
     programs_.push_back(models::lower(each.question));
-    std::vector<std::string> notes;
     borrowed_.push_back(
-        price_program(programs_.back(), each.question.cluster, each.question.software, notes)
-            .borrowed_curves);
+        step_of(programs_.back(), each.question.cluster, each.question.software).borrowed_curves);
   }
 }
 
@@ -34,10 +32,9 @@ std::optional<std::vector<double>> SoftwareBench::errors(const std::vector<doubl
   std::vector<double> logs(rows_.size());
   const Workers workers{.threads = trials_.threads, .progress = {}};
   workers.work_through(rows_.size(), [&](std::size_t i, unsigned) {
-    std::vector<std::string> notes;
-    const models::PricedProgram priced =
-        price_program(programs_[i], rows_[i].question.cluster, software, notes);
-    logs[i] = std::log(seconds(evaluate_maps(priced).step) / rows_[i].measured);
+    const BenchRow& row = rows_[i];
+    logs[i] =
+        std::log(step_of(programs_[i], row.question.cluster, software).seconds / row.measured);
   });
   known_.emplace(numbers, logs);
   if (trials_.keep_going && !trials_.keep_going()) return std::nullopt;

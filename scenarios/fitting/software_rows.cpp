@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "scenarios/fitting/step_alone.hpp"
 #include "scenarios/validation/reasons.hpp"
 #include "scenarios/validation/run_question.hpp"
 #include "scenarios/validation/validation.hpp"
@@ -37,7 +38,7 @@ std::string stated_against(const MeasuredRun& run, Apart apart) {
 
 std::string doubt_about(const MeasuredRun& run, const models::Question& question) {
   try {
-    return doubt_of(run, seconds(models::predict(question).step));
+    return doubt_of(run, step_of(question).seconds);
   } catch (const InputError& error) {
     return error.what();
   }

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "hardware/fitting/minimise.hpp"
-#include "models/pricing/price.hpp"
+#include "scenarios/fitting/step_alone.hpp"
 #include "scenarios/search/workers.hpp"
 
 namespace orrery::scenarios {
@@ -17,15 +17,6 @@ constexpr int most_halvings = 3;
 /// How far a number is moved to see what it does: a fifth, or half of how far stacks lie apart.
 double stride_of(const InheritedNumber& number) {
   return number.differs == Differs::by_factor ? std::log(1.2) : number.spread / 2;
-}
-
-double predicted_seconds(const BenchRow& row, models::Software software) {
-  models::Question question = row.question;
-  question.software = std::move(software);
-  const models::Program program = models::lower(question);
-  std::vector<std::string> notes;
-  return seconds(
-      evaluate_maps(price_program(program, question.cluster, question.software, notes)).step);
 }
 
 std::vector<double> spreads_of_numbers() {
@@ -41,8 +32,24 @@ StackFit::StackFit(std::vector<BenchRow> rows, std::vector<std::size_t> cells,
     : rows_{std::move(rows)},
       cells_{std::move(cells)},
       profile_{std::move(profile)},
+      lowered_(rows_.size()),
       own_{coordinates_of(profile_)},
       threads_{threads} {}
+
+/// The last one stays: numbers are mostly moved one at a time, and few of them change it.
+const models::Program& StackFit::program(std::size_t row, const models::Software& software) const {
+  std::vector<double> numbers;
+  for (const InheritedNumber& each : inherited_numbers()) {
+    if (each.lowered) numbers.push_back(each.get(software));
+  }
+  Lowered& lowered = lowered_[row];
+  if (lowered.numbers != numbers) {
+    models::Question question = rows_[row].question;
+    question.software = software;
+    lowered = {std::move(numbers), models::lower(question)};
+  }
+  return lowered.program;
+}
 
 std::vector<double> StackFit::errors(const std::vector<std::size_t>& rows,
                                      const std::vector<double>& coordinates) const {
@@ -50,8 +57,9 @@ std::vector<double> StackFit::errors(const std::vector<std::size_t>& rows,
   const Workers workers{.threads = threads_, .progress = {}};
   workers.work_through(rows.size(), [&](std::size_t i, unsigned /*member*/) {
     const BenchRow& row = rows_[rows[i]];
-    logs[i] = std::log(row.measured / predicted_seconds(row, with_moved(row.question.software, own_,
-                                                                        coordinates)));
+    const models::Software software = with_moved(row.question.software, own_, coordinates);
+    logs[i] = std::log(row.measured /
+                       step_of(program(rows[i], software), row.question.cluster, software).seconds);
   });
   return logs;
 }

@@ -38,12 +38,19 @@ class StackFit {
   LinearRows rows_at(const std::vector<std::size_t>& seen, const std::vector<double>& prior) const;
 
  private:
+  struct Lowered {
+    std::vector<double> numbers;  // those that the lowering reads; none yet: no Program
+    models::Program program;
+  };
+
+  const models::Program& program(std::size_t row, const models::Software& software) const;
   double loss(const std::vector<std::size_t>& seen, const std::vector<double>& coordinates) const;
 
   std::vector<BenchRow> rows_;
   std::vector<std::size_t> cells_;
   models::Software profile_;
-  std::vector<double> own_;  // the profile's coordinates
+  mutable std::vector<Lowered> lowered_;  // by row
+  std::vector<double> own_;               // the profile's coordinates
   unsigned threads_;
 };
 

@@ -13,6 +13,8 @@
 #include "scenarios/fitting/number_prior.hpp"
 #include "scenarios/fitting/software_rows.hpp"
 #include "scenarios/fitting/stack_fit.hpp"
+#include "scenarios/fitting/step_alone.hpp"
+#include "scenarios/search/workers.hpp"
 #include "scenarios/validation/statistics.hpp"
 
 namespace orrery::scenarios {
@@ -43,11 +45,17 @@ models::Software generic_of(int year) {
   return models::read_software(document.root());
 }
 
-/// Every stack of a table, and the groups that its rows are in.
+/// A run's ln(predicted / measured) that no column changes.
+struct Baseline {
+  double shipped = 0, generic = 0;
+  double wider = 1;  // by the borrowed curves of the first
+};
+
+/// Every stack of a table; then, by a column, the groups that its rows are in.
 class LeavingOut {
  public:
-  LeavingOut(const orrery::Table& table, const std::string& column, unsigned threads)
-      : runs_{read_runs(table)}, groups_{cells_of(table, column)}, column_{column} {
+  LeavingOut(const orrery::Table& table, unsigned threads)
+      : table_{table}, runs_{read_runs(table)}, threads_{threads} {
     SoftwareRows found = software_rows(runs_, {}, {}, Apart::used);
     std::map<std::string, std::size_t> numbers;
     for (auto& [name, rows] : found.by_profile) {
@@ -61,7 +69,10 @@ class LeavingOut {
     }
   }
 
-  std::vector<TransferRow> rows() {
+  std::vector<TransferRow> rows(const std::string& column) {
+    column_ = column;
+    groups_ = cells_of(table_, column);
+    known_.clear();
     std::vector<TransferRow> all;
     for (std::size_t stack = 0; stack < stacks_.size(); ++stack) {
       for (const std::string& group : groups_of(stack)) {
@@ -113,25 +124,41 @@ class LeavingOut {
     return relatives;
   }
 
-  double generic_error(const BenchRow& row) const {
+  Baseline baseline_of(const BenchRow& row) const {
+    const StepAlone shipped = step_of(row.question);
     models::Question question = row.question;
     question.software = generic_of(static_cast<int>(runs_[row.row].year.value_or(0)));
-    return std::log(seconds(models::predict(question).step) / row.measured);
+    return {.shipped = std::log(shipped.seconds / row.measured),
+            .generic = std::log(step_of(question).seconds / row.measured),
+            .wider = models::widening(shipped.borrowed_curves)};
   }
 
-  TransferRow row_of(const StackFit& fit, const BenchRow& row, bool seen, double left_out) const {
-    const models::Prediction shipped = models::predict(row.question);
+  /// By row of the stack; the same for every column.
+  const std::vector<Baseline>& baselines_of(const StackFit& fit) {
+    auto [at, fresh] = baselines_.try_emplace(&fit);
+    if (!fresh) return at->second;
+    std::vector<Baseline>& found = at->second;
+    found.resize(fit.size());
+    const Workers workers{.threads = threads_, .progress = {}};
+    workers.work_through(fit.size(),
+                         [&](std::size_t i, unsigned) { found[i] = baseline_of(fit[i]); });
+    return found;
+  }
+
+  TransferRow row_of(const StackFit& fit, std::size_t index, bool seen, double left_out) {
+    const BenchRow& row = fit[index];
+    const Baseline& known = baselines_of(fit)[index];
     const models::Residuals spread = models::at_distance(of_stack(fit.profile()), distance(seen));
-    const double wider = models::widening(shipped.priced.borrowed_curves);
-    return {.row = row.row,
-            .group = groups_[row.row],
-            .cell = cell_of(runs_[row.row]),
-            .profile = fit.profile().name,
-            .seen = seen,
-            .shipped = std::log(seconds(shipped.step) / row.measured),
-            .left_out = left_out,
-            .generic = generic_error(row),
-            .inside = -left_out >= wider * spread.p10 && -left_out <= wider * spread.p90};
+    return {
+        .row = row.row,
+        .group = groups_[row.row],
+        .cell = cell_of(runs_[row.row]),
+        .profile = fit.profile().name,
+        .seen = seen,
+        .shipped = known.shipped,
+        .left_out = left_out,
+        .generic = known.generic,
+        .inside = -left_out >= known.wider * spread.p10 && -left_out <= known.wider * spread.p90};
   }
 
   /// A year is left out where no run of it is seen; all other groups are another place's.
@@ -157,15 +184,18 @@ class LeavingOut {
     const std::vector<double> left_out = fit.errors(in, numbers.coordinates);
     std::vector<TransferRow> rows;
     for (std::size_t i = 0; i < in.size(); ++i) {
-      rows.push_back(row_of(fit, fit[in[i]], !seen.empty(), -left_out[i]));
+      rows.push_back(row_of(fit, in[i], !seen.empty(), -left_out[i]));
     }
     return rows;
   }
 
+  const orrery::Table& table_;
   std::vector<MeasuredRun> runs_;
-  std::vector<std::string> groups_;  // by row of the table
-  std::string column_;
+  unsigned threads_;
   std::vector<std::unique_ptr<StackFit>> stacks_;
+  std::map<const StackFit*, std::vector<Baseline>> baselines_;
+  std::string column_;
+  std::vector<std::string> groups_;  // by row of the table
   std::map<std::pair<std::size_t, std::string>, std::optional<Relative>> known_;
 };
 
@@ -202,16 +232,10 @@ double inside_of(const std::vector<TransferRow>& rows) {
   return 100 * sum / static_cast<double>(cells.size());
 }
 
-}  // namespace
-
-Transfer transfer_of(const orrery::Table& table, const std::string& column, unsigned threads) {
-  if (!table.has(column)) {
-    throw InputError{"--leave-out", "unknown column '" + column + "' in " + table.name()};
-  }
+Transfer transfer_of(const std::string& column, std::vector<TransferRow> rows) {
   Transfer transfer;
   transfer.column = column;
-  transfer.rows = LeavingOut{table, column, threads}.rows();
-  if (transfer.rows.empty()) throw InputError{table.name(), "no run to leave out"};
+  transfer.rows = std::move(rows);
   std::set<std::string> groups, cells;
   for (const TransferRow& each : transfer.rows) {
     groups.insert(each.group);
@@ -224,6 +248,24 @@ Transfer transfer_of(const orrery::Table& table, const std::string& column, unsi
   transfer.generic = errors_of(transfer.rows, &TransferRow::generic);
   transfer.inside = inside_of(transfer.rows);
   return transfer;
+}
+
+}  // namespace
+
+std::vector<Transfer> transfers_of(const orrery::Table& table,
+                                   const std::vector<std::string>& columns, unsigned threads) {
+  for (const std::string& column : columns) {
+    if (table.has(column)) continue;
+    throw InputError{"--leave-out", "unknown column '" + column + "' in " + table.name()};
+  }
+  LeavingOut leaving{table, threads};
+  std::vector<Transfer> transfers;
+  for (const std::string& column : columns) {
+    std::vector<TransferRow> rows = leaving.rows(column);
+    if (rows.empty()) throw InputError{table.name(), "no run to leave out"};
+    transfers.push_back(transfer_of(column, std::move(rows)));
+  }
+  return transfers;
 }
 
 }  // namespace orrery::scenarios

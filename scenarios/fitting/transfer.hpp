@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "models/prediction/uncertainty.hpp"
-#include "scenarios/search/workers.hpp"
 #include "scenarios/validation/measured_run.hpp"
 #include "sim/input/csv.hpp"
 #include "sim/input/document.hpp"
@@ -39,11 +38,12 @@ struct Transfer {
   double inside = 0;  // percent of rows, cells weighing the same
 };
 
-/// Leaves out each cell of a column in turn. A run's profile keeps its switches; its numbers are a
-/// mean of its relatives' (number_prior.hpp), moved by what runs of its stack are left. Relatives
-/// with runs in the group are fitted without them, too.
-/// Errors  a column that the table lacks, a table without a run to score: InputError
-Transfer transfer_of(const orrery::Table& table, const std::string& column, unsigned threads);
+/// Leaves out each cell of a column in turn, one column after the other. A run's profile keeps its
+/// switches; its numbers are a mean of its relatives' (number_prior.hpp), moved by what runs of its
+/// stack are left. Relatives with runs in the group are fitted without them, too. Errors  a column
+/// that the table lacks, a table without a run to score: InputError
+std::vector<Transfer> transfers_of(const orrery::Table& table,
+                                   const std::vector<std::string>& columns, unsigned threads);
 
 Json to_json(const std::vector<MeasuredRun>& runs, const Transfer& transfer);
 std::string table_of(const std::vector<MeasuredRun>& runs, const Transfer& transfer);

@@ -32,11 +32,11 @@ constexpr std::array<const char*, 5> left_out_columns{"source", "software", "sit
                                                       "gpu"};
 
 std::string left_out_section(const orrery::Table& table, unsigned threads) {
-  std::vector<Transfer> transfers;
+  std::vector<std::string> columns;
   for (const char* column : left_out_columns) {
-    if (table.has(column)) transfers.push_back(transfer_of(table, column, threads));
+    if (table.has(column)) columns.push_back(column);
   }
-  return page_section_of(transfers);
+  return page_section_of(transfers_of(table, columns, threads));
 }
 
 void write_page(const orrery::Table& table, const ValidationRequest& request,
@@ -80,7 +80,7 @@ std::string column_of(const std::string& word, const orrery::Table& table) {
 ValidationReport report_on_left_out(const orrery::Table& table, const ValidationRequest& request) {
   const std::vector<MeasuredRun> runs = read_runs(table);
   const Transfer transfer =
-      transfer_of(table, column_of(*request.leave_out, table), request.threads);
+      transfers_of(table, {column_of(*request.leave_out, table)}, request.threads).front();
   return {.json = to_json(runs, transfer), .text = table_of(runs, transfer)};
 }
 

@@ -115,8 +115,8 @@ double predicted(const Transfer& transfer, std::size_t row, double measured) {
 }
 
 TEST_CASE("What is left out does not reach its own prediction, and reaches others") {
-  const Transfer one = transfer_of(table_with(3.0), "source", 1);
-  const Transfer other = transfer_of(table_with(3.6), "source", 1);
+  const Transfer one = transfers_of(table_with(3.0), {"source"}, 1).front();
+  const Transfer other = transfers_of(table_with(3.6), {"source"}, 1).front();
   REQUIRE(one.rows.size() == 3);
   CHECK(one.groups == 2);
   CHECK(predicted(one, 0, 3.0) == Approx(predicted(other, 0, 3.6)).epsilon(1e-9));
@@ -126,10 +126,10 @@ TEST_CASE("What is left out does not reach its own prediction, and reaches other
 }
 
 TEST_CASE("A stack that is left out whole has its switches and its relatives' numbers") {
-  const Transfer transfer = transfer_of(table_with(3.0), "software", 1);
+  const Transfer transfer = transfers_of(table_with(3.0), {"software"}, 1).front();
   CHECK_FALSE(transfer.rows[0].seen);
   CHECK(transfer.rows[0].profile == "megatron-lm");
-  const Transfer other = transfer_of(table_with(3.6), "software", 1);
+  const Transfer other = transfers_of(table_with(3.6), {"software"}, 1).front();
   CHECK(predicted(transfer, 0, 3.0) == Approx(predicted(other, 0, 3.6)).epsilon(1e-9));
   CHECK(predicted(transfer, 1, 6.5) == Approx(predicted(other, 1, 6.5)).epsilon(1e-9));
 }

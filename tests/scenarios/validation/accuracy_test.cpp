@@ -83,8 +83,12 @@ TEST_CASE("Runs that no fit has seen are predicted within this error, apart", "[
 }
 
 TEST_CASE("What is left out whole is predicted within these errors", "[heavy]") {
-  for (const bounds::LeftOut& each : bounds::left_out) {
-    const Transfer found = transfer_of(published_table(), each.column, 0);
+  std::vector<std::string> columns;
+  for (const bounds::LeftOut& each : bounds::left_out) columns.push_back(each.column);
+  const std::vector<Transfer> transfers = transfers_of(published_table(), columns, 0);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const bounds::LeftOut& each = bounds::left_out[i];
+    const Transfer& found = transfers[i];
     INFO(each.column);
     CAPTURE(found.left_out.cells_mean, found.left_out.cells_median, found.inside,
             found.generic.cells_mean, found.generic.cells_median);

@@ -1,0 +1,19 @@
+#pragma once
+// The time of a step and nothing else: no checks of the Program, no memory, no breakdown. What is
+// fitted or scored by the thousand needs no more. Collectives are priced statically.
+
+#include "models/prediction/prediction.hpp"
+
+namespace orrery::scenarios {
+
+struct StepAlone {
+  double seconds = 0;
+  int borrowed_curves = 0;  // kernel curves of another GPU that the prices rest on
+};
+
+StepAlone step_of(const models::Program& program, const hardware::Cluster& cluster,
+                  const models::Software& software);
+/// Errors  a plan with a conflict: InputError
+StepAlone step_of(const models::Question& question);
+
+}  // namespace orrery::scenarios
