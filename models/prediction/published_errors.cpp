@@ -27,7 +27,9 @@ StepErrors read_steps(const Node& node) {
 Ordering read_ordering(const Node& node) {
   return {.pairs_in_order = node["pairs_in_order_pct"].as<double>(),
           .mean_regret = node["mean_regret_pct"].as<double>(),
-          .plan_spread = node["plan_spread_pct"].as<double>()};
+          .plan_spread = node["plan_spread_pct"].as<double>(),
+          .gap_of_alike = node["gap_of_alike_pct"].as<double>(),
+          .gap_of_others = node["gap_of_others_pct"].as<double>()};
 }
 
 PublishedErrors read_record(const Node& node) {

@@ -26,6 +26,9 @@ struct Ordering {
   double pairs_in_order = 0;  // percent of pairs of plans measured more than 5 % apart
   double mean_regret = 0;     // percent: the plan predicted fastest over the fastest measured
   double plan_spread = 0;     // percent: of errors that plans of one model do not share
+  /// Percent: by how much the errors of two plans differ as often as not, of plans with the same
+  /// tensor, pipeline and micro-batch sizes and of others.
+  double gap_of_alike = 0, gap_of_others = 0;
 };
 
 struct PublishedErrors {

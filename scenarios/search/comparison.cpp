@@ -17,6 +17,12 @@ namespace orrery::scenarios {
 
 namespace {
 
+/// Tensor, pipeline and micro-batch sizes.
+using Cut = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
+Cut cut_of(const models::Plan& plan) {
+  return {plan.tensor, plan.pipeline, plan.micro_batch};
+}
+
 std::vector<models::WaterfallPart> waterfall_of(const PlanQuery& query, const Candidate& plan) {
   return models::predict(question_of(query, plan.placed)).waterfall;
 }
@@ -42,12 +48,12 @@ std::vector<RankedPlan> against_best(const PlanQuery& query, const Candidate& be
   std::vector<RankedPlan> ranked;
   const std::vector<models::WaterfallPart> parts = waterfall_of(query, best);
   const double least = measure_of(objective, best);
-  const double alike = indistinguishable(query.software);
+  const Indistinguishable gaps = indistinguishable(query.software);
   for (const Candidate* each : candidates) {
     const double excess = measure_of(objective, *each) / least - 1;
     ranked.push_back({.candidate = *each,
                       .excess = excess,
-                      .as_good = excess <= alike,
+                      .as_good = excess <= gaps.of(best.placed.plan, each->placed.plan),
                       .against_best = difference(
                           waterfall_of(query, *each),
                           static_cast<double>(each->placed.nodes) / best.placed.nodes, parts)});
@@ -81,11 +87,11 @@ ExpectedStep expected_of(const PlanQuery& query, const PlanAnswer& answer,
   const Candidate& best = answer.fitting.front();
   const double spread = models::published_errors().fitted.plan_spread / 100;
   const double most = objective.measure(best.estimate) * (1 + spread);
-  std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> cuts;
+  std::set<Cut> cuts;
   for (const Candidate& each : answer.fitting) {
     const models::Plan& plan = each.placed.plan;
     if (each.estimate.fit != best.estimate.fit || objective.measure(each.estimate) > most) continue;
-    cuts.insert({plan.tensor, plan.pipeline, plan.micro_batch});
+    cuts.insert(cut_of(plan));
   }
   const models::Residuals own =
       models::residuals_of(query.software, best.placed.plan, query.cluster);
@@ -93,18 +99,25 @@ ExpectedStep expected_of(const PlanQuery& query, const PlanAnswer& answer,
   return {.step = scaled(best.estimate.step, std::exp(own.p50 + flattered)), .rivals = cuts.size()};
 }
 
-double indistinguishable(const models::Software& software) {
+double Indistinguishable::of(const models::Plan& best, const models::Plan& plan) const {
+  return cut_of(best) == cut_of(plan) ? alike : others;
+}
+
+Indistinguishable indistinguishable(const models::Software& software) {
   const models::PublishedErrors& record = models::published_errors();
-  return (fitted(software) ? record.dense.median_pct : record.unfitted.mean_regret) / 100;
+  if (fitted(software)) {
+    return {record.fitted.gap_of_alike / 100, record.fitted.gap_of_others / 100};
+  }
+  return {record.unfitted.gap_of_alike / 100, record.unfitted.mean_regret / 100};
 }
 
 std::string words_of_ties(const models::Software& software) {
   const models::PublishedErrors& record = models::published_errors();
   if (fitted(software)) {
     return fmt::format(
-        "the median error of a predicted step on {} published runs; of plans measured more than "
-        "5 % apart {:.0f} % of pairs were in the predicted order",
-        record.dense.rows, record.fitted.pairs_in_order);
+        "by as much the errors of two published plans of one model differed as often as not; of "
+        "plans measured more than 5 % apart {:.0f} % of pairs were in the predicted order",
+        record.fitted.pairs_in_order);
   }
   const models::Residuals spread = models::residuals_of(software, {});
   return fmt::format(

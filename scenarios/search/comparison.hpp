@@ -8,10 +8,17 @@
 
 namespace orrery::scenarios {
 
-/// Plans whose objective is within this share of the best one's cannot be distinguished: by a
-/// profile of the stack's own the median error of a predicted step on published runs; by another,
-/// how much longer the published plan that is predicted fastest took than the fastest one.
-double indistinguishable(const models::Software& software);
+/// Plans whose objective is within this share of the best one's cannot be distinguished. Plans that
+/// cut the model alike, with the same tensor, pipeline and micro-batch sizes, share most of what is
+/// missed of them: of such plans and of others by how much errors of two published plans differed
+/// as often as not. By a profile that is not the stack's own, of others how much longer the
+/// published plan that is predicted fastest took than the fastest one.
+struct Indistinguishable {
+  double alike = 0, others = 0;  // shares
+
+  double of(const models::Plan& best, const models::Plan& plan) const;
+};
+Indistinguishable indistinguishable(const models::Software& software);
 /// The same in a sentence, with what it rests on.
 std::string words_of_ties(const models::Software& software);
 

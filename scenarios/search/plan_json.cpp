@@ -83,7 +83,9 @@ Json to_json(const PlanReport& report) {
   for (const RankedPlan& each : report.best) json["plans"].push_back(plan_json(each));
   json["tight_plans"] = Json::array();
   for (const RankedPlan& each : report.tight_ahead) json["tight_plans"].push_back(plan_json(each));
-  json["indistinguishable_pct"] = 100 * indistinguishable(report.query.software);
+  const Indistinguishable gaps = indistinguishable(report.query.software);
+  json["indistinguishable_pct"] = 100 * gaps.others;
+  json["indistinguishable_alike_pct"] = 100 * gaps.alike;
   const ExpectedStep expected = expected_of(report.query, answer, report.objective);
   json["expected_step_time_s"] = fits ? Json(seconds(expected.step)) : Json(nullptr);
   json["alike"] = expected.rivals;

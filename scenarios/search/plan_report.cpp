@@ -142,19 +142,23 @@ std::string table(const PlanReport& report, const ReportOptions& options) {
 }
 
 std::string ties(const PlanReport& report, const ReportOptions& options) {
-  const models::Estimate& best = report.answer.fitting.front().estimate;
-  const double alike = indistinguishable(report.query.software);
-  const double least = report.objective.measure(best) * (1 + alike);
+  const Candidate& best = report.answer.fitting.front();
+  const Indistinguishable gaps = indistinguishable(report.query.software);
+  const double least = report.objective.measure(best.estimate);
   std::size_t as_good = 0;
   for (const Candidate& each : report.answer.fitting) {
-    const bool ties = report.objective.measure(each.estimate) <= least;
-    as_good += ties && each.estimate.fit == best.fit ? 1 : 0;
+    const double share = gaps.of(best.placed.plan, each.placed.plan);
+    const bool ties = report.objective.measure(each.estimate) <= least * (1 + share);
+    as_good += ties && each.estimate.fit == best.estimate.fit ? 1 : 0;
   }
   if (as_good < 2) return {};
-  return "\n" + paragraph(fmt::format("≈ {} plans are within {:.1f} % of the best and cannot be "
-                                      "distinguished by prediction: {}. Try several of them.",
-                                      as_good, 100 * alike, words_of_ties(report.query.software)),
-                          2, options);
+  return "\n" +
+         paragraph(fmt::format("≈ {} plans cannot be distinguished by prediction, within {:.1f} % "
+                               "of the best with its tensor, pipeline and micro-batch sizes and "
+                               "{:.1f} % with others: {}. Try several of them.",
+                               as_good, 100 * gaps.alike, 100 * gaps.others,
+                               words_of_ties(report.query.software)),
+                   2, options);
 }
 
 /// The best of many predictions is the luckiest one.

@@ -60,7 +60,7 @@ Json to_json(const PurchaseReport& report) {
                                   {"nodes", each.nodes},
                                   {"reason", each.reason}});
   }
-  json["indistinguishable_pct"] = 100 * indistinguishable(query.software);
+  json["indistinguishable_pct"] = 100 * indistinguishable(query.software).others;
   json["headroom"] = query.headroom;
   json["sharded_error"] = sharded_json(query.software);
   json["plans"] = report.answer.plans;

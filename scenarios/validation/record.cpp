@@ -37,7 +37,9 @@ Json steps_json(const std::vector<const RunResult*>& results) {
 Json ordering_json(const Ranking& ranking) {
   return {{"pairs_in_order_pct", rounded(ranking.pairs_in_order)},
           {"mean_regret_pct", rounded(ranking.mean_regret)},
-          {"plan_spread_pct", rounded(ranking.plan_spread)}};
+          {"plan_spread_pct", rounded(ranking.plan_spread)},
+          {"gap_of_alike_pct", rounded(ranking.gap_of_alike)},
+          {"gap_of_others_pct", rounded(ranking.gap_of_others)}};
 }
 
 Json memory_json(const std::vector<RunResult>& results, const MemoryScore& score) {

@@ -75,6 +75,30 @@ double spread_of(const std::vector<Contender>& group) {
   return 100 * deviation_over_median * quantile(errors, 0.5);
 }
 
+/// Percent: sizes of the differences between the errors of two plans, of pairs whose cuts are equal
+/// or of those whose are not.
+std::vector<double> gaps_of(const std::vector<Contender>& group, bool alike) {
+  std::vector<double> gaps;
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    for (std::size_t j = i + 1; j < group.size(); ++j) {
+      const Contender &a = group[i], &b = group[j];
+      if (a.plan == b.plan || (a.cut == b.cut) != alike) continue;
+      gaps.push_back(100 * std::abs(std::log(a.predicted / a.measured * b.measured / b.predicted)));
+    }
+  }
+  return gaps;
+}
+
+/// The median of the groups' medians; 0 where no group has such a pair.
+double gap_of(const std::map<std::string, std::vector<Contender>>& groups, bool alike) {
+  std::vector<double> medians;
+  for (const auto& [name, group] : groups) {
+    const std::vector<double> gaps = gaps_of(group, alike);
+    if (spreads(group) && !gaps.empty()) medians.push_back(quantile(gaps, 0.5));
+  }
+  return medians.empty() ? 0 : quantile(medians, 0.5);
+}
+
 }  // namespace
 
 Ranking ranking_of(const std::vector<Contender>& contenders) {
@@ -96,6 +120,8 @@ Ranking ranking_of(const std::vector<Contender>& contenders) {
   if (ranking.groups > 0) {
     ranking.mean_regret = regret / static_cast<double>(ranking.groups);
     ranking.plan_spread = quantile(deviations, 0.5);
+    ranking.gap_of_alike = gap_of(groups, true);
+    ranking.gap_of_others = gap_of(groups, false);
   }
   if (pairs.all > 0) {
     ranking.pairs_in_order =

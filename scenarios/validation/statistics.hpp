@@ -23,6 +23,7 @@ struct Contender {
   std::string group;
   double measured = 0, predicted = 0;
   std::size_t plan = 0;  // the same of repeats, which nothing could put in order
+  std::size_t cut = 0;   // the same of plans with equal tensor, pipeline and micro-batch sizes
 };
 
 struct Ranking {
@@ -32,6 +33,9 @@ struct Ranking {
   /// Percent: standard deviation of ln(predicted / measured) around what a group's plans have in
   /// common, from the median of its size; the median of the groups'.
   double plan_spread = 0;
+  /// Percent: by how much the errors of two plans of a group differ, the median of pairs that cut
+  /// the model alike and of all other pairs; the median of the groups that have such pairs.
+  double gap_of_alike = 0, gap_of_others = 0;
 };
 
 /// Groups of 4 or more whose measured times spread over 10 %; pairs of plans that differ by over

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
 
 #include "models/prediction/prediction.hpp"
 #include "scenarios/validation/run_experts.hpp"
@@ -144,6 +146,12 @@ std::string group_of(const MeasuredRun& run) {
   return group;
 }
 
+/// Into what a run says that it cuts the model: tensor, pipeline and micro-batch sizes.
+using Cut = std::array<std::string, 3>;
+Cut cut_of(const MeasuredRun& run) {
+  return {run.stated("tensor"), run.stated("pipeline"), run.stated("micro_batch")};
+}
+
 /// Numbers plans in the order of their first runs.
 class Plans {
  public:
@@ -204,13 +212,18 @@ Scores figures_of(const std::vector<MeasuredRun>& runs, const std::vector<RunRes
   std::vector<double> errors;
   std::vector<Contender> contenders;
   Plans plans;
+  std::map<Cut, std::size_t> cuts;
   for (const RunResult& each : results) {
     scores.simulated += each.simulated() ? 1 : 0;
     if (!each.scored()) continue;
     scores.said_not_to_fit += each.fits ? 0 : 1;
     const MeasuredRun& run = runs[each.row];
     errors.push_back(*each.error_pct);
-    contenders.push_back({group_of(run), *run.step_time, *each.predicted, plans.number_of(run)});
+    contenders.push_back({.group = group_of(run),
+                          .measured = *run.step_time,
+                          .predicted = *each.predicted,
+                          .plan = plans.number_of(run),
+                          .cut = cuts.try_emplace(cut_of(run), cuts.size()).first->second});
   }
   scores.scored = errors.size();
   if (!errors.empty()) scores.errors = summary_of(errors);

@@ -55,6 +55,21 @@ TEST_CASE("What plans of a group do not share is their errors around the group's
   CHECK(ranking_of(group).plan_spread == Approx(2.9652));
 }
 
+TEST_CASE("Errors of two plans differ by less where they cut the model alike") {
+  // Two plans of each cut, errors 0, 1 and 10, 12 %: 1 and 2 % alike; 10, 12, 9 and 11 % others.
+  const std::vector<double> errors{0, 0.01, 0.10, 0.12};
+  std::vector<Contender> group;
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    const double measured = 10 + static_cast<double>(i);
+    group.push_back({"g", measured, measured * std::exp(errors[i]), i, i / 2});
+  }
+  CHECK(ranking_of(group).gap_of_alike == Approx(1.5));
+  CHECK(ranking_of(group).gap_of_others == Approx(10.5));
+  // Repeats of one plan are no pair.
+  group[1].plan = 0;
+  CHECK(ranking_of(group).gap_of_alike == Approx(2));
+}
+
 TEST_CASE("Groups of three, and groups of equal times, rank nothing") {
   CHECK(ranking_of({{"a", 1, 1, 0}, {"a", 2, 2, 1}, {"a", 3, 3, 2}}).groups == 0);
   CHECK(ranking_of({{"b", 10, 1, 0}, {"b", 10, 2, 1}, {"b", 10.5, 3, 2}, {"b", 11, 4, 3}}).groups ==
