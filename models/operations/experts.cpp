@@ -7,11 +7,14 @@
 // collectives follow from those (lowering/reshard.hpp). Every expert gets as many rows; of dropless
 // routing that is not even, the busiest rank's.
 //
-// Permutations are counted as Megatron-Core runs them without fusion, in passes over the rows:
-//   permute     index_select                         2 forward, index_add 3 backward
-//   sort, back  split and cat by expert              2 forward, 2 backward each
-//   unpermute   times probability in fp32, added up  9 forward, 11 backward
-// Source  Megatron-Core 0.12, transformer/moe/moe_utils.py, token_dispatcher.py
+// Permutations are counted in passes over the rows, of one kernel each where they are fused, else
+// as Megatron-Core runs them. What adds up reads the rows again for the gradients of weights:
+//                                                         not fused         fused, and tokens once
+//   permute     index_select; index_add back              2 fwd,  3 bwd     1 fwd, 1 bwd
+//   sort, back  split and cat by expert                   2 fwd,  2 bwd     the same
+//   unpermute   times probability in fp32, and added up   9 fwd, 11 bwd     1 fwd, 2 bwd
+// Source  Megatron-Core 0.12, transformer/moe/moe_utils.py, token_dispatcher.py; Transformer Engine
+//         2.1, common/triton/permutation.py (moe_permute_fusion)
 
 #include <algorithm>
 #include <cmath>
@@ -122,11 +125,17 @@ std::int64_t LayerBuilder::copies_to_nodes() const {
   return every_row ? 0 : inputs_.model.experts_per_token;
 }
 
+/// Over the rows that are sent.
+std::int64_t LayerBuilder::passes(std::int64_t apart, std::int64_t fused) const {
+  return inputs_.plan.permute_fusion ? fused : apart;
+}
+
 Operation& LayerBuilder::permute(RowMove move, const std::string& name, OperandId in,
                                  OperandId out) {
   const bool adds_up = move == RowMove::combine || move == RowMove::dispatch_backward;
   Operation& op = block_.add(adds_up ? OpKind::unpermute : OpKind::permute, name, {in}, {out});
   op.moves = move;
+  op.fused = inputs_.plan.permute_fusion;
   op.dtype = storage_;
   op.copies = copies_to_nodes();
   op.next_to_other = inputs_.plan.expert_overlap == ExpertOverlap::micro_batches;
@@ -163,7 +172,7 @@ void LayerBuilder::local_experts_forward(OperandId tokens, OperandId rows) {
 void LayerBuilder::combine(OperandId tokens, OperandId back, OperandId routed) {
   Operation& sum = permute(RowMove::combine, "unpermute", back, routed);
   block_.need(sum, back, at_senders());
-  sum.bytes = 9 * rows_sent(back) + block_.at(routed).bytes();
+  sum.bytes = passes(9, 1) * rows_sent(back) + block_.at(routed).bytes();
   block_.read(sum, weights());
   block_.read(sum, chosen());
   if (keeps_outputs()) block_.write(sum, kept_outputs(tokens));
@@ -182,7 +191,8 @@ void LayerBuilder::experts_forward(OperandId in, OperandId out) {
                   in, model.hidden, at_experts());
   Operation& dispatch = permute(RowMove::dispatch, "permute", in, arrived);
   block_.make(dispatch, arrived, at_senders());
-  dispatch.bytes = 2 * rows_sent(arrived);
+  dispatch.bytes = passes(2, 1) * rows_sent(arrived);
+  if (inputs_.plan.permute_fusion) dispatch.bytes += block_.at(in).bytes();
   dispatch.drops = inputs_.plan.capacity > 0;
   block_.read(dispatch, chosen());
   if (shares && overlaps) mlp_forward(shared(), in, shared_out);
@@ -241,7 +251,8 @@ void LayerBuilder::combine_backward(OperandId tokens, OperandId gradient, Operan
   Operation& spread =
       permute(RowMove::combine_backward, "unpermute.backward", gradient, rows_gradient);
   block_.make(spread, rows_gradient, at_senders());
-  spread.bytes = 11 * rows_sent(rows_gradient);
+  spread.bytes = passes(11, 2) * rows_sent(rows_gradient);
+  if (inputs_.plan.permute_fusion) spread.bytes += block_.at(gradient).bytes();
   block_.read(spread, weights());
   if (!keeps_outputs()) return;
   block_.read(spread, chosen());
@@ -276,7 +287,7 @@ void LayerBuilder::experts_backward(OperandId saved_in, OperandId gradient_out,
   const OperandId d_router = rows("router.in.grad", Role::temporary);
   Operation& sum = permute(RowMove::dispatch_backward, "permute.backward", up_gradient, d_rows);
   block_.need(sum, up_gradient, at_senders());
-  sum.bytes = 3 * rows_sent(up_gradient) + block_.at(d_rows).bytes();
+  sum.bytes = passes(3, 1) * rows_sent(up_gradient) + block_.at(d_rows).bytes();
   block_.read(sum, chosen());
   route_backward(saved_in, d_router);
   Operation& add = block_.add(OpKind::add, "experts.in.add", {d_rows, d_router}, {gradient_in});

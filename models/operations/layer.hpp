@@ -118,6 +118,7 @@ class LayerBuilder : private TransformerBuilder {
   Linear expert_down() const;
   Sharding expert_up_layout() const;
   Bytes rows_sent(OperandId rows) const;
+  std::int64_t passes(std::int64_t apart, std::int64_t fused) const;
   bool sorts() const;
   std::int64_t copies_to_nodes() const;
   Operation& permute(RowMove move, const std::string& name, OperandId in, OperandId out);

@@ -95,6 +95,10 @@ Json write_expert_overlap(const Plan& plan) {
   return word_of(expert_overlap_words, plan.expert_overlap);
 }
 
+std::string derive_permute_fusion(Plan&, const PlanBasis& basis) {
+  return basis.model.experts > 0 ? "false taken as default, as in Megatron-Core" : "";
+}
+
 constexpr double most_factor = 1e4;
 
 double read_factor(const Node& number, double least) {
@@ -275,7 +279,7 @@ std::string derive_stage_layers(Plan& plan, const PlanBasis& basis) {
   return cut ? "as even as possible taken as default" : "";
 }
 
-constexpr std::array<PlanField, 43> field_rows{{
+constexpr std::array<PlanField, 44> field_rows{{
     {.key = "task",
      .name = "task",
      .kind = Kind::word,
@@ -439,6 +443,13 @@ constexpr std::array<PlanField, 43> field_rows{{
      .words = words_in<expert_overlap_words>,
      .read = read_word<&Plan::expert_overlap, expert_overlap_words>,
      .write = write_expert_overlap},
+    {.key = "permute_fusion",  // of tokens to the order of their experts: one kernel each way
+     .name = "fused permutation",
+     .kind = Kind::flag,
+     .by_default = Default::silent,
+     .on = &Plan::permute_fusion,
+     .write = [](const Plan& plan) { return plan.permute_fusion ? Json(true) : Json(nullptr); },
+     .derive = derive_permute_fusion},
     {.key = "capacity",  // rows of an expert over the mean: above it tokens are dropped
      .name = "capacity",
      .kind = Kind::factor,

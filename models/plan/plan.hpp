@@ -117,6 +117,7 @@ struct Plan {
   std::int64_t expert_tensor = 0;  // ranks that cut each expert; 0: as `tensor`
   Dispatcher dispatcher = Dispatcher::all_to_all;
   ExpertOverlap expert_overlap = ExpertOverlap::none;
+  bool permute_fusion = false;  // one kernel puts tokens in the order of experts, one back
   double capacity = 0;   // rows of each expert over their mean, padded and dropped; 0: dropless
   double imbalance = 1;  // of dropless routing: rows of the busiest rank over the mean
   std::int64_t micro_batch = 1;

@@ -87,7 +87,8 @@ double memory_derate(const Operation& op, const Software& software) {
   const double usual =
       software.kernels.memory_derate * (mixed ? software.kernels.mixed_derate : 1.0);
   // Counted pass by pass, as an unfused stack runs them (models/operations/experts.cpp).
-  if (op.kind == OpKind::permute || op.kind == OpKind::unpermute) return 1;
+  const bool permutes = op.kind == OpKind::permute || op.kind == OpKind::unpermute;
+  if (permutes && !op.fused) return 1;
   if (op.kind == OpKind::accumulate) return usual * software.kernels.accumulate_derate;
   return falls_apart(op, software) ? usual * softmax_pieces_traffic : usual;
 }

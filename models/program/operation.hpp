@@ -171,6 +171,7 @@ struct Operation {
   /// makes its rows: how many copies of a token they hold. 0: every row is sent.
   std::int64_t copies = 0;
   RowMove moves = RowMove::none;  // of permute and unpermute
+  bool fused = false;             // ... by one kernel, whose traffic is no more than its operands
   std::int64_t senders = 1;       // of by_expert and by_rank: ranks whose rows an expert has
   bool drops =
       false;  // of dispatch: tokens without a slot are left out; otherwise that is an error

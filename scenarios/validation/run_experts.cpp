@@ -127,7 +127,7 @@ bool share_recipes(const std::string& one, const std::string& other) {
 /// A line of recipes.csv.
 struct Recipe {
   std::string stack, architecture, gpu, tensor, pipeline, virtual_stages, expert, source;
-  std::string dispatcher, expert_tensor, capacity, expert_overlap;
+  std::string dispatcher, expert_tensor, capacity, expert_overlap, permute_fusion;
   std::vector<int> release;
   std::string release_text;
 };
@@ -146,6 +146,7 @@ Recipe read_recipe(const Row& row) {
           .expert_tensor = cell("expert_tensor"),
           .capacity = cell("capacity"),
           .expert_overlap = cell("expert_overlap"),
+          .permute_fusion = cell("permute_fusion"),
           .release = numbers_in(cell("release")),
           .release_text = cell("release")};
 }
@@ -258,6 +259,7 @@ void follow_recipe(const MeasuredRun& run, Plan& plan, std::vector<std::string>&
   take("expert_tensor", recipe->expert_tensor);
   take("capacity", recipe->capacity);
   take("expert_overlap", recipe->expert_overlap);
+  take("permute_fusion", recipe->permute_fusion);
   assumptions.push_back(fmt::format("/plan: {} taken, as in the recipe of {} {} on {} ({})", taken,
                                     recipe->stack, recipe->release_text, recipe->gpu,
                                     recipe->source));

@@ -25,10 +25,11 @@ std::string missing_of_experts(const MeasuredRun& run);
 /// vocabulary of the run; else one with such experts on every layer.
 models::Model expert_model_of(const MeasuredRun& run, std::vector<std::string>& assumptions);
 
-/// Dispatcher, expert tensor parallelism, capacity and overlap: of the recipes for this
-/// architecture that the run's stack, its parent or its children had released by then, those that
-/// agree, as far as any does, on GPU, expert degree, tensor and pipeline degrees (or else the stack
-/// itself) and virtual stages; the last of them. Without one, what Megatron-Core does unasked.
+/// Dispatcher, expert tensor parallelism, capacity, overlap and fused permutation: of the recipes
+/// for this architecture that the run's stack, its parent or its children had released by then,
+/// those that agree, as far as any does, on GPU, expert degree, tensor and pipeline degrees (or
+/// else the stack itself) and virtual stages; the last of them. Without one, what Megatron-Core
+/// does unasked.
 void follow_recipe(const MeasuredRun& run, models::Plan& plan,
                    std::vector<std::string>& assumptions);
 

@@ -146,6 +146,30 @@ TEST_CASE("ZeRO-1 shares the experts' state among their replicas, the rest among
   CHECK(joint_named(program, "experts.s0")->bytes.count() == 2 * 768 * 2);
 }
 
+TEST_CASE("Fused permutations read and write rows once, others in passes") {
+  // Two ranks of two experts each; 8 tokens of 16 bytes are 128 bytes, 2 copies of each 256 to
+  // send; which experts were chosen and with what weights are 64 bytes each.
+  const auto bytes_of = [](bool fused, Pass pass, std::string_view name) {
+    Plan plan = expert_plan(1, 2, 2);
+    plan.permute_fusion = fused;
+    const Program program = experts_program(plan);
+    const Block& block = pass == Pass::forward ? forward_of(program) : backward_of(program);
+    const Operation& op = named(block, name);
+    CHECK(op.fused == fused);
+    return op.bytes.count();
+  };
+  CHECK(bytes_of(false, Pass::forward, "permute") == 2 * 256 + 64);
+  CHECK(bytes_of(true, Pass::forward, "permute") == 256 + 128 + 64);
+  CHECK(bytes_of(false, Pass::forward, "unpermute") == 9 * 256 + 128 + 128);
+  CHECK(bytes_of(true, Pass::forward, "unpermute") == 256 + 128 + 128);
+  CHECK(bytes_of(false, Pass::backward, "unpermute.backward") == 11 * 256 + 64);
+  CHECK(bytes_of(true, Pass::backward, "unpermute.backward") == 2 * 256 + 128 + 64);
+  CHECK(bytes_of(false, Pass::backward, "permute.backward") == 3 * 256 + 128 + 64);
+  CHECK(bytes_of(true, Pass::backward, "permute.backward") == 256 + 128 + 64);
+  // One kernel each way between the ranks' order and the experts', however it is written.
+  CHECK(bytes_of(true, Pass::forward, "sort") == bytes_of(false, Pass::forward, "sort"));
+}
+
 TEST_CASE("Capacity pads every expert, imbalance is the busiest rank's") {
   // 16 rows of a rank over 4 experts are 4 each; 1.3 times as many are 6, rounded up.
   for (const bool padded : {true, false}) {
