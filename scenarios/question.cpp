@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "hardware/catalogue.hpp"
 #include "models/plan/fields.hpp"
 #include "models/software/recipes.hpp"
@@ -94,7 +96,21 @@ void take_cores(const Json& plan, models::Question& question) {
   node.gpus = static_cast<int>(ranks);
 }
 
-/// What the recipes of the stack fix and the plan leaves open, in place of a default.
+/// The first key of those taken that does not go with the rest of the plan; empty: none.
+std::string clash(const models::Question& question, const models::Plan& plan,
+                  const std::vector<models::RecipeChoice>& taken) {
+  models::Question asked = question;
+  asked.plan = plan;
+  for (const models::Conflict& found : models::conflicts(asked)) {
+    for (const models::RecipeChoice& each : taken) {
+      if (found.pointer == "/plan/" + each.key) return each.key;
+    }
+  }
+  return {};
+}
+
+/// What the recipes of the stack fix and the plan leaves open, in place of a default, where it goes
+/// with the plan.
 void take_recipe(const Node& stated, const models::Question& question, models::Plan& plan,
                  std::vector<std::string>& assumptions) {
   const models::RecipeQuestion asked{.stack = question.software.name,
@@ -103,9 +119,24 @@ void take_recipe(const Node& stated, const models::Question& question, models::P
                                      .gpu = question.cluster.gpu(),
                                      .task = plan.task,
                                      .precision = plan.precision,
-                                     .recompute = plan.recompute};
-  const auto is_stated = [&](std::string_view key) { return stated.has(key); };
-  for (const models::RecipeChoice& each : models::take_recipe(asked, is_stated, plan)) {
+                                     .recompute = plan.recompute,
+                                     .degrees = models::recipe_degrees(plan),
+                                     .release = models::last_release_of(question.software.year)};
+  std::vector<std::string> left_out;
+  const auto is_stated = [&](std::string_view key) {
+    return stated.has(key) || std::find(left_out.begin(), left_out.end(), key) != left_out.end();
+  };
+  models::Plan after = plan;
+  std::vector<models::RecipeChoice> choices = models::take_recipe(asked, is_stated, after);
+  for (;;) {
+    const std::string key = choices.empty() ? "" : clash(question, after, choices);
+    if (key.empty()) break;
+    left_out.push_back(key);
+    after = plan;
+    choices = models::take_recipe(asked, is_stated, after);
+  }
+  plan = std::move(after);
+  for (const models::RecipeChoice& each : choices) {
     const std::string head = fmt::format("/plan/{}:", each.key);
     std::erase_if(assumptions, [&](const std::string& old) { return old.rfind(head, 0) == 0; });
     assumptions.push_back(assumption_of(each, asked.stack));

@@ -7,6 +7,7 @@
 
 #include "models/embedded.hpp"
 #include "models/plan/fields.hpp"
+#include "models/software/published_recipes.hpp"
 
 namespace orrery::models {
 
@@ -72,7 +73,8 @@ const std::vector<Rule>& rules() {
   static const std::vector<Rule> all = [] {
     std::vector<Rule> read;
     for (const EmbeddedFile& file : embedded_files()) {
-      if (file.path.substr(0, tables.size()) != tables) continue;
+      const bool table = file.path.starts_with(tables) && file.path.ends_with(".json");
+      if (!table) continue;
       const Document document = Document::parse(file.text, std::string{file.path});
       document.root().only({"says", "recipes"});
       for (const Node& each : document.root()["recipes"].elements()) {
@@ -84,10 +86,29 @@ const std::vector<Rule>& rules() {
   return all;
 }
 
+/// A plan that states how it recomputes is told nothing by a recipe that recomputes otherwise.
+void drop_other_recomputation(Recompute stated, std::vector<RecipeChoice>& choices) {
+  const auto kind = std::find_if(choices.begin(), choices.end(),
+                                 [](const RecipeChoice& each) { return each.key == "recompute"; });
+  if (kind == choices.end() || kind->value == word_of(recompute_words, stated)) return;
+  const std::string source = kind->source;
+  std::erase_if(choices, [&](const RecipeChoice& each) {
+    return each.source == source && each.key.starts_with("recompute");
+  });
+}
+
 }  // namespace
 
+RecipeDegrees recipe_degrees(const Plan& plan) {
+  return {plan.tensor, plan.pipeline, plan.virtual_stages, plan.context, plan.expert};
+}
+
+Release last_release_of(int year) {
+  return year == 0 ? Release{} : Release{year % 100, 99};
+}
+
 std::vector<RecipeChoice> recipe_of(const RecipeQuestion& question) {
-  std::vector<RecipeChoice> choices;
+  std::vector<RecipeChoice> choices = published_choices(question);
   for (const Rule& rule : rules()) {
     if (!rule.holds(question)) continue;
     for (const auto& [key, value] : rule.plan.items()) {
@@ -104,6 +125,12 @@ std::vector<RecipeChoice> take_recipe(const RecipeQuestion& question,
                                       const std::function<bool(std::string_view)>& stated,
                                       Plan& plan) {
   std::vector<RecipeChoice> choices = recipe_of(question);
+  if (stated("recompute")) drop_other_recomputation(question.recompute, choices);
+  // Rows that are counted are not those of a recipe that pads and drops.
+  const auto other_rows = [&](const RecipeChoice& each) {
+    return each.key == "capacity" && stated("imbalance");
+  };
+  std::erase_if(choices, other_rows);
   std::erase_if(choices, [&](const RecipeChoice& each) { return stated(each.key); });
   for (const RecipeChoice& each : choices) {
     plan_field(each.key).read_value(Node{each.value, each.source, ""}, plan);

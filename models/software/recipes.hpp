@@ -1,10 +1,11 @@
 #pragma once
 // What public recipes fix and a publication or a user leaves open: discrete choices of a plan, by
-// stack, its year, task, GPU and the model's sizes as its config states them. The tables are
-// models/recipes/*.json; a rule is `{"stack", "task"?, "from_year"?, "to_year"?, "gpu"?,
-// "generation"?, "precision"?, "recompute"?, "layers"?, "hidden_from"?, "hidden_to"?, "plan": {KEY:
-// VALUE}, "source"}`. Of the rules that hold, the first that states a key decides it. No model is
-// named: a renamed one gets the same answer. No number here scales a time.
+// stack, its release, task, GPU and the model's sizes as its config states them. Published recipes
+// come first (published_recipes.hpp), then rules of a stack, models/recipes/*.json; a rule is
+// `{"stack", "task"?, "from_year"?, "to_year"?, "gpu"?, "generation"?, "precision"?, "recompute"?,
+// "layers"?, "hidden_from"?, "hidden_to"?, "plan": {KEY: VALUE}, "source"}`. Of those that hold,
+// the first that states a key decides it. No model is named: a renamed one gets the same answer. No
+// number here scales a time.
 
 #include <functional>
 #include <string>
@@ -18,6 +19,19 @@
 
 namespace orrery::models {
 
+/// Numbers of a release, "26.02.01", that compare in order.
+using Release = std::vector<int>;
+
+/// What a recipe's plan is cut into.
+struct RecipeDegrees {
+  std::int64_t tensor = 1, pipeline = 1, virtual_stages = 1, context = 1, expert = 1;
+  bool operator==(const RecipeDegrees&) const = default;
+};
+RecipeDegrees recipe_degrees(const Plan& plan);
+
+/// The last release of a year; none where it is not known.
+Release last_release_of(int year);
+
 /// Whose recipe is asked for.
 struct RecipeQuestion {
   std::string_view stack;
@@ -27,6 +41,8 @@ struct RecipeQuestion {
   Task task = Task::pretrain;
   Precision precision = Precision::bf16;
   Recompute recompute = Recompute::none;
+  RecipeDegrees degrees{};
+  Release release{};  // none: any
 };
 
 /// A choice, and where it stands.

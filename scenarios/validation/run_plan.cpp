@@ -91,6 +91,22 @@ struct Unstated {
   }
 };
 
+/// Where it is not stated, the end of its year.
+models::Release release_of(const MeasuredRun& run) {
+  if (run.release.empty()) return models::last_release_of(static_cast<int>(run.year.value_or(0)));
+  models::Release numbers{0};
+  for (const char each : run.release) {
+    if (each == '.') {
+      numbers.push_back(0);
+    } else if (each >= '0' && each <= '9' && numbers.back() < 10000) {
+      numbers.back() = 10 * numbers.back() + (each - '0');
+    } else {
+      return {};
+    }
+  }
+  return numbers;
+}
+
 /// Takes what the recipes of the run's stack fix and the run leaves open; the keys.
 std::vector<std::string> from_recipes(const MeasuredRun& run, const Model& model,
                                       const hardware::Gpu* gpu, Plan& plan,
@@ -103,7 +119,9 @@ std::vector<std::string> from_recipes(const MeasuredRun& run, const Model& model
                                      .gpu = *gpu,
                                      .task = plan.task,
                                      .precision = plan.precision,
-                                     .recompute = plan.recompute};
+                                     .recompute = plan.recompute,
+                                     .degrees = models::recipe_degrees(plan),
+                                     .release = release_of(run)};
   const auto stated = [&](std::string_view key) { return run.plan.contains(key); };
   for (const models::RecipeChoice& each : models::take_recipe(asked, stated, plan)) {
     keys.push_back(each.key);

@@ -145,7 +145,11 @@ void make_bert(Model& model) {
 /// How the stack shares sequences by itself.
 void take_context_form(const MeasuredRun& run, const models::Software& software, Plan& plan,
                        std::vector<std::string>& assumptions) {
-  const bool stated = !run.stated("context_form").empty();
+  const bool stated =
+      !run.stated("context_form").empty() ||
+      std::any_of(assumptions.begin(), assumptions.end(), [](const std::string& each) {
+        return each.starts_with("/plan/context_form:");  // of a recipe
+      });
   if (plan.context == 1 || stated || software.runs.context.empty()) return;
   plan.context_form = software.runs.context.front();
   assumptions.push_back(fmt::format("/plan/context_form: {} taken, {}",
@@ -239,7 +243,7 @@ models::Question Questions::question_of(const MeasuredRun& run) {
   Model model = model_of(run, software.defaults, assumptions);
   Plan plan = plan_of(run, model, software.defaults, assumptions, &cluster.gpu());
   take_context_form(run, software, plan, assumptions);
-  if (has_experts(run)) follow_recipe(run, plan, assumptions);
+  if (has_experts(run)) settle_experts(plan, assumptions);
   return {.model = std::move(model),
           .plan = std::move(plan),
           .cluster = std::move(cluster),

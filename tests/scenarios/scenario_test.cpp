@@ -207,6 +207,21 @@ TEST_CASE("A plan may be written as on the command line") {
   CHECK(Scenario::parse(json, "small.json").question().plan.tensor == 2);
 }
 
+TEST_CASE("A recipe is taken where it goes with what a plan states") {
+  const Json experts = Json::parse(
+      R"({"model": "qwen3-30b-a3b", "cluster": "dgx-b200", "software": "megatron-bridge",
+          "plan": {"expert": 8, "data": 8, "micro_batch": 4, "global_batch": 512,
+                   "seq_len": 4096, "precision": "mxfp8", "imbalance": 1.3}})");
+  const models::Plan uneven = Scenario::parse(experts, "experts.json").question().plan;
+  CHECK(uneven.dispatcher == models::Dispatcher::hybridep);
+  CHECK(uneven.permute_fusion);
+  CHECK(uneven.imbalance == 1.3);
+  // Weights are gathered in 8 bits by ZeRO alone.
+  const Scenario dense = Scenario::load("llama3-70b-64-h100");
+  CHECK(dense.question().plan.low_precision_gather);
+  CHECK_FALSE(dense.replace({{"/plan/zero", 0}}).question().plan.low_precision_gather);
+}
+
 TEST_CASE("A replaced value is read as if the file had said so, and the original stays") {
   const Scenario scenario = Scenario::parse(small_scenario(), "small.json");
   const Scenario changed = scenario.replace({{"/cluster/fabric/bandwidth", "800 Gb/s"}});

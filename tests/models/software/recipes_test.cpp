@@ -49,6 +49,62 @@ TEST_CASE("What a stack runs again goes with the kind of recomputation that a pl
   CHECK(recipe_choice(asked, "recompute_every").is_null());
 }
 
+/// Qwen3-30B on B200 as Megatron-Bridge runs it.
+RecipeQuestion of_experts(const Model& model, const hardware::Cluster& cluster) {
+  RecipeQuestion asked{.stack = "megatron-bridge", .model = model, .gpu = cluster.gpu()};
+  asked.precision = Precision::mxfp8;
+  asked.degrees.expert = 8;
+  return asked;
+}
+
+TEST_CASE("A published recipe is found by sizes, GPU, degrees and release") {
+  // 25.09 drops tokens after an all-to-all; from 25.11 on nothing is dropped, and 26.06 has
+  // HybridEP.
+  Model model = catalogue_model("qwen3-30b-a3b");
+  const hardware::Cluster cluster = hardware::named_cluster("dgx-b200 x 1");
+  RecipeQuestion asked = of_experts(model, cluster);
+  asked.release = {25, 9};
+  CHECK(recipe_choice(asked, "dispatcher") == "alltoall");
+  CHECK(recipe_choice(asked, "capacity") == 1);
+  asked.release = {25, 11};
+  CHECK(recipe_choice(asked, "dispatcher") == "alltoall");
+  CHECK(recipe_choice(asked, "capacity").is_null());
+  asked.release = {26, 6};
+  CHECK(recipe_choice(asked, "dispatcher") == "hybridep");
+  CHECK(recipe_choice(asked, "permute_fusion") == true);
+  const std::size_t choices = recipe_of(asked).size();
+  model.name = "another";
+  CHECK(recipe_of(asked).size() == choices);
+  model.ffn_hidden += 128;
+  CHECK(recipe_choice(asked, "dispatcher").is_null());
+}
+
+TEST_CASE("What a recipe does to fit its plan into memory is its own plan's alone") {
+  const Model model = catalogue_model("qwen3-30b-a3b");
+  const hardware::Cluster cluster = hardware::named_cluster("dgx-b200 x 1");
+  RecipeQuestion asked = of_experts(model, cluster);
+  CHECK_FALSE(recipe_choice(asked, "recompute").is_null());
+  asked.degrees.context = 4;
+  CHECK(recipe_choice(asked, "recompute").is_null());
+  CHECK_FALSE(recipe_choice(asked, "dispatcher").is_null());
+}
+
+TEST_CASE("A plan that states its recomputation takes no other from a recipe") {
+  const Model model = catalogue_model("gpt-oss-120b");
+  const hardware::Cluster cluster = hardware::named_cluster("dgx-b200 x 8");
+  RecipeQuestion asked = of_experts(model, cluster);
+  asked.precision = Precision::bf16;
+  const auto modules_taken = [&](bool stated) {
+    Plan plan;
+    const auto taken = take_recipe(
+        asked, [&](std::string_view key) { return stated && key == "recompute"; }, plan);
+    return std::any_of(taken.begin(), taken.end(),
+                       [](const auto& each) { return each.key == "recompute_modules"; });
+  };
+  CHECK(modules_taken(false));
+  CHECK_FALSE(modules_taken(true));
+}
+
 TEST_CASE("What a plan states stays, what it leaves open is taken with its source") {
   const Model model = catalogue_model("llama2-70b");
   const hardware::Cluster cluster = hardware::named_cluster("dgx-h200 x 1");

@@ -60,8 +60,9 @@ TEST_CASE("Dispatcher and capacity are the recipe's of the same degrees and rele
   CHECK(asked(run).plan.capacity == 0);
   const models::Question question = asked(run);
   const bool reported = std::any_of(
-      question.assumptions.begin(), question.assumptions.end(),
-      [](const std::string& each) { return each.find("as in the recipe of nemo") < each.size(); });
+      question.assumptions.begin(), question.assumptions.end(), [](const std::string& each) {
+        return each.find("taken from the recipes of nemo") < each.size();
+      });
   CHECK(reported);
 }
 

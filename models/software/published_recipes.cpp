@@ -1,0 +1,206 @@
+#include "models/software/published_recipes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "models/embedded.hpp"
+#include "models/plan/fields.hpp"
+#include "models/software/descent.hpp"
+#include "sim/input/csv.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+constexpr std::string_view published = "models/recipes/published.csv";
+
+/// Of a plan with these degrees on this GPU in this precision, and of no other.
+constexpr std::string_view of_one_plan[] = {
+    "recompute",    "recompute_modules",    "recompute_layers", "cuda_graphs",
+    "context_form", "low_precision_gather", "moments"};
+
+struct RecipeLine {
+  std::string stack, gpu, source;
+  std::vector<Release> releases;
+  Precision precision = Precision::bf16;
+  Task task = Task::pretrain;
+  std::int64_t hidden = 0, layers = 0, ffn_hidden = 0, experts = 0;
+  RecipeDegrees degrees;
+  std::vector<std::pair<std::string, Json>> choices{};
+};
+
+/// "26.02.01" as numbers that compare in order.
+Release release_in(std::string_view text) {
+  Release release{0};
+  for (const char each : text) {
+    if (each == '.') {
+      release.push_back(0);
+    } else {
+      release.back() = 10 * release.back() + (each - '0');
+    }
+  }
+  return release;
+}
+
+std::vector<Release> releases_in(std::string_view list) {
+  std::vector<Release> releases;
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find(';'), list.size());
+    releases.push_back(release_in(list.substr(0, end)));
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return releases;
+}
+
+/// Every column after "expert" but the last is a key of a plan.
+std::vector<std::string> keys_of(const Table& table) {
+  const std::vector<std::string>& all = table.columns();
+  const auto first = std::find(all.begin(), all.end(), "expert") + 1;
+  return {first, all.end() - 1};
+}
+
+RecipeLine read_line(const Row& row, const std::vector<std::string>& keys) {
+  const auto count = [&](const char* column) { return row.integer(column).value_or(0); };
+  RecipeLine line{.stack = std::string{row.text("stack")},
+                  .gpu = std::string{row.text("gpu")},
+                  .source = std::string{row.text("source")},
+                  .releases = releases_in(row.text("releases")),
+                  .hidden = count("hidden"),
+                  .layers = count("layers"),
+                  .ffn_hidden = count("ffn_hidden"),
+                  .experts = count("experts"),
+                  .degrees = {.tensor = count("tensor"),
+                              .pipeline = count("pipeline"),
+                              .virtual_stages = count("virtual_stages"),
+                              .context = count("context"),
+                              .expert = count("expert")}};
+  line.precision = *value_of(precision_words, row.text("precision"));
+  line.task = *value_of(task_words, row.text("task"));
+  for (const std::string& key : keys) {
+    const std::string_view cell = row.text(key);
+    if (!cell.empty()) line.choices.emplace_back(key, plan_field(key).json_of(cell));
+  }
+  return line;
+}
+
+const std::vector<RecipeLine>& lines() {
+  static const std::vector<RecipeLine> all = [] {
+    std::vector<RecipeLine> read;
+    for (const EmbeddedFile& file : embedded_files()) {
+      if (file.path != published) continue;
+      const Table table = Table::parse(file.text, std::string{file.path});
+      const std::vector<std::string> keys = keys_of(table);
+      for (std::size_t i = 0; i < table.size(); ++i) read.push_back(read_line(table[i], keys));
+    }
+    return read;
+  }();
+  return all;
+}
+
+/// Stacks of which one took over another's recipes: a profile, its parent and its children.
+bool share_recipes(std::string_view one, std::string_view other) {
+  if (one == other) return true;
+  const auto parent_of = [](std::string_view stack) -> std::string {
+    const std::vector<std::string> known = software_names();
+    if (std::find(known.begin(), known.end(), stack) == known.end()) return {};
+    return written_profile(stack).value("parent", "");
+  };
+  return parent_of(one) == other || parent_of(other) == one;
+}
+
+/// Of the release's month or earlier: patches of a month ship the recipes of that month.
+bool by_month_of(const Release& recipe, const Release& asked) {
+  const auto month = [](const Release& release) {
+    return std::pair{release.empty() ? 0 : release[0], release.size() < 2 ? 0 : release[1]};
+  };
+  return month(recipe) <= month(asked);
+}
+
+/// The last of a line's releases by then, or else a patch of that month; nothing: it is newer.
+const Release* last_by(const RecipeLine& line, const Release& asked) {
+  const Release* last = nullptr;
+  for (const Release& each : line.releases) {
+    const bool known = asked.empty() || each <= asked;
+    if (known || (last == nullptr && by_month_of(each, asked))) last = &each;
+  }
+  return last;
+}
+
+/// A recipe of scales for whole tensors says no more of them than a plan in fp8 does.
+bool same_format(Precision line, Precision asked) {
+  const auto plain = [](Precision each) {
+    const bool fp8 = each == Precision::fp8_current || each == Precision::fp8_block;
+    return fp8 ? Precision::fp8 : each;
+  };
+  return line == plain(asked);
+}
+
+/// Those that agree, if any does. Does any?
+bool prefer(std::vector<const RecipeLine*>& left,
+            const std::function<bool(const RecipeLine&)>& agrees) {
+  const auto found = std::stable_partition(left.begin(), left.end(),
+                                           [&](const RecipeLine* l) { return agrees(*l); });
+  if (found == left.begin()) return false;
+  left.erase(found, left.end());
+  return true;
+}
+
+const RecipeLine* nearest(const RecipeQuestion& asked) {
+  const Model& model = asked.model;
+  const RecipeDegrees& degrees = asked.degrees;
+  std::vector<const RecipeLine*> left;
+  for (const RecipeLine& each : lines()) {
+    const bool same = each.hidden == model.hidden && each.ffn_hidden == model.ffn_hidden &&
+                      each.experts == model.experts && each.task == asked.task;
+    if (!same || !last_by(each, asked.release)) continue;
+    if (share_recipes(asked.stack, each.stack)) left.push_back(&each);
+  }
+  if (left.empty()) return nullptr;
+  prefer(left, [&](const RecipeLine& each) { return each.layers == model.layers; });
+  prefer(left, [&](const RecipeLine& each) { return each.gpu == asked.gpu.name; });
+  prefer(left, [&](const RecipeLine& each) { return each.degrees.expert == degrees.expert; });
+  const bool same_degrees = prefer(left, [&](const RecipeLine& each) {
+    return each.degrees.tensor == degrees.tensor && each.degrees.pipeline == degrees.pipeline;
+  });
+  if (!same_degrees)
+    prefer(left, [&](const RecipeLine& each) { return each.stack == asked.stack; });
+  prefer(left,
+         [&](const RecipeLine& each) { return same_format(each.precision, asked.precision); });
+  prefer(left, [&](const RecipeLine& each) {
+    return each.degrees.virtual_stages == degrees.virtual_stages;
+  });
+  prefer(left, [&](const RecipeLine& each) { return each.degrees == degrees; });
+  prefer(left, [&](const RecipeLine& each) {
+    return asked.release.empty() || *last_by(each, asked.release) <= asked.release;
+  });
+  return *std::max_element(left.begin(), left.end(), [&](const RecipeLine* a, const RecipeLine* b) {
+    return *last_by(*a, asked.release) < *last_by(*b, asked.release);
+  });
+}
+
+bool same_plan(const RecipeLine& line, const RecipeQuestion& asked) {
+  return line.layers == asked.model.layers && line.gpu == asked.gpu.name &&
+         same_format(line.precision, asked.precision) && line.degrees == asked.degrees;
+}
+
+}  // namespace
+
+std::vector<RecipeChoice> published_choices(const RecipeQuestion& question) {
+  const RecipeLine* line = nearest(question);
+  if (line == nullptr) return {};
+  const bool exact = same_plan(*line, question);
+  std::vector<RecipeChoice> choices;
+  for (const auto& [key, value] : line->choices) {
+    const auto* end = std::end(of_one_plan);
+    const bool of_plan = std::find(std::begin(of_one_plan), end, key) != end;
+    if (of_plan && !exact) continue;
+    choices.push_back({key, value, fmt::format("{} on {}", line->source, line->gpu)});
+  }
+  return choices;
+}
+
+}  // namespace orrery::models
