@@ -83,7 +83,7 @@ double element_of(executor::Device& device, const View& view, std::int64_t index
 /// (tf32) and the result (16 bits) may miss is a hundredth of it.
 void check_product(executor::Device& device, const Operation& op, const Operands& operands) {
   const executor::ExpertProduct of = looked_at(op);
-  const auto& [m, n, k, batch, transpose_a, transpose_b, accumulate] = of.shape;
+  const auto& [m, n, k, batch, transpose_a, transpose_b, accumulate, subtract] = of.shape;
   const View& a = operands.view(0, op.reads[0]);
   const View& b = operands.view(0, op.reads[1]);
   const View& out = operands.view(0, op.writes[0]);
@@ -100,7 +100,7 @@ void check_product(executor::Device& device, const Operation& op, const Operands
       expected += bias.at(column);
     }
     for (std::int64_t i = 0; i < k; ++i) {
-      expected += in_a.at(of.a + (transpose_a ? i * m + row : row * k + i)) *
+      expected += (subtract ? -1 : 1) * in_a.at(of.a + (transpose_a ? i * m + row : row * k + i)) *
                   in_b.at(of.b + (transpose_b ? column * k + i : i * n + column));
     }
     const double found = element_of(device, out, of.c + row * n + column);

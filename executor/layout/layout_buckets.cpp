@@ -20,18 +20,24 @@ const PlacedTensor* Layout::tied_table() const {
 /// reduces the same buckets in the same order.
 Layout::Reductions Layout::reductions_of(std::uint32_t chunk, models::MeshView view) const {
   Reductions found;
-  std::map<std::uint32_t, std::size_t> so_far;  // of a micro-batch
+  std::map<std::uint32_t, std::size_t> so_far;   // of a micro-batch
+  std::map<std::uint32_t, std::size_t> by_unit;  // of what is compressed, the first part's
   for (const models::Instruction& each :
        program_.classes[static_cast<std::size_t>(stage_)].instructions) {
     if (each.op != models::Opcode::reduce_gradient || each.chunk != chunk) continue;
     const models::JointCollective& joint = program_.collectives[each.target];
     if (program_.units[joint.first_unit].view != view) continue;
     std::size_t& k = so_far[each.micro_batch];
-    // Another part of the same compressed bucket, or its pieces once more between copies.
+    if (joint.part > 0) {  // of a compressed bucket, perhaps after others
+      found.of_collective.emplace_back(each.target, by_unit.at(joint.first_unit));
+      continue;
+    }
+    // Its pieces once more between copies.
     const bool goes_along =
-        joint.part > 0 || program_.role_of(joint.communicator) == models::CommunicatorRole::replica;
+        program_.role_of(joint.communicator) == models::CommunicatorRole::replica;
     if (!goes_along && k == found.elements.size()) found.elements.push_back(joint.elements);
     if (!goes_along) ++k;
+    by_unit[joint.first_unit] = k - 1;
     found.of_collective.emplace_back(each.target, k - 1);
   }
   return found;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "executor/run/random.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor {
@@ -12,12 +13,19 @@ using models::Token;
 CompressedBuckets::CompressedBuckets(const RankContext& rank, const Weights& weights,
                                      HeldMemory& memory)
     : rank_{rank}, weights_{weights} {
+  std::int64_t most = 0;
   for (Token i = 0; i < rank_.ranks.instructions.size(); ++i) {
     if (rank_.instruction(i).op != models::Opcode::compress) continue;
-    Forms& of = forms_[bucket_of(i)];
-    of.in_place = rank_.program.collectives[reduction_of(i)].kind == models::Collective::all_reduce;
-    hold_parts(rank_.program.blocks[rank_.invocations(i).front().block], of, memory);
+    hold_parts(block_of(i), bucket_of(i), memory);
+    for (const models::Operand& each : block_of(i).operands) {
+      if (each.role == models::Role::temporary) most = std::max(most, each.bytes().count());
+    }
   }
+  if (most > 0) temporary_ = memory.hold(models::BufferKind::staging, aligned(most));
+}
+
+const models::Block& CompressedBuckets::block_of(Token i) const {
+  return rank_.program.blocks[rank_.invocations(i).front().block];
 }
 
 /// The reduction for which a compression makes its input, or whose sum a decompression awaits.
@@ -36,36 +44,57 @@ std::size_t CompressedBuckets::bucket_of(Token i) const {
 }
 
 /// What a phase that compresses or decompresses works in, but for the bucket itself.
-void CompressedBuckets::hold_parts(const models::Block& block, Forms& of, HeldMemory& memory) {
+void CompressedBuckets::hold_parts(const models::Block& block, std::size_t bucket,
+                                   HeldMemory& memory) {
+  Forms& of = forms_[bucket];
   for (const models::Operand& each : block.operands) {
-    if (each.role == models::Role::gradient) continue;
-    if (each.role == models::Role::input && of.in_place) {
-      of.received = of.sent;
-      continue;
-    }
-    const bool residual = each.role == models::Role::optimizer;
-    const auto kind = residual ? models::BufferKind::optimizer : models::BufferKind::staging;
-    std::byte* const data = memory.hold(kind, aligned(each.bytes().count()));
-    if (residual) {
-      of.residual = data;
-    } else {
-      (each.role == models::Role::output ? of.sent : of.received).push_back(data);
-    }
+    if (each.role == models::Role::gradient || each.role == models::Role::temporary) continue;
+    const auto [known, fresh] = of.held.try_emplace(each.name);
+    if (fresh) known->second = hold(each, bucket, memory);
+    std::byte* const data = known->second;
+    const auto lies_in = [&](const std::vector<std::byte*>& list) {
+      return std::find(list.begin(), list.end(), data) != list.end();
+    };
+    if (each.role == models::Role::output) of.sent.push_back(data);
+    if (each.role == models::Role::input && !lies_in(of.received)) of.received.push_back(data);
   }
+}
+
+/// State goes on from step to step; all else is made anew.
+std::byte* CompressedBuckets::hold(const models::Operand& of, std::size_t bucket,
+                                   HeldMemory& memory) const {
+  const bool state = of.role == models::Role::optimizer;
+  const auto kind = state ? models::BufferKind::optimizer : models::BufferKind::staging;
+  std::byte* const data = memory.hold(kind, aligned(of.bytes().count()));
+  if (state && of.initial.kind == models::Initial::Kind::normal) draw(of, bucket, data);
+  return data;
+}
+
+/// Of all replicas alike.
+void CompressedBuckets::draw(const models::Operand& of, std::size_t bucket, std::byte* to) const {
+  const RandomStream random{rank_.settings.seed, stream_number(of.name + std::to_string(bucket))};
+  const auto write = [&](auto zero) {
+    std::vector<decltype(zero)> numbers(static_cast<std::size_t>(of.elements()));
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      numbers[i] = static_cast<decltype(zero)>(of.initial.deviation * random.normal(i));
+    }
+    rank_.device.finish();  // it is not cleared after this
+    rank_.device.write(numbers.data(), to, of.bytes());
+  };
+  of.dtype == models::DType::fp64 ? write(double{}) : write(float{});
 }
 
 std::vector<View> CompressedBuckets::views_of(const models::Block& block,
                                               std::size_t bucket) const {
   const Forms& of = forms_.at(bucket);
   std::vector<View> views;
-  std::size_t sent = 0, received = 0;
   for (const models::Operand& each : block.operands) {
-    std::byte* at = of.residual;
+    std::byte* at = temporary_;
     if (each.role == models::Role::gradient) {
       at = weights_.gradient(rank_.layout.buckets()[bucket].first);
+    } else if (each.role != models::Role::temporary) {
+      at = of.held.at(each.name);
     }
-    if (each.role == models::Role::output) at = of.sent.at(sent++);
-    if (each.role == models::Role::input) at = of.received.at(received++);
     views.push_back({at, each.dtype, each.shape});
   }
   return views;
@@ -73,7 +102,7 @@ std::vector<View> CompressedBuckets::views_of(const models::Block& block,
 
 void CompressedBuckets::run(Token i) {
   const std::uint32_t id = rank_.invocations(i).front().block;
-  const models::Block& block = rank_.program.blocks[id];
+  const models::Block& block = block_of(i);
   const std::vector<View> views = views_of(block, bucket_of(i));
   for (std::size_t op = 0; op < block.operations.size(); ++op) {
     const models::Operation& operation = block.operations[op];
@@ -85,15 +114,14 @@ void CompressedBuckets::run(Token i) {
 
 CollectiveCall CompressedBuckets::call_of(Token i) const {
   const models::JointCollective& joint = rank_.joint(i);
-  const std::size_t bucket = bucket_of(i);
-  const Forms& of = forms_.at(bucket);
+  const Forms& of = forms_.at(bucket_of(i));
   CollectiveCall call;
   call.kind = joint.kind;
   call.send = of.sent.at(joint.part);
   call.receive = of.received.at(joint.part);
-  if (of.in_place) {
-    call.count = rank_.layout.buckets()[bucket].count;
-    call.element = Element::fp16;
+  if (joint.kind == models::Collective::all_reduce) {
+    call.count = joint.bytes.count() * 8 / bits(joint.dtype);
+    call.element = rank_.calls.element(joint.dtype);
   } else {
     call.count = joint.bytes.count() / rank_.program.mesh.degree(models::MeshAxis::data);
     call.element = Element::byte;

@@ -3,6 +3,7 @@
 // that compress it, or undo that.
 
 #include <map>
+#include <string>
 #include <vector>
 
 #include "executor/run/weights.hpp"
@@ -16,25 +17,29 @@ class CompressedBuckets {
   bool any() const { return !forms_.empty(); }
   /// Runs the phase of an instruction on its bucket.
   void run(models::Token i);
-  /// What a reduction sends: the narrow copy, the largest values, or their places.
+  /// What a reduction sends: the narrow copy, the largest values, their places, or a factor.
   CollectiveCall call_of(models::Token i) const;
 
  private:
-  /// One bucket's compressed forms.
+  /// One bucket's compressed forms: by the name that its phases share, and which of them are sent
+  /// and received, by JointCollective::part. What is summed is received where it was.
   struct Forms {
-    bool in_place = false;                       // what is sent becomes what is received
-    std::vector<std::byte*> sent{}, received{};  // by JointCollective::part
-    std::byte* residual = nullptr;
+    std::map<std::string, std::byte*> held{};
+    std::vector<std::byte*> sent{}, received{};
   };
 
   std::uint32_t reduction_of(models::Token i) const;
   std::size_t bucket_of(models::Token i) const;
-  void hold_parts(const models::Block& block, Forms& of, HeldMemory& memory);
+  const models::Block& block_of(models::Token i) const;
+  void hold_parts(const models::Block& block, std::size_t bucket, HeldMemory& memory);
+  std::byte* hold(const models::Operand& of, std::size_t bucket, HeldMemory& memory) const;
+  void draw(const models::Operand& of, std::size_t bucket, std::byte* to) const;
   std::vector<View> views_of(const models::Block& block, std::size_t bucket) const;
 
   const RankContext& rank_;
   const Weights& weights_;
   std::map<std::size_t, Forms> forms_;  // by the layout's bucket
+  std::byte* temporary_ = nullptr;      // of every bucket's phases, one after another
 };
 
 }  // namespace orrery::executor

@@ -71,8 +71,11 @@ std::string of_plan(const BlockInputs& inputs) {
   if (how != nullptr && how->block > 0 && how->scale == hardware::DType::fp32) {
     return fmt::format("precision '{}'", name(plan.precision));
   }
-  if (plan.compression == Compression::top_k && plan.precision == Precision::fp16) {
-    return "gradients cut to the largest in fp16 (the rest is kept under another loss scale)";
+  const bool keeps_rest =
+      plan.compression == Compression::top_k || plan.compression == Compression::power_sgd;
+  if (keeps_rest && plan.precision == Precision::fp16) {
+    return fmt::format("compression {} in fp16 (the rest is kept under another loss scale)",
+                       name(plan.compression));
   }
   return {};
 }

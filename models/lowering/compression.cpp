@@ -32,14 +32,20 @@ std::uint32_t BucketReduction::add_phase(Block block) {
 
 BucketReduction::Phases BucketReduction::phases_of(std::int64_t elements) {
   const auto [known, fresh] = phases_.try_emplace(elements);
-  if (fresh) {
-    const bool narrows = inputs_.plan.compression == Compression::fp16;
-    BlockPair pair =
-        narrows ? narrowing_blocks(inputs_, elements) : top_k_blocks(inputs_, elements);
-    known->second.there = add_phase(std::move(pair.forward));
-    known->second.back = add_phase(std::move(pair.backward));
+  if (!fresh) return known->second;
+  Phases& made = known->second;
+  if (inputs_.plan.compression == Compression::power_sgd) {
+    LowRankBlocks blocks = low_rank_blocks(inputs_, elements);
+    made.there = add_phase(std::move(blocks.first));
+    made.between = add_phase(std::move(blocks.second));
+    made.back = add_phase(std::move(blocks.back));
+    return made;
   }
-  return known->second;
+  const bool narrows = inputs_.plan.compression == Compression::fp16;
+  BlockPair pair = narrows ? narrowing_blocks(inputs_, elements) : top_k_blocks(inputs_, elements);
+  made.there = add_phase(std::move(pair.forward));
+  made.back = add_phase(std::move(pair.backward));
+  return made;
 }
 
 Instruction BucketReduction::add(JointCollective joint, std::uint16_t chunk) {
@@ -56,6 +62,17 @@ void BucketReduction::hold(RankClass& ranks, std::string name, BufferKind kind, 
   for (PersistentBuffer& each : ranks.persistent) {
     if (each.name != name) continue;
     each.bytes += bytes;
+    return;
+  }
+  ranks.persistent.push_back({std::move(name), kind, bytes});
+}
+
+/// One for all buckets, which use it one after another.
+void BucketReduction::hold_largest(RankClass& ranks, std::string name, BufferKind kind,
+                                   Bytes bytes) {
+  for (PersistentBuffer& each : ranks.persistent) {
+    if (each.name != name) continue;
+    each.bytes = std::max(each.bytes, bytes);
     return;
   }
   ranks.persistent.push_back({std::move(name), kind, bytes});
@@ -78,39 +95,88 @@ std::vector<Instruction> BucketReduction::plain(std::uint32_t rank_class, const 
 
 BucketReduction::Instructions BucketReduction::reduce(std::uint32_t rank_class,
                                                       const Segment& segment, std::uint16_t chunk) {
-  const Plan& plan = inputs_.plan;
-  if (plan.compression == Compression::none) return {plain(rank_class, segment, chunk), {}};
   JointCollective joint = reduction_of(program_, rank_class, segment);
   RankClass& ranks = program_.classes[rank_class];
-  const std::int64_t n = segment.parameters;
-  const Phases phases = phases_of(n);
-  Instructions all{{aside(phases.there, chunk, no_binding)}, {}};
-  if (plan.compression == Compression::fp16) {
-    joint.dtype = DType::fp16;
-    joint.bytes = in(DType::fp16, n);
-    hold(ranks, "narrow", BufferKind::staging, joint.bytes);
-    all.there.push_back(add(std::move(joint), chunk));
-  } else {
-    const std::int64_t own = kept_by_top_k(plan, n);
-    const std::int64_t replicas = program_.mesh.degree(MeshAxis::data);
-    JointCollective places{.name = joint.name + ".indices",
-                           .kind = Collective::all_gather,
-                           .communicator = joint.communicator,
-                           .dtype = DType::int32,
-                           .bytes = in(DType::int32, own * replicas),
-                           .classes = {rank_class},
-                           .part = 1};
-    joint.kind = Collective::all_gather;
-    joint.bytes = in(joint.dtype, own * replicas);
-    hold(ranks, "residual", BufferKind::optimizer, in(program_.formats.state, n));
-    hold(ranks, "values", BufferKind::staging, in(joint.dtype, own));
-    hold(ranks, "indices", BufferKind::staging, in(DType::int32, own));
-    hold(ranks, "values.all", BufferKind::staging, joint.bytes);
-    hold(ranks, "indices.all", BufferKind::staging, places.bytes);
-    all.there.push_back(add(std::move(joint), chunk));
-    all.there.push_back(add(std::move(places), chunk));
+  switch (inputs_.plan.compression) {
+    case Compression::none:
+      break;
+    case Compression::fp16:
+      return reduce_all(ranks, std::move(joint), chunk);
+    case Compression::top_k:
+      return gather_largest(ranks, std::move(joint), chunk);
+    case Compression::power_sgd:
+      return reduce_factors(ranks, std::move(joint), chunk);
   }
+  return {plain(rank_class, segment, chunk), {}, {}};
+}
+
+BucketReduction::Instructions BucketReduction::reduce_all(RankClass& ranks, JointCollective joint,
+                                                          std::uint16_t chunk) {
+  const Phases phases = phases_of(joint.elements);
+  joint.dtype = DType::fp16;
+  joint.bytes = in(DType::fp16, joint.elements);
+  hold(ranks, "narrow", BufferKind::staging, joint.bytes);
+  Instructions all{{aside(phases.there, chunk, no_binding)}, {}, {}};
+  all.there.push_back(add(std::move(joint), chunk));
   all.back.push_back(aside(phases.back, chunk, all.there.back().target));
+  return all;
+}
+
+BucketReduction::Instructions BucketReduction::gather_largest(RankClass& ranks,
+                                                              JointCollective joint,
+                                                              std::uint16_t chunk) {
+  const Phases phases = phases_of(joint.elements);
+  const std::int64_t own = kept_by_top_k(inputs_.plan, joint.elements);
+  const std::int64_t replicas = program_.mesh.degree(MeshAxis::data);
+  JointCollective places{.name = joint.name + ".indices",
+                         .kind = Collective::all_gather,
+                         .communicator = joint.communicator,
+                         .dtype = DType::int32,
+                         .bytes = in(DType::int32, own * replicas),
+                         .classes = joint.classes,
+                         .first_unit = joint.first_unit,
+                         .part = 1};
+  joint.kind = Collective::all_gather;
+  joint.bytes = in(joint.dtype, own * replicas);
+  hold(ranks, "residual", BufferKind::optimizer, in(program_.formats.state, joint.elements));
+  hold(ranks, "values", BufferKind::staging, in(joint.dtype, own));
+  hold(ranks, "indices", BufferKind::staging, in(DType::int32, own));
+  hold(ranks, "values.all", BufferKind::staging, joint.bytes);
+  hold(ranks, "indices.all", BufferKind::staging, places.bytes);
+  Instructions all{{aside(phases.there, chunk, no_binding)}, {}, {}};
+  all.there.push_back(add(std::move(joint), chunk));
+  all.there.push_back(add(std::move(places), chunk));
+  all.back.push_back(aside(phases.back, chunk, all.there.back().target));
+  return all;
+}
+
+BucketReduction::Instructions BucketReduction::reduce_factors(RankClass& ranks,
+                                                              JointCollective joint,
+                                                              std::uint16_t chunk) {
+  const Phases phases = phases_of(joint.elements);
+  const auto [rows, columns, rank] = low_rank_shape(inputs_.plan, joint.elements);
+  const DType state = program_.formats.state;
+  joint.factor = true;
+  joint.dtype = state;
+  joint.bytes = in(state, rows * rank);
+  JointCollective other{.name = joint.name + ".q",
+                        .kind = Collective::all_reduce,
+                        .communicator = joint.communicator,
+                        .dtype = state,
+                        .bytes = in(state, columns * rank),
+                        .classes = joint.classes,
+                        .first_unit = joint.first_unit,
+                        .part = 1,
+                        .factor = true};
+  hold(ranks, "residual", BufferKind::optimizer, in(state, rows * columns));
+  hold(ranks, "q", BufferKind::optimizer, other.bytes);
+  hold(ranks, "p", BufferKind::staging, joint.bytes);
+  hold_largest(ranks, "matrix", BufferKind::staging, in(state, rows * columns));
+  Instructions all{{aside(phases.there, chunk, no_binding)}, {}, {}};
+  all.there.push_back(add(std::move(joint), chunk));
+  all.between.push_back(aside(phases.between, chunk, all.there.back().target));
+  all.between.push_back(add(std::move(other), chunk));
+  all.back.push_back(aside(phases.back, chunk, all.between.back().target));
   return all;
 }
 

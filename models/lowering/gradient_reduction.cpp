@@ -56,10 +56,13 @@ class GradientReducer {
     }
     list.resize(at);
     list.insert(list.end(), tail.rbegin(), tail.rend());
-    list.insert(list.end(), late_.begin(), late_.end());
-    list.insert(list.end(), undone_.begin(), undone_.end());
-    late_.clear();
-    undone_.clear();
+    for (std::vector<Instruction>* rest : {&late_, &between_, &undone_}) {
+      append(std::exchange(*rest, {}), list);
+    }
+  }
+
+  static void append(const std::vector<Instruction>& more, std::vector<Instruction>& list) {
+    list.insert(list.end(), more.begin(), more.end());
   }
 
   Instruction part_of(Instruction slot, Segment segment) {
@@ -71,21 +74,25 @@ class GradientReducer {
   void replace(std::uint32_t rank_class, const Instruction& slot, bool overlap,
                std::vector<Instruction>& tail) {
     std::vector<Segment> segments = segments_of(program_, program_.phases[slot.target], bucket_);
-    std::vector<Instruction> forwards;
+    std::vector<Instruction> forwards, waiting;
     for (Segment& segment : segments) {
       if (segment.parameters == 0) {  // all of it is frozen
         if (overlap) forwards.push_back(part_of(slot, std::move(segment)));
         continue;
       }
-      const auto [there, back] = reduction_.reduce(rank_class, segment, slot.chunk);
-      undone_.insert(undone_.end(), back.begin(), back.end());
+      const auto [there, between, back] = reduction_.reduce(rank_class, segment, slot.chunk);
+      append(back, undone_);
       if (!overlap) {
-        late_.insert(late_.end(), there.begin(), there.end());
+        append(there, late_);
+        append(between, between_);
         continue;
       }
+      // What follows a bucket's first sum waits for it until the next bucket is complete.
       forwards.push_back(part_of(slot, std::move(segment)));
-      forwards.insert(forwards.end(), there.begin(), there.end());
+      append(std::exchange(waiting, between), forwards);
+      append(there, forwards);
     }
+    append(waiting, between_);
     if (!overlap) forwards.push_back(slot);
     tail.insert(tail.end(), forwards.rbegin(), forwards.rend());
   }
@@ -94,7 +101,7 @@ class GradientReducer {
   const BlockInputs& inputs_;
   BucketReduction reduction_;
   std::int64_t bucket_;
-  std::vector<Instruction> late_, undone_;
+  std::vector<Instruction> late_, between_, undone_;
 };
 
 }  // namespace

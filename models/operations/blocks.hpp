@@ -82,6 +82,16 @@ BlockPair narrowing_blocks(const BlockInputs& inputs, std::int64_t elements);
 /// The largest of them with their places, what is left kept in the residual; and every rank's added
 /// up in the cleared bucket. In one pass: selecting itself costs nothing on top of the traffic.
 BlockPair top_k_blocks(const BlockInputs& inputs, std::int64_t elements);
+/// PowerSGD's factors of the bucket as a matrix M, whose sum over ranks goes on as P Q':
+///   first   M = residual += gradients;  P = M Q, with the Q of the step before
+///   second  P's columns orthogonalised;  Q = M' P;  residual -= P Q'
+///   back    gradients = P Q'
+/// between which ranks sum P, and then Q.
+/// Source  Vogels et al. 2019, arXiv 1905.13727, algorithms 1 and 2
+struct LowRankBlocks {
+  Block first, second, back;
+};
+LowRankBlocks low_rank_blocks(const BlockInputs& inputs, std::int64_t elements);
 
 /// What Adam's two moments of so many parameters take, with the scales of their blocks.
 Bytes moments_bytes(const Plan& plan, std::int64_t elements);

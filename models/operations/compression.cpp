@@ -36,7 +36,24 @@ class Compressor {
     op.dtype = gradient();
     return op;
   }
-  Block finish() { return block_.finish(); }
+  /// A factor's matrix, or what is as large as the bucket's.
+  OperandId matrix(std::string_view name, Role role, std::int64_t rows, std::int64_t columns) {
+    return block_.operand(name, role, state(), {1, rows, columns});
+  }
+  void product(std::string_view name, Operands reads, OperandId out, const GemmShape& shape) {
+    block_.gemm(name, *reads.begin(), *(reads.begin() + 1), out, shape, state());
+  }
+  DType state() const { return state_dtype(inputs_.plan.precision); }
+
+  /// What optimizer state is before the first step is stated: zeros but for `drawn`.
+  Block finish(std::string_view drawn = {}) {
+    Block block = block_.finish();
+    for (Operand& each : block.operands) {
+      if (each.role != Role::optimizer) continue;
+      each.initial = {each.name == drawn ? Initial::Kind::normal : Initial::Kind::zeros, 1};
+    }
+    return block;
+  }
 
  private:
   OperandId line(std::string_view name, Role role, DType dtype, std::int64_t count) {
@@ -71,6 +88,45 @@ BlockPair top_k_blocks(const BlockInputs& inputs, std::int64_t elements) {
   // Cleared whole; then each value's place is read and written.
   sum.bytes += Bytes{2 * ranks * back.kept() * bits(back.gradient()) / 8};
   return {there.finish(), back.finish()};
+}
+
+namespace {
+
+/// Modified Gram-Schmidt, column after column: each is read twice and written for its norm, and for
+/// each column before it.
+///   bytes = 3 rows rank (rank + 1) / 2 x width
+Bytes gram_schmidt_bytes(const LowRankShape& of, DType type) {
+  return Bytes{3 * of.rows * of.rank * (of.rank + 1) / 2 * bits(type) / 8};
+}
+
+}  // namespace
+
+LowRankBlocks low_rank_blocks(const BlockInputs& inputs, std::int64_t elements) {
+  const LowRankShape of = low_rank_shape(inputs.plan, elements);
+  const auto [m, n, r] = of;
+  Compressor first{inputs, elements, "power_sgd"}, second{inputs, elements, "power_sgd.second"},
+      back{inputs, elements, "power_sgd.expand"};
+  const OperandId residual = first.matrix("residual", Role::optimizer, m, n);
+  first.add(OpKind::accumulate, "feedback", {first.gradients(), residual}, {residual}).dtype =
+      first.state();
+  first.product("p", {residual, first.matrix("q", Role::optimizer, n, r)},
+                first.matrix("p", Role::output, m, r), {.m = m, .n = r, .k = n});
+
+  const OperandId p = second.matrix("p", Role::input, m, r);
+  const OperandId left = second.matrix("residual", Role::optimizer, m, n);
+  const OperandId q = second.matrix("q", Role::output, n, r);
+  second.add(OpKind::orthogonalise, "orthogonalise", {p}, {p}).bytes =
+      gram_schmidt_bytes(of, second.state());
+  second.product("q", {left, p}, q, {.m = n, .n = r, .k = m, .transpose_a = true});
+  second.product(
+      "residual", {p, q}, left,
+      {.m = m, .n = n, .k = r, .transpose_b = true, .accumulate = true, .subtract = true});
+
+  const OperandId sum = back.matrix("matrix", Role::temporary, m, n);
+  back.product("expand", {back.matrix("p", Role::input, m, r), back.matrix("q", Role::input, n, r)},
+               sum, {.m = m, .n = n, .k = r, .transpose_b = true});
+  back.add(OpKind::cast, "cast", {sum}, {back.gradients()});
+  return {first.finish("q"), second.finish(), back.finish()};
 }
 
 }  // namespace orrery::models

@@ -19,7 +19,7 @@ using Stack = PlanField::Stack;
 constexpr std::int64_t most_virtual_stages = 1 << 12;  // a model has no more layers
 constexpr std::int64_t most_prefetch = 1 << 12;
 constexpr std::int64_t most_batch = std::int64_t{1} << 31;
-constexpr std::int64_t most_lora_rank = 1 << 14;
+constexpr std::int64_t most_lora_rank = 1 << 14;  // and of factors of gradients
 constexpr std::int64_t most_seq_len = std::int64_t{1} << 30;
 
 std::vector<std::string> schedule_names() {
@@ -254,6 +254,22 @@ void read_compression_share(const Node& share, Plan& plan) {
 Json write_compression_share(const Plan& plan) {
   if (plan.compression != Compression::top_k) return nullptr;
   return plan.compression_share;
+}
+
+void read_compression_rank(const Node& rank, Plan& plan) {
+  if (plan.compression != Compression::power_sgd) rank.fail("is for compression power-sgd alone");
+  plan.compression_rank = rank.integer(1, most_lora_rank);
+}
+
+std::string derive_compression_rank(Plan& plan, const PlanBasis&) {
+  if (plan.compression != Compression::power_sgd) return {};
+  return fmt::format("{} taken as default (Vogels et al. 2019, for language models)",
+                     plan.compression_rank);
+}
+
+Json write_compression_rank(const Plan& plan) {
+  if (plan.compression != Compression::power_sgd) return nullptr;
+  return plan.compression_rank;
 }
 
 constexpr std::string_view by_time = "by-time";
@@ -606,6 +622,14 @@ constexpr std::array<PlanField, 44> field_rows{{
      .by_default = Default::silent,
      .read = read_compression_share,
      .write = write_compression_share},
+    {.key = "compression_rank",  // of power-sgd's factors
+     .name = "compression rank",
+     .by_default = Default::silent,
+     .least = 1,
+     .most = most_lora_rank,
+     .read = read_compression_rank,
+     .write = write_compression_rank,
+     .derive = derive_compression_rank},
     {.key = "stage_layers",  // layers of each chunk: [7, 8, 8, 7]; "by-time": prices decide
      .name = "stage layers",
      .kind = Kind::counts,

@@ -53,11 +53,16 @@ inline constexpr Words<Offload, 3> offload_words{{{Offload::none, "none"},
                                                   {Offload::parameters, "parameters"}}};
 
 /// How data-parallel ranks shrink their gradients before reducing them: not at all; to half-width
-/// numbers; or to the largest of them with their places, the rest kept for the next step.
-/// Source  Lin et al. 2018, "Deep gradient compression", arXiv 1712.01887
-enum class Compression : std::uint8_t { none, fp16, top_k };
-inline constexpr Words<Compression, 3> compression_words{
-    {{Compression::none, "none"}, {Compression::fp16, "fp16"}, {Compression::top_k, "top-k"}}};
+/// numbers; to the largest of them with their places; or to two factors of low rank, of each bucket
+/// as one matrix (PyTorch's batched_powerSGD_hook). What those two leave out is added to the next
+/// step's gradients.
+/// Source  Lin et al. 2018, "Deep gradient compression", arXiv 1712.01887; Vogels et al. 2019,
+///         "PowerSGD", arXiv 1905.13727
+enum class Compression : std::uint8_t { none, fp16, top_k, power_sgd };
+inline constexpr Words<Compression, 4> compression_words{{{Compression::none, "none"},
+                                                          {Compression::fp16, "fp16"},
+                                                          {Compression::top_k, "top-k"},
+                                                          {Compression::power_sgd, "power-sgd"}}};
 
 /// fp8 has one scale for a tensor, of earlier steps (delayed) or of its own numbers (current);
 /// fp8-block, mxfp8 and nvfp4 have one for each block (models/operations/quantisation.hpp).
@@ -145,7 +150,10 @@ struct Plan {
   std::int64_t prefetch = 1;    // of ZeRO-3: units gathered ahead of the one that runs
   Offload offload = Offload::none;
   Compression compression = Compression::none;  // of gradients between data-parallel ranks
-  double compression_share = 0.01;         // of a bucket's gradients that top-k sends, at least one
+  double compression_share = 0.01;  // of a bucket's gradients that top-k sends, at least one
+  /// Columns of power-sgd's factors.
+  /// Source  Vogels et al. 2019, section 5: 4 for language models
+  std::int64_t compression_rank = 4;
   bool overlap_gradients = true;           // data-parallel reduction concurrently with backward
   Bytes bucket{};                          // gradient bucket; 0: the software's
   std::vector<std::int64_t> stage_layers;  // uneven: per chunk, in model order; empty: even
@@ -228,6 +236,13 @@ std::string to_text(const Plan& plan);
 
 /// Gradients that top-k sends of a bucket: max(1, floor(share x elements)).
 std::int64_t kept_by_top_k(const Plan& plan, std::int64_t elements);
+
+/// A bucket as the matrix that PowerSGD factors: [rows, columns] ~ [rows, rank] x [rank, columns].
+///   columns = ceil(sqrt(elements)), rows = ceil(elements / columns); zeros pad the last row
+struct LowRankShape {
+  std::int64_t rows = 0, columns = 0, rank = 0;  // rank: the plan's, at most the shorter side
+};
+LowRankShape low_rank_shape(const Plan& plan, std::int64_t elements);
 
 inline std::string_view name(Precision precision) {
   return word_of(precision_words, precision);

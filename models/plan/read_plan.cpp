@@ -107,6 +107,13 @@ std::int64_t kept_by_top_k(const Plan& plan, std::int64_t elements) {
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(kept));
 }
 
+LowRankShape low_rank_shape(const Plan& plan, std::int64_t elements) {
+  auto columns = static_cast<std::int64_t>(std::sqrt(static_cast<double>(elements)));
+  while (columns * columns < elements) ++columns;
+  const std::int64_t rows = (elements + columns - 1) / columns;
+  return {rows, columns, std::min({plan.compression_rank, rows, columns})};
+}
+
 Json to_json(const Plan& plan) {
   Json json;
   for (const PlanField& field : plan_fields()) {

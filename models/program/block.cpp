@@ -20,7 +20,8 @@ std::string_view name(OpKind kind) {
                                      "copy",          "top_k",
                                      "scatter_add",   "grouped_gemm",
                                      "route",         "route_backward",
-                                     "permute",       "unpermute"};
+                                     "permute",       "unpermute",
+                                     "orthogonalise"};
   return of[static_cast<int>(kind)];
 }
 

@@ -58,6 +58,7 @@ void put_shape(TextBuffer& text, const Operation& op, const Program& program) {
     if (shape.transpose_a) put(text, " transpose_a");
     if (shape.transpose_b) put(text, " transpose_b");
     if (shape.accumulate) put(text, " accumulate");
+    if (shape.subtract) put(text, " subtract");
   }
   for (std::size_t e = 0; e < op.group_rows.size(); ++e) {
     put(text, "{}{}", e > 0 ? "," : " rows=", op.group_rows[e]);

@@ -45,10 +45,11 @@ enum class OpKind : std::uint8_t {
   grouped_gemm,  // as gemm for each expert, which has rows and a weight of its own
   route,         // softmax or sigmoid over the experts, the k best and their weights
   route_backward,
-  permute,    // rows in another order, each as often as its token has copies
-  unpermute,  // and back, the copies of a token added up
+  permute,        // rows in another order, each as often as its token has copies
+  unpermute,      // and back, the copies of a token added up
+  orthogonalise,  // a matrix's columns in place, each made a unit vector at right angles to others
 };
-inline constexpr int op_kind_count = 32;
+inline constexpr int op_kind_count = 33;
 std::string_view name(OpKind kind);
 /// Is it one matrix product or several?
 constexpr bool is_product(OpKind kind) {
@@ -64,6 +65,7 @@ struct GemmShape {
   std::int64_t batch = 1;            // products, for batched_gemm and grouped_gemm
   bool transpose_a = false, transpose_b = false;
   bool accumulate = false;  // fp32 accumulators: writes[0] += product
+  bool subtract = false;    // the product's sign is turned: writes[0] -= product where it adds
 };
 
 /// Which product of an unfused attention a `batched_gemm` is, and so which heads of its operands it

@@ -49,6 +49,7 @@ struct JointCollective {
   /// Of a compressed bucket: which output of the phase that compresses it is sent, and which input
   /// of the one that undoes it is received.
   std::uint8_t part = 0;
+  bool factor = false;  // of a compressed bucket: one of two of low rank, as wide as that, summed
   /// Memory traffic after it on its lane: the owned piece is added to the shard of sums and the
   /// bucket cleared (ZeRO-2 and 3).
   Bytes sums{};

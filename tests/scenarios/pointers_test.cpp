@@ -67,7 +67,10 @@ std::vector<Scenario> scenarios_of(const std::string& model) {
                  "precision": "bf16", "cuda_graphs": true})"),
       parsed("dgx-h100", "generic",
              R"({"data": 8, "micro_batch": 2, "global_batch": 64, "precision": "fp8",
-                 "compression": "top-k", "compression_share": 0.05})")};
+                 "compression": "top-k", "compression_share": 0.05})"),
+      parsed("dgx-h100", "generic",
+             R"({"data": 8, "micro_batch": 2, "global_batch": 64, "precision": "bf16",
+                 "compression": "power-sgd", "compression_rank": 2})")};
   const Scenario base = all.front();
   for (const char* precision : {"fp64", "tf32", "fp32", "fp8"}) {
     all.push_back(base.replace({{"/plan/precision", precision}}));

@@ -86,6 +86,8 @@ void accumulate(const Call<T>& call);
 template <class T>
 void cast(const Call<T>& call);
 template <class T>
+void orthogonalise(const Call<T>& call);
+template <class T>
 void top_k(const Call<T>& call);
 template <class T>
 void scatter_add(const Call<T>& call);

@@ -112,6 +112,7 @@ constexpr auto kernels() {
   set(OpKind::adam, cpu::adam<T>);
   set(OpKind::accumulate, cpu::accumulate<T>);
   set(OpKind::cast, cpu::cast<T>);
+  set(OpKind::orthogonalise, cpu::orthogonalise<T>);
   set(OpKind::top_k, cpu::top_k<T>);
   set(OpKind::scatter_add, cpu::scatter_add<T>);
   set(OpKind::route, cpu::route<T>);

@@ -16,11 +16,11 @@ void accumulate(const Call<T>& call) {
   for (std::int64_t i = 0; i < n; ++i) call.writes[0][i] = call.reads[1][i] + call.reads[0][i];
 }
 
-/// The same numbers in another format.
+/// The same numbers in another format, without those that pad the source.
 template <class T>
 void cast(const Call<T>& call) {
   if (call.reads[0] == call.writes[0]) return;
-  std::copy_n(call.reads[0], call.in(0).elements(), call.writes[0]);
+  std::copy_n(call.reads[0], call.out(0).elements(), call.writes[0]);
 }
 
 /// gradient += residual; its k largest by magnitude and their places, ascending; residual = the

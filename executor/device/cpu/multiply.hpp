@@ -29,7 +29,8 @@ void multiply_by_loops(const models::GemmShape& s, const Matrices<T>& x) {
     T* c = x.c + i * x.row_c;
     if (!s.accumulate) std::fill(c, c + s.n, T{});
     for (std::int64_t k = 0; k < s.k; ++k) {
-      const T a = s.transpose_a ? x.a[k * x.row_a + i] : x.a[i * x.row_a + k];
+      const T of_a = s.transpose_a ? x.a[k * x.row_a + i] : x.a[i * x.row_a + k];
+      const T a = s.subtract ? T{} - of_a : of_a;
       const T* b = s.transpose_b ? x.b + k : x.b + k * x.row_b;
       if (step_b == 1) {
         for (std::int64_t j = 0; j < s.n; ++j) c[j] += a * b[j];
@@ -47,12 +48,12 @@ void multiply(const models::GemmShape& s, const Matrices<T>& x) {
   const auto size = [](std::int64_t n) { return static_cast<blasint>(n); };
   if constexpr (std::is_same_v<T, float>) {
     cblas_sgemm(CblasRowMajor, transposed(s.transpose_a), transposed(s.transpose_b), size(s.m),
-                size(s.n), size(s.k), 1.0F, x.a, size(x.row_a), x.b, size(x.row_b),
-                s.accumulate ? 1.0F : 0.0F, x.c, size(x.row_c));
+                size(s.n), size(s.k), s.subtract ? -1.0F : 1.0F, x.a, size(x.row_a), x.b,
+                size(x.row_b), s.accumulate ? 1.0F : 0.0F, x.c, size(x.row_c));
   } else if constexpr (std::is_same_v<T, double>) {
     cblas_dgemm(CblasRowMajor, transposed(s.transpose_a), transposed(s.transpose_b), size(s.m),
-                size(s.n), size(s.k), 1.0, x.a, size(x.row_a), x.b, size(x.row_b),
-                s.accumulate ? 1.0 : 0.0, x.c, size(x.row_c));
+                size(s.n), size(s.k), s.subtract ? -1.0 : 1.0, x.a, size(x.row_a), x.b,
+                size(x.row_b), s.accumulate ? 1.0 : 0.0, x.c, size(x.row_c));
   } else {
     multiply_by_loops(s, x);
   }

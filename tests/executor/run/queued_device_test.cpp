@@ -190,7 +190,8 @@ TEST_CASE("On queues a narrow run has the bits that it has without, loss and nor
 }
 
 TEST_CASE("On queues compressed gradients have the bits that they have without") {
-  for (const Compression compression : {Compression::fp16, Compression::top_k}) {
+  for (const Compression compression :
+       {Compression::fp16, Compression::top_k, Compression::power_sgd}) {
     Job job{.model = small_gpt(), .plan = small_plan(), .steps = 3};
     job.plan.data = 4;
     job.plan.bucket = Bytes{1};

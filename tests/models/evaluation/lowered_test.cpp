@@ -29,6 +29,7 @@ TEST_CASE("Lowered plans mean the same to maps, operations, events and every ran
           "tensor=1,pipeline=1,zero=2,global_batch=32,seq_len=512,bucket=25 MB",
           "tensor=2,pipeline=1,zero=3,sequence=true,global_batch=16,seq_len=512",
           "tensor=1,compression=top-k,global_batch=32,seq_len=512,bucket=25 MB",
+          "tensor=1,compression=power-sgd,global_batch=32,seq_len=512,bucket=25 MB",
           "tensor=2,pipeline=2,compression=fp16,global_batch=32,seq_len=512",
           "tensor=2,pipeline=2,global_batch=32,seq_len=512",
           "task=lora,tensor=2,pipeline=2,global_batch=32,seq_len=512,bucket=1 MB",

@@ -76,6 +76,51 @@ TEST_CASE("Top-k gathers the largest values and their places and adds up everyon
   CHECK_NOTHROW(check(program));
 }
 
+TEST_CASE("PowerSGD sums one factor of each bucket, and the other after the next bucket") {
+  // 872 elements are 30 rows of 30, 192 are 14 of 14, 16 are 4 of 4; 4 bytes each, rank 4.
+  const Program program = compressed(Compression::power_sgd);
+  CHECK(outline(program) == "F B C R B C<3 R C R B C<8 R C R C<13 R C<6 C<11 C<15 O N O");
+  CHECK(outline(compressed(Compression::power_sgd, 0.01, false)) ==
+        "F B C R C R C R C<3 R C<5 R C<7 R C<9 C<11 C<13 O N O");
+  const JointCollective& p = joint_at(program, 8);
+  CHECK(p.kind == Collective::all_reduce);
+  CHECK(p.elements == 872);
+  CHECK(p.bytes.count() == 4 * 30 * 4);
+  const JointCollective& q = joint_at(program, 11);
+  CHECK(q.elements == 0);
+  CHECK(q.bytes.count() == 4 * 30 * 4);
+  CHECK(held(program, "residual").count() == 4 * (900 + 196 + 16));
+  CHECK(held(program, "q").count() == 4 * 4 * (30 + 14 + 4));
+  CHECK(held(program, "p").count() == 4 * 4 * (30 + 14 + 4));
+  CHECK(held(program, "matrix").count() == 4 * 900);
+  CHECK_NOTHROW(check(program));
+
+  // Gradients and residual read, the residual written; then 2 x 30 x 30 x 4 FLOPs.
+  const auto operations = [&](std::size_t i) {
+    const Phase& phase = program.phases[program.classes[0].instructions[i].target];
+    return program.blocks[phase.invocations[0].block].operations;
+  };
+  const std::vector<Operation> first = operations(7), second = operations(10);
+  CHECK(first[0].bytes.count() == 4 * (872 + 2 * 900));
+  CHECK(first[1].flops.count() == 2 * 900 * 4);
+  // Ten passes over a column of 30: 1 + 2 + 3 + 4, three times 4 bytes each.
+  CHECK(second[0].kind == OpKind::orthogonalise);
+  CHECK(second[0].bytes.count() == 10 * 30 * 12);
+  CHECK(second[1].gemm.transpose_a);
+  CHECK(second[2].gemm.subtract);
+}
+
+TEST_CASE("A bucket is factored as the smallest square that holds it") {
+  Plan plan;
+  for (const std::int64_t n : {1, 2, 3, 16, 17, 872, 1'000'003}) {
+    const auto [rows, columns, rank] = low_rank_shape(plan, n);
+    CHECK(rows * columns >= n);
+    CHECK((rows - 1) * columns < n);
+    CHECK(rank == std::min<std::int64_t>({4, rows, columns}));
+  }
+  CHECK(low_rank_shape(plan, 872).columns == 30);
+}
+
 TEST_CASE("Top-k sends one gradient at the least and no fraction of one") {
   Plan plan;
   plan.compression_share = 0.01;

@@ -54,9 +54,11 @@ Plan read_plan_of(const Json& json) {
 
 /// Where a field's value depends on another: a pipeline, several chunks, top-k.
 std::vector<Plan> plans_before() {
-  return {read_plan_of(Json::object()), read_plan_of({{"pipeline", 2}}),
+  return {read_plan_of(Json::object()),
+          read_plan_of({{"pipeline", 2}}),
           read_plan_of({{"pipeline", 2}, {"virtual_stages", 4}}),
           read_plan_of({{"compression", "top-k"}}),
+          read_plan_of({{"compression", "power-sgd"}}),
           read_plan_of({{"context", 4}, {"context_form", "hierarchical"}, {"context_heads", 2}})};
 }
 
@@ -69,6 +71,8 @@ void with_every_value(Check check) {
         const Document document = Document::from(value, std::string{field.key});
         const bool needs_top_k = field.kind == PlanField::Kind::share;
         if (needs_top_k && plan.compression != Compression::top_k) continue;
+        const bool needs_power_sgd = field.key == "compression_rank";
+        if (needs_power_sgd && plan.compression != Compression::power_sgd) continue;
         const bool needs_context = field.key.substr(0, 8) == "context_";
         if (needs_context && plan.context == 1) continue;
         field.read_value(document.root(), plan);

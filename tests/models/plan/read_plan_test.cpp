@@ -174,8 +174,15 @@ TEST_CASE("A plan may compress gradients") {
   CHECK_FALSE(to_json(read("{}")).contains("compression"));
   CHECK(plan_from_text("compression_share=0.05,bucket=0.5 MB") ==
         Json({{"compression_share", 0.05}, {"bucket", "0.5 MB"}}));
+  const Plan factors = read(R"({"compression": "power-sgd", "compression_rank": 2})");
+  CHECK(factors.compression == Compression::power_sgd);
+  CHECK(factors.compression_rank == 2);
+  CHECK(to_json(factors)["compression_rank"] == 2);
   CHECK(refusal(R"({"compression": "fp8"})") ==
-        "run.json:/plan/compression: expected one of \"none\", \"fp16\", \"top-k\", found \"fp8\"");
+        "run.json:/plan/compression: expected one of \"none\", \"fp16\", \"top-k\", "
+        "\"power-sgd\", found \"fp8\"");
+  CHECK(refusal(R"({"compression": "top-k", "compression_rank": 2})") ==
+        "run.json:/plan/compression_rank: is for compression power-sgd alone");
   CHECK(refusal(R"({"compression": "fp16", "compression_share": 0.1})") ==
         "run.json:/plan/compression_share: is for compression top-k alone");
   CHECK(refusal(R"({"compression": "top-k", "compression_share": 0})") ==

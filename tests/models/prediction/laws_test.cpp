@@ -17,6 +17,7 @@ std::vector<Question> several() {
         "tensor=2,pipeline=1,zero=3,sequence=true,global_batch=16,seq_len=512",
         "tensor=1,compression=fp16,global_batch=32,seq_len=512,bucket=25 MB",
         "tensor=2,pipeline=2,compression=top-k,global_batch=32,seq_len=512",
+        "tensor=2,pipeline=2,compression=power-sgd,global_batch=32,seq_len=512",
         "tensor=2,pipeline=2,global_batch=32,seq_len=512",
         "tensor=4,pipeline=4,sequence=true,recompute=full,global_batch=16,seq_len=512",
         "tensor=2,pipeline=4,virtual_stages=3,recompute=selective,global_batch=32,seq_len=512"}) {

@@ -53,6 +53,7 @@ void adam(const Call& call);
 void accumulate(const Call& call);
 void cast(const Call& call);
 void top_k(const Call& call);
+void orthogonalise(const Call& call);
 void quantise(const Call& call);
 void scatter_add(const Call& call);
 void route(const Call& call);

@@ -85,9 +85,9 @@ void accumulate(const Call& call) {
   });
 }
 
-/// The same numbers in another format.
+/// The same numbers in another format, without those that pad the source.
 void cast(const Call& call) {
-  const std::int64_t n = call.in(0).elements();
+  const std::int64_t n = call.out(0).elements();
   with_format(call.in(0).dtype, [&](auto source) {
     with_format(call.out(0).dtype, [&](auto target) {
       using From = typename decltype(source)::type;

@@ -33,6 +33,7 @@ constexpr auto launchers() {
   set(OpKind::accumulate, accumulate);
   set(OpKind::cast, cast);
   set(OpKind::top_k, top_k);
+  set(OpKind::orthogonalise, orthogonalise);
   set(OpKind::scatter_add, scatter_add);
   set(OpKind::quantise, quantise);
   set(OpKind::route, route);

@@ -66,8 +66,8 @@ bool Products::multiply(const Call& call, Stream stream) {
   Plan& plan = plan_of(call);
   point(plan, call);
   const bool wide = call.from == DType::fp64;
-  const double one = 1, beta = call.shape.accumulate ? 1 : 0;
-  const float narrow_one = 1, narrow_beta = call.shape.accumulate ? 1 : 0;
+  const double one = call.shape.subtract ? -1 : 1, beta = call.shape.accumulate ? 1 : 0;
+  const auto narrow_one = static_cast<float>(one), narrow_beta = static_cast<float>(beta);
   const void* alpha = wide ? static_cast<const void*>(&one) : &narrow_one;
   const void* keep = wide ? static_cast<const void*>(&beta) : &narrow_beta;
   check(

@@ -275,6 +275,24 @@ TEST_CASE("Values of all ranks are added at their places, rank by rank") {
   });
 }
 
+TEST_CASE("A basis is the CPU's, where columns depend on others, too") {
+  const Fill any = normal(1);
+  // The third column is twice the first, the fifth is zero.
+  const auto dependent = [&](std::int64_t i) {
+    return i % 5 == 2 ? 2 * any(i - 2) : i % 5 == 4 ? 0 : any(i);
+  };
+  for (const DType dtype : {DType::fp64, DType::fp32}) {
+    for (const std::int64_t rows : {5, 37, 700}) {
+      for (const Fill& fill : {any, Fill{dependent}}) {
+        Trial trial{OpKind::orthogonalise};
+        trial.read(dtype, {1, rows, 5}, fill)
+            .write_over(0)
+            .check(dtype == DType::fp64 ? 1e-13 : 1e-5);
+      }
+    }
+  }
+}
+
 TEST_CASE("What the kernels cannot do they say") {
   models::Operation op;
   op.kind = OpKind::norm;
