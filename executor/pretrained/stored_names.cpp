@@ -199,10 +199,10 @@ Parts gpt_neox_parts(const Model& model, const Asked& of) {
   return parts;
 }
 
-using Family = Parts (*)(const Model&, const Asked&);
+using PartsOfModel = Parts (*)(const Model&, const Asked&);
 
-const std::map<std::string, Family, std::less<>>& families() {
-  static const std::map<std::string, Family, std::less<>> known{
+const std::map<std::string, PartsOfModel, std::less<>>& families() {
+  static const std::map<std::string, PartsOfModel, std::less<>> known{
       {"gpt2", gpt2_parts},     {"gpt_neox", gpt_neox_parts},  {"llama", llama_parts},
       {"mistral", llama_parts}, {"mixtral", mixtral_parts},    {"qwen2", llama_parts},
       {"qwen3", llama_parts},   {"qwen3_moe", qwen3_moe_parts}};

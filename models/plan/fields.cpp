@@ -295,7 +295,7 @@ std::string derive_stage_layers(Plan& plan, const PlanBasis& basis) {
   return cut ? "as even as possible taken as default" : "";
 }
 
-constexpr std::array<PlanField, 44> field_rows{{
+constexpr std::array<PlanField, 45> field_rows{{
     {.key = "task",
      .name = "task",
      .kind = Kind::word,
