@@ -1,5 +1,5 @@
-// plan, buy, scale, validate, collective and compare: what the commands of these names answer, as
-// (JSON, report, complete). Ctrl-C stops each with what there is by then.
+// plan, buy, scale, contention, validate, collective and compare: what the commands of these names
+// answer, as (JSON, report, complete). Ctrl-C stops each with what there is by then.
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -13,6 +13,7 @@
 #include "python/bindings.hpp"
 #include "scenarios/collective/measured_points.hpp"
 #include "scenarios/comparison/comparison.hpp"
+#include "scenarios/contention/contention.hpp"
 #include "scenarios/question/plan_request.hpp"
 #include "scenarios/question/purchase_request.hpp"
 #include "scenarios/question/validation_request.hpp"
@@ -93,6 +94,16 @@ Answered scaled(const std::string& scenario, const std::string& gpus, const std:
   });
 }
 
+Answered contended(const std::string& scenario, const Text& page, unsigned threads,
+                   const py::object& progress) {
+  const ContentionRequest request{.scenario = {.scenario = scenario}, .threads = threads};
+  return attended(progress, [&](const Progress& counted) {
+    const ContentionReport report = contend(request, counted);
+    if (page) write_page(*page, report);
+    return Answered{to_json(report).dump(), text_of(report, false), !report.stopped};
+  });
+}
+
 Answered validated(const std::string& file, const Texts& by, const Texts& software,
                    std::size_t worst, const Text& page, const Text& record, const Text& leave_out,
                    bool in_sample, unsigned threads, const py::object& progress) {
@@ -114,7 +125,8 @@ Answered validated(const std::string& file, const Texts& by, const Texts& softwa
 Answered collective(const std::string& cluster, const std::string& op, const Texts& sizes,
                     std::optional<std::int64_t> ranks, const std::string& algo,
                     const std::string& proto, std::optional<int> channels,
-                    const std::string& counts, const std::string& network, const Texts& against,
+                    const std::string& counts, const std::string& network,
+                    const std::string& choice, const Texts& environment, const Texts& against,
                     bool timing) {
   CollectiveRequest request{.cluster = cluster,
                             .operation = op,
@@ -124,7 +136,9 @@ Answered collective(const std::string& cluster, const std::string& op, const Tex
                             .protocol = proto,
                             .channels = channels,
                             .counts = counts,
-                            .network = network};
+                            .network = network,
+                            .choice = choice,
+                            .environment = environment};
   for (const std::string& log : against) {
     for (MeasuredPoint& point : measured_points(calibrate::import_log(log).samples, log)) {
       request.against.push_back(std::move(point));
@@ -151,12 +165,15 @@ void bind_questions(py::module_& module) {
              arg("seq_len"), arg("nodes"), arg("top"), arg("threads"), arg("progress"));
   module.def("scale", &scaled, arg("scenario"), py::kw_only(), arg("gpus"), arg("scaling"),
              arg("svg"), arg("threads"), arg("progress"));
+  module.def("contention", &contended, arg("scenario"), py::kw_only(), arg("page"), arg("threads"),
+             arg("progress"));
   module.def("validate", &validated, arg("file"), py::kw_only(), arg("by"), arg("software"),
              arg("worst"), arg("page"), arg("record"), arg("leave_out"), arg("in_sample"),
              arg("threads"), arg("progress"));
   module.def("collective", &collective, py::call_guard<py::gil_scoped_release>(), py::kw_only(),
              arg("cluster"), arg("op"), arg("sizes"), arg("ranks"), arg("algo"), arg("proto"),
-             arg("channels"), arg("counts"), arg("network"), arg("against"), arg("timing"));
+             arg("channels"), arg("counts"), arg("network"), arg("choice"), arg("env"),
+             arg("against"), arg("timing"));
   module.def("compare", &compared, py::call_guard<py::gil_scoped_release>(), arg("predicted"),
              arg("measured"));
 }

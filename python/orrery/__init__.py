@@ -8,13 +8,14 @@
 
 Three nouns: a `Scenario` asks, a `Run` answers, a `Sweep` answers many times. None of them changes.
 The command's other questions are functions with the same arguments, each with its `Answer`: `plan`,
-`buy`, `scale`, `collective`, `validate`, `calibrate`, `execute` and `compare`.
+`buy`, `scale`, `contention`, `collective`, `validate`, `calibrate`, `execute` and `compare`.
 """
 
 from orrery import catalogue
 from orrery.answer import Answer
 from orrery.calibration import Calibration, calibrate
 from orrery.collectives import Collectives, collective
+from orrery.contention import Contention, Network, contention
 from orrery.errors import InputError, RunFailure
 from orrery.execution import Execution, Step, execute
 from orrery.measured import Comparison, Validation, compare, validate
@@ -31,8 +32,10 @@ __all__ = [
     "Calibration",
     "Collectives",
     "Comparison",
+    "Contention",
     "Execution",
     "InputError",
+    "Network",
     "OutOfMemory",
     "Plans",
     "Point",
@@ -51,6 +54,7 @@ __all__ = [
     "catalogue",
     "collective",
     "compare",
+    "contention",
     "execute",
     "load",
     "plan",

@@ -53,6 +53,13 @@ def scale(
     threads: int,
     progress: Callable[[int, int], None] | None,
 ) -> tuple[str, str, bool]: ...
+def contention(
+    scenario: str,
+    *,
+    page: str | None,
+    threads: int,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[str, str, bool]: ...
 def collective(
     *,
     cluster: str,
@@ -64,6 +71,8 @@ def collective(
     channels: int | None,
     counts: str,
     network: str,
+    choice: str,
+    env: list[str],
     against: list[str],
     timing: bool,
 ) -> tuple[str, str, bool]: ...

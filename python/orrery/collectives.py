@@ -27,6 +27,8 @@ def collective(
     channels: int | None = None,
     counts: str | os.PathLike[str] | None = None,
     network: str = "static",
+    choice: str = "fastest",
+    env: str | Iterable[str] = (),
     against: Paths = (),
     timing: bool = False,
 ) -> Collectives:
@@ -38,6 +40,9 @@ def collective(
     algo, proto, channels  as NCCL's environment chooses them
     counts   of all_to_all_v: a file of bytes, a line per sender with a count per receiver
     network  "static", "events" (locked parts on the links) or "steps" (every message a flow)
+    choice   "fastest" by the cost models; "nccl": what NCCL's tuner expects to be, where nothing is
+             measured
+    env      what NCCL's tuner may choose, as its environment says it: "NCCL_ALGO=Ring"
     against  measured logs to compare with; their sizes are taken where none are given
     Errors: InputError.
     """
@@ -51,6 +56,8 @@ def collective(
         channels=channels,
         counts=path_of(counts) or "",
         network=network,
+        choice=choice,
+        env=words_of(env),
         against=paths_of(against),
         timing=timing,
     )

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from orrery import _core, frames, show
+from orrery.contention import Network
 from orrery.explain import comparison
 from orrery.quantities import Bytes, Seconds, Text
 from orrery.trace import Trace
@@ -147,6 +148,11 @@ class Run:
     def waterfall(self) -> tuple[tuple[str, Seconds], ...]:
         """From the ideal machine's step to this one, part by part; adds up to `step_time`."""
         return tuple((part["name"], Seconds(part["time_s"])) for part in self._values["waterfall"])
+
+    @property
+    def network(self) -> Network:
+        """How its traffic was evaluated, what contention cost, on which links and to whom."""
+        return Network(self._values["network"])
 
     @property
     def cost(self) -> float | None:

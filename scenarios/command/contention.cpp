@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <memory>
 
 #include "scenarios/command/commands.hpp"
@@ -10,7 +9,6 @@
 #include "scenarios/command/question_flags.hpp"
 #include "scenarios/command/terminal.hpp"
 #include "scenarios/contention/contention.hpp"
-#include "sim/output/durable_file.hpp"
 
 namespace orrery::scenarios {
 
@@ -23,21 +21,11 @@ struct ContentionFlags {
   bool json = false;
 };
 
-void write_contention_page(const std::string& folder, const ContentionReport& report) {
-  make_folder(folder);
-  const std::filesystem::path path{folder};
-  write_durably((path / "contention.svg").string(), picture_of(report));
-  write_durably(
-      (path / "contention.md").string(),
-      page_of(report, fmt::format("orrery contention {} --page {}", report.scenario, folder),
-              "contention.svg"));
-}
-
 int contention(const ContentionFlags& flags) {
   const ContentionRequest request{.scenario = flags.question.request(), .threads = flags.threads};
   const Watch watch;
   const ContentionReport report = contend(request, watched_progress("cases"));
-  if (flags.page) write_contention_page(*flags.page, report);
+  if (flags.page) write_page(*flags.page, report);
   if (flags.json) {
     fmt::print("{}\n", to_json(report).dump(2));
   } else {

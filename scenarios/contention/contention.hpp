@@ -50,5 +50,8 @@ std::string picture_of(const ContentionReport& report);
 /// The page (Markdown); `command` makes it again, `picture` is the picture's file name.
 std::string page_of(const ContentionReport& report, const std::string& command,
                     const std::string& picture);
+/// contention.md and contention.svg in a folder, which is made.
+/// Errors  a file that cannot be written: InputError
+void write_page(const std::string& folder, const ContentionReport& report);
 
 }  // namespace orrery::scenarios

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "scenarios/contention/contention.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
 #include "scenarios/result.hpp"
+#include "sim/output/durable_file.hpp"
 
 namespace orrery::scenarios {
 
@@ -147,6 +149,16 @@ std::string page_of(const ContentionReport& report, const std::string& command,
                     signed_percent(against(report, each)), most_lost(each));
   }
   return text;
+}
+
+void write_page(const std::string& folder, const ContentionReport& report) {
+  make_folder(folder);
+  const std::filesystem::path path{folder};
+  write_durably((path / "contention.svg").string(), picture_of(report));
+  write_durably(
+      (path / "contention.md").string(),
+      page_of(report, fmt::format("orrery contention {} --page {}", report.scenario, folder),
+              "contention.svg"));
 }
 
 }  // namespace orrery::scenarios

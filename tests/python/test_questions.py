@@ -1,4 +1,4 @@
-"""plan, buy, scale, collective, validate and compare: as the commands answer, and Ctrl-C."""
+"""plan, buy, scale, contention and the others: as the commands answer, and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -168,6 +168,37 @@ def test_scale_answers_as_the_command_does(tmp_path):
     assert scales.json["points"] == answer_of(command)["points"]
     assert list(scales.to_frame()["gpus"]) == [8, 16]
     assert (tmp_path / "scale.svg").read_text().startswith("<svg")
+
+
+@needs_command
+def test_contention_answers_as_the_command_does(tmp_path):
+    found = orr.contention(orr.load("llama3-70b-64-h100"), page=tmp_path, progress=False)
+    asked = answer_of([COMMAND, "contention", "llama3-70b-64-h100", "--json"])
+    assert found.json["cases"] == asked["cases"]
+    assert found.sentence == asked["sentence"]
+    assert list(found.to_frame()["name"]) == [case["name"] for case in asked["cases"]]
+    assert (tmp_path / "contention.svg").read_text().startswith("<svg")
+
+
+def test_a_run_says_what_contention_cost_and_to_whom():
+    scenario = orr.load("gpt3-175b-1024-a100")
+    assert scenario.simulate().network.evaluation == "static"
+    run = scenario.replace({"/placement": {"scattered": 1}}).simulate()
+    assert run.network.evaluation == "events"
+    assert run.network.contention > 0
+    losses = run.network.losses()
+    assert losses["lost_s"].max() > 0
+    assert [sum(shares.values()) for shares in losses["to"]] == pytest.approx([1.0] * len(losses))
+    assert (run.network.links()["over_capacity_s"] > 0).all()
+
+
+@needs_command
+def test_a_choice_is_made_as_by_nccl():
+    asked = {"cluster": "dgx-a100-80gb x 4", "op": "all_reduce", "sizes": "1MiB"}
+    ring = orr.collective(**asked, choice="nccl", env="NCCL_ALGO=Ring")
+    tree = orr.collective(**asked, choice="nccl", env=["NCCL_ALGO=Tree"])
+    assert ring["rows"][0]["algorithm"] == "ring"
+    assert tree["rows"][0]["algorithm"] == "tree"
 
 
 @needs_command

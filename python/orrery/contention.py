@@ -1,0 +1,111 @@
+"""What sharing links costs: in one step, and by placement and neighbours."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, final
+
+from orrery import _core, frames
+from orrery.answer import Answer, answered
+from orrery.parts import Part, path_of, required
+from orrery.progress import Progress, teller
+from orrery.quantities import Seconds
+
+if TYPE_CHECKING:
+    import pandas
+
+    from orrery.scenario import Scenario
+
+
+@final
+class Network:
+    """How a run's traffic was evaluated, and what it cost. `Run.network`."""
+
+    def __init__(self, values: Mapping[str, Any]):
+        self._values = values
+
+    @property
+    def evaluation(self) -> str:
+        """"static", or "events": collectives and transfers shared links."""
+        return str(self._values["evaluation"])
+
+    @property
+    def why(self) -> str:
+        """What decided it."""
+        return str(self._values["why"])
+
+    @property
+    def contention(self) -> Seconds:
+        """What sharing links adds to the step; 0 where it was evaluated statically."""
+        return Seconds(self._values["contention_s"])
+
+    @property
+    def jitter(self) -> Seconds:
+        """What kernels that vary add to the step."""
+        return Seconds(self._values["jitter_s"])
+
+    @property
+    def from_jobs(self) -> Seconds:
+        """The part of `contention` that other jobs on the fabric cost."""
+        return Seconds(self._values["from_jobs_s"])
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """As in `Run.json["network"]`; the copy is yours."""
+        return copy.deepcopy(dict(self._values))
+
+    def links(self) -> pandas.DataFrame:
+        """Links wanted beyond their capacity: name, how many alike, for how long."""
+        return frames.frame(self._values["links"])
+
+    def losses(self) -> pandas.DataFrame:
+        """What each collective or transfer lost, and `to` whom: shares that add up to 1."""
+        return frames.frame(self._values["losses"])
+
+    def jobs(self) -> pandas.DataFrame:
+        """The other jobs: their step alone and next to this one."""
+        return frames.frame(self._values["jobs"])
+
+    def __repr__(self) -> str:
+        return f"Network({self.evaluation}, contention {self.contention})"
+
+
+@final
+class Contention(Answer):
+    """One step by overlap, placement, neighbours and a slow NIC. Made by `orrery.contention`."""
+
+    _rows = "cases"
+
+    @property
+    def sentence(self) -> str:
+        """What it comes to."""
+        return str(self._values["sentence"])
+
+
+def contention(
+    scenario: Scenario | Part,
+    *,
+    page: str | os.PathLike[str] | None = None,
+    threads: int | None = None,
+    progress: bool | Progress | None = None,
+) -> Contention:
+    """What the network costs a step: `orrery contention`.
+
+    Its traffic on links, with gradients reduced next to the backward passes and after them; on
+    neighbouring and scattered nodes, next to a second job, and with one NIC at half rate.
+
+    page  a folder for contention.md and its picture
+    What is wrong with one case is in it (`refused`). On Ctrl-C the cases so far are returned, with
+    a warning. Errors: InputError.
+    """
+    from orrery.scenario import Scenario
+
+    found = _core.contention(
+        required(scenario.json if isinstance(scenario, Scenario) else scenario),
+        page=path_of(page),
+        threads=threads or 0,
+        progress=teller(progress, "cases"),
+    )
+    return Contention(*answered(found, "the cases"))
