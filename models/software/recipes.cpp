@@ -86,7 +86,7 @@ const std::vector<Rule>& rules() {
   return all;
 }
 
-/// A plan that states how it recomputes is told nothing by a recipe that recomputes otherwise.
+/// Where a plan states how it recomputes, a recipe that recomputes otherwise does not speak of it.
 void drop_other_recomputation(Recompute stated, std::vector<RecipeChoice>& choices) {
   const auto kind = std::find_if(choices.begin(), choices.end(),
                                  [](const RecipeChoice& each) { return each.key == "recompute"; });
