@@ -23,19 +23,13 @@
 #include <string>
 #include <utility>
 
-#include "models/lowering/segments.hpp"
+#include "models/lowering/gradient_buckets.hpp"
 #include "models/program/opcodes.hpp"
 #include "models/program/walk.hpp"
 
 namespace orrery::models {
 
 namespace {
-
-/// A part of a run: its phase, and what of the model it runs.
-struct ShardPart {
-  std::uint32_t phase = 0;
-  Segment segment;  // its phase moved out
-};
 
 class Sharder {
  public:
@@ -44,11 +38,9 @@ class Sharder {
         class_{rank_class},
         ranks_{program.classes[rank_class]},
         ahead_{overlaps_data(inputs) ? static_cast<std::size_t>(inputs.plan.prefetch) : 0},
-        overlaps_{overlaps_data(inputs)},
         keeps_{!inputs.plan.reshard},
         gathers_{program.sharding.parameters},
-        shards_gradients_{program.sharding.gradients},
-        shares_table_{program.tied == TiedTable::shared} {
+        buckets_{program, rank_class, overlaps_data(inputs)} {
     const std::int64_t full = gathers_ ? 0 : bucket_elements(inputs);
     for (const std::uint32_t chunk : ranks_.chunks) {
       backward_.push_back(parts_of(program.chunks[chunk].backward, full));
@@ -58,8 +50,14 @@ class Sharder {
   }
 
   void run() {
-    for_each_backward([&](const ShardPart& each) { ranks_.owned += piece(bucket_of(each)); });
-    add_buckets();
+    std::vector<const ShardPart*> filling;
+    for (const std::vector<ShardPart>& chunk : backward_) {
+      for (const ShardPart& each : chunk) filling.push_back(&each);
+    }
+    for (const ShardPart* each : filling) {
+      ranks_.owned += piece_of(program_, buckets_.elements_after(*each));
+    }
+    buckets_.add(filling);
     if (gathers_) add_weights();
     const std::vector<Instruction> slots = std::move(ranks_.instructions);
     ranks_.instructions.clear();
@@ -69,12 +67,6 @@ class Sharder {
   }
 
  private:
-  /// One part of one slot, or an instruction that runs no part of the model.
-  struct Run {
-    Instruction instruction;
-    const ShardPart* part = nullptr;
-  };
-
   std::vector<ShardPart> parts_of(std::uint32_t phase, std::int64_t full) {
     const Phase whole = program_.phases[phase];
     std::vector<ShardPart> parts;
@@ -86,57 +78,11 @@ class Sharder {
     return parts;
   }
 
-  template <class Visit>
-  void for_each_backward(Visit visit) const {
-    for (const std::vector<ShardPart>& chunk : backward_) {
-      for (const ShardPart& each : chunk) visit(each);
-    }
-  }
-
-  std::int64_t piece(std::int64_t elements) const {
-    return (elements + program_.shards() - 1) / program_.shards();
-  }
-  Bytes in(DType type, std::int64_t elements) const { return Bytes{elements * bits(type) / 8}; }
   Bytes weights_of(const Unit& unit) const {
-    return in(program_.formats.storage, unit.elements) + unit.frozen;
+    return bytes_in(program_.formats.storage, unit.elements) + unit.frozen;
   }
   const Unit& unit_of(const ShardPart& part) const {
     return program_.units[part.segment.first_unit];
-  }
-
-  /// Elements of what is reduced together after a part: nothing after the first part that adds to
-  /// a unit of two.
-  std::int64_t bucket_of(const ShardPart& part) const {
-    if (!gathers_) return part.segment.all_parameters();
-    const bool completes = unit_of(part).kinds.size() == 1 || part.segment.embeds;
-    return completes ? unit_of(part).elements : 0;
-  }
-
-  /// Does backward fill the bucket that a shared table has to itself?
-  bool fills_own(const ShardPart& part) const { return shares_table_ && part.segment.embeds; }
-
-  /// Buckets that backward fills: one or two in turn, and that of a shared table.
-  void add_buckets() {
-    const DType gradient = program_.formats.gradient;
-    std::int64_t largest = 0, own = 0, several = 0;
-    if (!shards_gradients_) return;
-    for_each_backward([&](const ShardPart& each) {
-      const std::int64_t elements = bucket_of(each);
-      if (fills_own(each)) own = elements;
-      if (fills_own(each) || elements == 0) return;
-      largest = std::max(largest, elements);
-      ++several;
-    });
-    turns_ = std::min<std::size_t>(several, overlaps_ ? 2 : 1);
-    for (std::size_t i = 0; i < turns_; ++i) {
-      ranks_.persistent.push_back(
-          {"bucket" + std::to_string(i), BufferKind::gradient, in(gradient, largest), true});
-    }
-    if (own > 0) {
-      ranks_.persistent.push_back(
-          {"bucket.embedding", BufferKind::gradient, in(gradient, own), true});
-    }
-    reduced_.assign(turns_ + 1, no_binding);
   }
 
   // --- weights ------------------------------------------------------------------------------
@@ -203,7 +149,7 @@ class Sharder {
     return static_cast<std::uint32_t>(free);
   }
 
-  std::uint32_t unshard(const ShardPart& part, const Run& run) {
+  std::uint32_t unshard(const ShardPart& part, const ShardRun& run) {
     const DType storage = program_.formats.storage;
     const Unit& unit = unit_of(part);
     JointCollective joint{.name = unit.name,
@@ -216,7 +162,8 @@ class Sharder {
                           .units = 1,
                           .elements = unit.elements,
                           .buffer = types_.at(unit.kinds)};
-    if (program_.sharding.parameters_on_host) joint.fetched = in(storage, piece(unit.elements));
+    if (program_.sharding.parameters_on_host)
+      joint.fetched = bytes_in(storage, piece_of(program_, unit.elements));
     program_.collectives.push_back(std::move(joint));
     Instruction each;
     each.op = Opcode::unshard;
@@ -270,75 +217,24 @@ class Sharder {
     for (std::size_t i = 0; gathers_ && runs_part && i < ahead_; ++i) {
       gather_for(next = neighbour(next, 1));
     }
-    Run& run = runs_[at_];
+    ShardRun& run = runs_[at_];
     if (runs_part && run.instruction.op == Opcode::backward) let_go(*run.part);
     if (run.instruction.op != Opcode::backward) {
       ranks_.instructions.push_back(run.instruction);
       return;
     }
-    if (!gathers_) run.instruction.awaits = emptied(*run.part);
+    if (!gathers_) run.instruction.awaits = buckets_.emptied(*run.part);
     ranks_.instructions.push_back(run.instruction);
-    if (bucket_of(*run.part) == 0) return;
-    shards_gradients_ ? reduce(run) : reduce_once(run);
+    buckets_.reduce(run, !program_.sharding.gradients && runs_no_more(run));
   }
 
-  /// Whole gradients, after the last micro-batch.
-  void reduce_once(const Run& run) {
-    const std::uint32_t chunk = run.instruction.chunk;
-    const bool later = std::any_of(
-        runs_.begin() + static_cast<std::ptrdiff_t>(at_) + 1, runs_.end(), [&](const Run& each) {
-          return each.part == run.part && each.instruction.op == Opcode::backward &&
-                 each.instruction.chunk == chunk;
-        });
-    if (later) return;
-    JointCollective joint = reduction_of(program_, class_, run.part->segment);
-    joint.elements = bucket_of(*run.part);
-    joint.bytes = in(program_.formats.gradient, joint.elements);
-    push_reduction(std::move(joint), run);
-  }
-
-  std::uint32_t push_reduction(JointCollective joint, const Run& run) {
-    const auto copies = reduction_of_copies(program_, joint);
-    Instruction each;
-    each.op = Opcode::reduce_gradient;
-    each.chunk = run.instruction.chunk;
-    each.micro_batch = run.instruction.micro_batch;
-    each.target = static_cast<std::uint32_t>(program_.collectives.size());
-    program_.collectives.push_back(std::move(joint));
-    ranks_.instructions.push_back(each);
-    if (!copies) return each.target;
-    const std::uint32_t inside = each.target++;
-    program_.collectives.push_back(*copies);
-    ranks_.instructions.push_back(each);
-    return inside;
-  }
-
-  /// The bucket that a part fills, in the order in which they are held.
-  std::size_t bucket_index(const ShardPart& part) const {
-    return fills_own(part) ? turns_ : filled_ % std::max<std::size_t>(turns_, 1);
-  }
-
-  /// The reduction that emptied the bucket which a part fills; a head adds to a shared table's,
-  /// too.
-  std::uint32_t emptied(const ShardPart& part) const {
-    std::uint32_t last = reduced_[bucket_index(part)];
-    const bool both = shares_table_ && part.segment.predicts;
-    const std::uint32_t own = reduced_[turns_];
-    if (both && own != no_binding && (last == no_binding || own > last)) last = own;
-    return last;
-  }
-
-  void reduce(const Run& run) {
-    const DType gradient = program_.formats.gradient;
-    JointCollective joint = reduction_of(program_, class_, run.part->segment);
-    const std::size_t bucket = bucket_index(*run.part);
-    joint.buffer = static_cast<std::uint16_t>(bucket);
-    joint.elements = bucket_of(*run.part);
-    joint.bytes = in(gradient, joint.elements);
-    // The piece is read, the sum read and written; the bucket is cleared.
-    joint.sums = in(gradient, 3 * piece(joint.elements) + joint.elements);
-    reduced_[bucket] = push_reduction(std::move(joint), run);
-    filled_ += bucket == turns_ ? 0 : 1;
+  /// Is this the last run back of its part?
+  bool runs_no_more(const ShardRun& run) const {
+    const auto next = runs_.begin() + static_cast<std::ptrdiff_t>(at_) + 1;
+    return std::none_of(next, runs_.end(), [&](const ShardRun& each) {
+      return each.part == run.part && each.instruction.op == Opcode::backward &&
+             each.instruction.chunk == run.instruction.chunk;
+    });
   }
 
   Program& program_;
@@ -351,16 +247,15 @@ class Sharder {
   };
 
   std::size_t ahead_;  // units
-  bool overlaps_, keeps_, gathers_, shards_gradients_, shares_table_;
+  bool keeps_, gathers_;
+  GradientBuckets buckets_;
   std::map<std::uint32_t, Kept> kept_;                         // by unit
   std::vector<std::vector<ShardPart>> forward_, backward_;     // by chunk of the stage
   std::map<std::vector<std::uint32_t>, std::uint16_t> types_;  // of gathered weights, by kinds
-  std::vector<Run> runs_;
+  std::vector<ShardRun> runs_;
   std::size_t at_ = 0;
   std::map<std::vector<std::uint32_t>, std::size_t> turns_of_;  // by kinds
   std::uint32_t root_gather_ = no_binding;
-  std::size_t turns_ = 0, filled_ = 0;  // buckets in turn, and how many were filled so far
-  std::vector<std::uint32_t> reduced_;  // by bucket: the reduction that emptied it last
 };
 
 }  // namespace

@@ -46,9 +46,14 @@ void PlanField::read_value(const Node& value, Plan& plan) const {
 }
 
 Json PlanField::json(const Plan& plan) const {
-  if (write) return write(plan);
-  if (count) return plan.*count;
-  return plan.*on;
+  static const Plan usual;
+  const auto value_in = [&](const Plan& each) {
+    if (write) return write(each);
+    return count ? Json(each.*count) : Json(each.*on);
+  };
+  Json value = value_in(plan);
+  if (written == Written::where_changed && value == value_in(usual)) return nullptr;
+  return value;
 }
 
 std::string PlanField::text(const Plan& plan) const {

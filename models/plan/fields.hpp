@@ -31,6 +31,8 @@ struct PlanField {
   enum class Title : std::uint8_t { none, degree, degree_where_used, addition, choice };
   /// Is a default reported, as an assumption?
   enum class Default : std::uint8_t { reported, silent };
+  /// Does JSON have it even where it is what a new Plan has?
+  enum class Written : std::uint8_t { always, where_changed };
   /// Does a report's flag have it even where it is the default?
   enum class Flag : std::uint8_t { where_needed, always };
   /// Does a software profile say what its stack's runs do where a publication does not?
@@ -55,6 +57,7 @@ struct PlanField {
   /// A value that is there, and how it is written; null where it is not (no compression, no share).
   void (*read)(const Node& value, Plan& plan) = nullptr;
   Json (*write)(const Plan& plan) = nullptr;
+  Written written = Written::always;
   /// Sets what was left out, if not to what a new Plan has, and returns what its assumption says:
   /// "8 derived from ..."; empty: nothing.
   std::string (*derive)(Plan& plan, const PlanBasis& basis) = nullptr;

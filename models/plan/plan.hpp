@@ -1,6 +1,6 @@
 #pragma once
 // How a model is cut over a cluster and scheduled: degrees, batches, precision, recomputation.
-// models/plan/fields.cpp has one row for each field: how it is read, written and named.
+// models/plan/fields_of_*.cpp have one row for each field: how it is read, written and named.
 
 #include <cstdint>
 #include <string>

@@ -22,7 +22,7 @@ View view(Integers& numbers, std::array<std::int64_t, 3> shape) {
   return {reinterpret_cast<std::byte*>(numbers.data()), DType::int32, shape};
 }
 
-void run(const Operation& op, std::vector<View> reads, std::vector<View> writes) {
+void run_alone(const Operation& op, std::vector<View> reads, std::vector<View> writes) {
   CpuDevice device;
   device.run({.operation = &op, .reads = reads, .writes = writes, .place = {}, .adam = {}});
 }
@@ -42,7 +42,7 @@ TEST_CASE("A token meets the experts with the largest logits, with weights that 
   Integers chosen(4);
   Operation op;
   op.kind = OpKind::route;
-  run(op, {view(logits, {1, 2, 3})}, {view(weights, {1, 2, 2}), view(chosen, {1, 2, 2})});
+  run_alone(op, {view(logits, {1, 2, 3})}, {view(weights, {1, 2, 2}), view(chosen, {1, 2, 2})});
   CHECK(chosen == Integers{1, 0, 1, 2});
   CHECK(weights[0] == Approx(0.75));
   CHECK(weights[1] == Approx(0.25));
@@ -55,12 +55,12 @@ TEST_CASE("With a capacity tokens beyond an expert's slots are dropped, slots be
   Integers chosen{1, 1, 1};
   Operation dispatch = moving(OpKind::permute, RowMove::dispatch);
   dispatch.drops = true;
-  run(dispatch, {view(tokens, {1, 3, 2}), view(chosen, {1, 3, 1})}, {view(slots, {2, 2, 2})});
+  run_alone(dispatch, {view(tokens, {1, 3, 2}), view(chosen, {1, 3, 1})}, {view(slots, {2, 2, 2})});
   CHECK(slots == Doubles{0, 0, 0, 0, 1, 2, 3, 4});
   Doubles weights{10, 100, 1000};
-  run(moving(OpKind::unpermute, RowMove::combine),
-      {view(slots, {2, 2, 2}), view(weights, {1, 3, 1}), view(chosen, {1, 3, 1})},
-      {view(sums, {1, 3, 2}), view(kept, {2, 2, 2})});
+  run_alone(moving(OpKind::unpermute, RowMove::combine),
+            {view(slots, {2, 2, 2}), view(weights, {1, 3, 1}), view(chosen, {1, 3, 1})},
+            {view(sums, {1, 3, 2}), view(kept, {2, 2, 2})});
   CHECK(sums == Doubles{10, 20, 300, 400, 0, 0});
   CHECK(kept == Doubles{-1, -1, -1, -1, 1, 2, 3, 4});
 }
@@ -70,10 +70,10 @@ TEST_CASE("Rows that arrive by rank are put by expert, and back") {
   Doubles by_rank{1, 2, 3, 4}, by_expert(4), again(4);
   Operation op = moving(OpKind::permute, RowMove::by_expert);
   op.senders = 2;
-  run(op, {view(by_rank, {2, 2, 1})}, {view(by_expert, {2, 2, 1})});
+  run_alone(op, {view(by_rank, {2, 2, 1})}, {view(by_expert, {2, 2, 1})});
   CHECK(by_expert == Doubles{1, 3, 2, 4});
   op.moves = RowMove::by_rank;
-  run(op, {view(by_expert, {2, 2, 1})}, {view(again, {2, 2, 1})});
+  run_alone(op, {view(by_expert, {2, 2, 1})}, {view(again, {2, 2, 1})});
   CHECK(again == by_rank);
 }
 
@@ -84,11 +84,13 @@ TEST_CASE("A grouped GEMM leaves out rows of zeros, and adds each expert's bias"
   op.kind = OpKind::grouped_gemm;
   op.gemm = {.m = 4, .n = 1, .k = 1, .batch = 2};
   op.group_rows = {2, 2};
-  run(op, {view(x, {2, 2, 1}), view(w, {2, 1, 1}), view(bias, {2, 1, 1})}, {view(y, {2, 2, 1})});
+  run_alone(op, {view(x, {2, 2, 1}), view(w, {2, 1, 1}), view(bias, {2, 1, 1})},
+            {view(y, {2, 2, 1})});
   CHECK(y == Doubles{1, 21, 302, 2});
   Doubles dw{5, 5}, dbias{7, 7};
   op.gemm = {.m = 1, .n = 1, .k = 4, .batch = 2, .transpose_a = true, .accumulate = true};
-  run(op, {view(x, {2, 2, 1}), view(y, {2, 2, 1})}, {view(dw, {2, 1, 1}), view(dbias, {2, 1, 1})});
+  run_alone(op, {view(x, {2, 2, 1}), view(y, {2, 2, 1})},
+            {view(dw, {2, 1, 1}), view(dbias, {2, 1, 1})});
   CHECK(dw == Doubles{5 + 2 * 21, 5 + 3 * 302});
   CHECK(dbias == Doubles{7 + 1 + 21, 7 + 302 + 2});
 }

@@ -27,7 +27,7 @@ Program sharded(Zero zero, std::int64_t layers, std::int64_t micro_batches, bool
   return lower(BlockInputs{model, plan, plain_software()});
 }
 
-Bytes held(const Program& program, const std::string& name) {
+Bytes bytes_held(const Program& program, const std::string& name) {
   for (const PersistentBuffer& each : program.classes[0].persistent) {
     if (each.name == name) return each.bytes;
   }
@@ -71,8 +71,8 @@ TEST_CASE("A tied head adds to the embedding's bucket, which no other gradient s
   // In turn: the final norm (i2), the layer (i4), the norm again; it waits for the embedding (i6).
   const Program program = sharded(Zero::two, 1, 2, true);
   CHECK(outline(program) == "F B R B R B R F B<6 R B<4 R B<6 R O N O G");
-  CHECK(held(program, "bucket0").count() == 4 * 872);
-  CHECK(held(program, "bucket.embedding").count() == 4 * 192);
+  CHECK(bytes_held(program, "bucket0").count() == 4 * 872);
+  CHECK(bytes_held(program, "bucket.embedding").count() == 4 * 192);
 }
 
 TEST_CASE("ZeRO-3 gathers each unit one ahead of its run and frees it after") {
@@ -115,15 +115,15 @@ TEST_CASE("A rank holds its shards, two buckets and the weights of two units") {
   const Program three = sharded(Zero::three, 1, 1);
   CHECK(three.classes[0].parameters == 1208);
   CHECK(three.classes[0].owned == 302);
-  CHECK(held(three, "parameters").count() == 2 * 302);
-  CHECK(held(three, "gradients").count() == 4 * 302);
-  CHECK(held(three, "optimizer").count() == 12 * 302);
-  CHECK(held(three, "bucket0").count() == 4 * 872);
-  CHECK(held(three, "bucket1").count() == 4 * 872);
+  CHECK(bytes_held(three, "parameters").count() == 2 * 302);
+  CHECK(bytes_held(three, "gradients").count() == 4 * 302);
+  CHECK(bytes_held(three, "optimizer").count() == 12 * 302);
+  CHECK(bytes_held(three, "bucket0").count() == 4 * 872);
+  CHECK(bytes_held(three, "bucket1").count() == 4 * 872);
   const Program two = sharded(Zero::two, 1, 1);
-  CHECK(held(two, "parameters").count() == 2 * 1208);
-  CHECK(held(two, "gradients").count() == 4 * 302);
-  CHECK(held(sharded(Zero::two, 1, 1, false, false), "bucket1").count() == 0);
+  CHECK(bytes_held(two, "parameters").count() == 2 * 1208);
+  CHECK(bytes_held(two, "gradients").count() == 4 * 302);
+  CHECK(bytes_held(sharded(Zero::two, 1, 1, false, false), "bucket1").count() == 0);
   // Of eight layers two are whole at once; their pieces and those of the ends make up the rest.
   const Program deep = sharded(Zero::three, 8, 1);
   CHECK(memory_peak(deep, 0).by_kind[static_cast<std::size_t>(BufferKind::parameter)].count() ==
@@ -238,9 +238,9 @@ TEST_CASE("State in shards with copies: memory, and reductions inside a copy and
   const Program program = lower(BlockInputs{model, plan, plain_software()});
   CHECK_NOTHROW(check(program));
   CHECK(program.classes[0].owned == 96 + 436 + 72);
-  CHECK(held(program, "parameters").count() == 2 * 604);
-  CHECK(held(program, "gradients").count() == 4 * 604);
-  CHECK(held(program, "optimizer").count() == 12 * 604);
+  CHECK(bytes_held(program, "parameters").count() == 2 * 604);
+  CHECK(bytes_held(program, "gradients").count() == 4 * 604);
+  CHECK(bytes_held(program, "optimizer").count() == 12 * 604);
   std::vector<std::int64_t> inside, between;
   for (const JointCollective& each : program.collectives) {
     const AxisSet over = program.communicators[each.communicator].axes;
@@ -291,9 +291,9 @@ TEST_CASE("What the host keeps is no device memory, and comes and goes over its 
   model.tied_embeddings = false;
   const Program program = lower(BlockInputs{model, plan, plain_software()});
   CHECK_NOTHROW(check(program));
-  CHECK(held(program, "parameters").count() == 0);
-  CHECK(held(program, "optimizer").count() == 0);
-  CHECK(held(program, "gradients").count() == 4 * 302);
+  CHECK(bytes_held(program, "parameters").count() == 0);
+  CHECK(bytes_held(program, "optimizer").count() == 0);
+  CHECK(bytes_held(program, "gradients").count() == 4 * 302);
   // A layer's 872 parameters in 4 pieces of 218, each of 2 bytes.
   CHECK(joint_at(program, 1).fetched.count() == 2 * 218);
   // Gradients of 4 bytes there, weights of 2 back.

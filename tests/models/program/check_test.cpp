@@ -9,7 +9,7 @@ namespace {
 /// Two stages of two layers each, two replicas, two micro-batches, 1F1B.
 ///   stage 0  FWD0 SEND FWD1 SEND RECV BWD0 RECV BWD1 REDUCE TIE OPT NORM OPT
 ///   stage 1  RECV FWD0 BWD0 SEND RECV FWD1 BWD1 SEND REDUCE TIE OPT NORM OPT
-Program two_stages() {
+Program two_stage_program() {
   Plan plan;
   plan.pipeline = 2;
   plan.data = 2;
@@ -21,7 +21,7 @@ Program two_stages() {
 /// What `check` says after `plant` has broken the Program.
 template <class Plant>
 std::string fault(Plant plant) {
-  Program program = two_stages();
+  Program program = two_stage_program();
   plant(program);
   return refusal([&] { check(program); });
 }
@@ -238,7 +238,8 @@ TEST_CASE("Targets exist and chunks are at home") {
   CHECK(fault([](Program& program) { list(program, 0)[0].chunk = 1; }) ==
         "stage 0 i0 forward c1 mb0: the chunk is not of this stage");
   CHECK(fault([](Program& program) { program.phases[0].invocations[0].block = 77; }) ==
-        "phase forward.c0 runs block 77, there are " + std::to_string(two_stages().blocks.size()));
+        "phase forward.c0 runs block 77, there are " +
+            std::to_string(two_stage_program().blocks.size()));
 }
 
 TEST_CASE("Stages that wait for each other are named in a circle") {
@@ -270,7 +271,7 @@ TEST_CASE("A block's operations wait for earlier ones and read what is written")
   CHECK(fault([](Program& program) {
           program.blocks[layer_forward].operations[0].reads[0] = 999;
         }) == "block layer.forward operation norm1 uses operand 999, there are " +
-                  std::to_string(two_stages().blocks[layer_forward].operands.size()));
+                  std::to_string(two_stage_program().blocks[layer_forward].operands.size()));
 }
 
 TEST_CASE("Backward finds saved what forward has kept, in its shape") {

@@ -12,7 +12,7 @@ namespace orrery::scenarios {
 namespace {
 
 /// GPT-2 on ten billion tokens, on two node types at prices of our own.
-PurchaseQuery small_purchase() {
+PurchaseQuery small_purchase_query() {
   const PlanQuery plan = plan_query("gpt2", "dgx-h100", 1, 1024);
   PurchaseQuery query;
   query.model = plan.model;
@@ -43,7 +43,7 @@ TEST_CASE("Sizes double from one node as long as the GPUs are no more than are r
 }
 
 TEST_CASE("Days and dollars follow from the rate of the best plan and the price") {
-  const PurchaseAnswer answer = search_purchases(small_purchase(), {2, {}});
+  const PurchaseAnswer answer = search_purchases(small_purchase_query(), {2, {}});
   const PurchaseChoice& one = choice_of(answer, "dgx-h100", 2);
   const PlanQuery asked = plan_query("gpt2", "dgx-h100 x 2", 64, 1024);
   const PlanAnswer best = search_plans(asked, objective_named("time"), {1, {}});
@@ -57,7 +57,7 @@ TEST_CASE("Days and dollars follow from the rate of the best plan and the price"
 }
 
 TEST_CASE("A choice is on the front when no other is at least as fast and as cheap") {
-  const PurchaseAnswer answer = search_purchases(small_purchase(), {2, {}});
+  const PurchaseAnswer answer = search_purchases(small_purchase_query(), {2, {}});
   REQUIRE(answer.choices.size() > 4);
   for (const PurchaseChoice& each : answer.choices) {
     const bool beaten =
@@ -71,7 +71,7 @@ TEST_CASE("A choice is on the front when no other is at least as fast and as che
 }
 
 TEST_CASE("Without limits the cheapest is first, with a budget alone the fastest that keeps it") {
-  PurchaseQuery query = small_purchase();
+  PurchaseQuery query = small_purchase_query();
   const PurchaseAnswer free = search_purchases(query, {2, {}});
   for (std::size_t i = 1; i < free.choices.size(); ++i) {
     CHECK(free.choices[i - 1].cost <= free.choices[i].cost);
@@ -89,7 +89,7 @@ TEST_CASE("Without limits the cheapest is first, with a budget alone the fastest
 }
 
 TEST_CASE("A deadline keeps what is in time, the cheapest first") {
-  PurchaseQuery query = small_purchase();
+  PurchaseQuery query = small_purchase_query();
   const PurchaseAnswer free = search_purchases(query, {2, {}});
   const double days = choice_of(free, "dgx-h100", 1).days;
   query.deadline = from_seconds(days * 86400 * 1.0001);
@@ -102,7 +102,7 @@ TEST_CASE("A deadline keeps what is in time, the cheapest first") {
 }
 
 TEST_CASE("Where nothing meets the limits, even what the GPUs' peak rules out is looked at") {
-  PurchaseQuery query = small_purchase();
+  PurchaseQuery query = small_purchase_query();
   query.deadline = 1_s;  // 10^10 tokens x 0.8 GFLOP over 8192 H100 are 1 s, and no step is ideal
   const PurchaseAnswer answer = search_purchases(query, {2, {}});
   CHECK(answer.meeting() == 0);
@@ -113,7 +113,7 @@ TEST_CASE("Where nothing meets the limits, even what the GPUs' peak rules out is
 }
 
 TEST_CASE("A cluster that its GPUs' peak rules out is named with the reason") {
-  PurchaseQuery query = small_purchase();
+  PurchaseQuery query = small_purchase_query();
   // 3 x forward FLOPs of 10^10 tokens over the dense peak of 8 GPUs take a time that one node
   // cannot beat; the deadline is a little less, which larger clusters keep.
   const double flops = 3 * models::forward_flops_per_token(query.model, 1024) * 1e10;
@@ -131,7 +131,7 @@ TEST_CASE("A cluster that its GPUs' peak rules out is named with the reason") {
 }
 
 TEST_CASE("Node types that differ in nothing that counts are one choice") {
-  PurchaseQuery query = small_purchase();
+  PurchaseQuery query = small_purchase_query();
   query.rentals = {{"dgx-h100", Price{4}, "one"}, {"dgx-h100", Price{4}, "another"}};
   const PurchaseAnswer answer = search_purchases(query, {2, {}});
   for (const PurchaseChoice& each : answer.choices)
@@ -139,7 +139,7 @@ TEST_CASE("Node types that differ in nothing that counts are one choice") {
 }
 
 TEST_CASE("What a GPU does not compute in is a reason") {
-  PurchaseQuery query = small_purchase();
+  PurchaseQuery query = small_purchase_query();
   query.rentals = {{"dgx-1-v100", Price{1}, "2025"}};
   const PurchaseAnswer answer = search_purchases(query, {1, {}});
   CHECK(answer.choices.empty());
@@ -150,7 +150,7 @@ TEST_CASE("What a GPU does not compute in is a reason") {
 }
 
 TEST_CASE("The survey is the same for any number of threads") {
-  const PurchaseQuery query = small_purchase();
+  const PurchaseQuery query = small_purchase_query();
   const auto answered_by = [&](unsigned threads) {
     const PurchaseAnswer answer = search_purchases(query, {threads, {}});
     return to_json(PurchaseReport{query, answer, {}, "gpt2", "", 10}).dump();
@@ -159,7 +159,7 @@ TEST_CASE("The survey is the same for any number of threads") {
 }
 
 TEST_CASE("Nodes that are rented one by one are no cluster, and the reason is named") {
-  PurchaseQuery query = small_purchase();
+  PurchaseQuery query = small_purchase_query();
   query.rentals = {
       {.node = "dgx-h100", .price = Price{4}, .source = "a list", .most_nodes = 1},
       {.node = "dgx-a100-80gb", .price = Price{1}, .source = "one", .most_nodes = 1},
@@ -183,7 +183,7 @@ TEST_CASE("Nodes that are rented one by one are no cluster, and the reason is na
 
 TEST_CASE("GPUs that a batch cannot be shared out over are idle, and paid for") {
   // 72 GPUs: 9 divides neither 64 sequences nor 12 layers nor 12 heads, so 64 work.
-  PurchaseQuery query = small_purchase();
+  PurchaseQuery query = small_purchase_query();
   query.rentals = {{.node = "gb200-nvl72", .price = Price{5}, .source = "a list"}};
   const PurchaseAnswer answer = search_purchases(query, {2, {}});
   const PurchaseChoice& one = choice_of(answer, "gb200-nvl72", 1);
@@ -199,7 +199,7 @@ TEST_CASE("GPUs that a batch cannot be shared out over are idle, and paid for") 
 
 TEST_CASE("A cluster on which a model fits tightly is not the first choice") {
   // Where every plan leaves less than asked for, the cluster stands after those that do not.
-  PurchaseQuery query = small_purchase();
+  PurchaseQuery query = small_purchase_query();
   query.tokens = 1e9;
   const Bytes memory = hardware::named_gpu("a100-sxm-80gb").memory;
   const PurchaseAnswer free = search_purchases(query, {2, {}});

@@ -1,13 +1,24 @@
 #pragma once
-// Readers and writers that rows of models/plan/fields.cpp name: of words and lists of words, and of
-// what fine-tuning and memory savers choose, which are not written where they do not apply.
+// The groups that models/plan/fields.cpp joins, and readers and writers that rows of several name.
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "models/plan/fields.hpp"
 
 namespace orrery::models {
+
+std::span<const PlanField> fields_of_axes();
+std::span<const PlanField> fields_of_experts();
+std::span<const PlanField> fields_of_batch();
+std::span<const PlanField> fields_of_savers();
+std::span<const PlanField> fields_of_gradients();
+
+inline constexpr std::int64_t most_layers = 1 << 12;     // of a model, and so of stages and chunks
+inline constexpr std::int64_t most_lora_rank = 1 << 14;  // and of factors of gradients
+inline constexpr std::int64_t most_seq_len = std::int64_t{1} << 30;
 
 template <const auto& array>
 std::vector<std::string> words_in() {
@@ -44,18 +55,5 @@ Json words_of_set(const Plan& plan) {
   }
   return list;
 }
-
-std::string derive_lora_rank(Plan& plan, const PlanBasis& basis);
-std::string derive_lora_targets(Plan& plan, const PlanBasis& basis);
-Json write_lora_rank(const Plan& plan);
-Json write_lora_targets(const Plan& plan);
-Json write_lora_dropout(const Plan& plan);
-Json write_recompute_modules(const Plan& plan);
-Json write_recompute_layers(const Plan& plan);
-Json write_recompute_every(const Plan& plan);
-Json write_moments(const Plan& plan);
-Json write_task(const Plan& plan);
-void read_sequence_lengths(const Node& list, Plan& plan);
-Json write_sequence_lengths(const Plan& plan);
 
 }  // namespace orrery::models

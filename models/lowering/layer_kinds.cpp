@@ -1,0 +1,151 @@
+#include "models/lowering/layer_kinds.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "models/operations/layouts.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+/// What a layer hands to the next.
+Bytes boundary_of(const Block& layer) {
+  const auto left = std::find_if(layer.operands.begin(), layer.operands.end(),
+                                 [](const Operand& each) { return each.role == Role::output; });
+  ensure(left != layer.operands.end(), "a layer writes no output");
+  return left->bytes();
+}
+
+/// `passes_gradient`: something trained lies below.
+std::uint32_t add_kind(Program& program, const Plan& plan, std::string name, ModelPart part,
+                       BlockPair pair, bool passes_gradient = true) {
+  if (trains_adapters(plan)) freeze(pair, passes_gradient);
+  const auto block = static_cast<std::uint32_t>(program.blocks.size());
+  program.kinds.push_back({.name = std::move(name),
+                           .part = part,
+                           .forward = block,
+                           .backward = block + 1,
+                           .parameters = parameters_of(pair.forward),
+                           .frozen = frozen_bytes_of(pair.forward)});
+  if (experts_apart(program.mesh)) {
+    program.kinds.back().expert_parameters = parameters_of(pair.forward, MeshView::experts);
+  }
+  program.blocks.push_back(std::move(pair.forward));
+  program.blocks.push_back(std::move(pair.backward));
+  return static_cast<std::uint32_t>(program.kinds.size() - 1);
+}
+
+/// Layers that differ in nothing but their weights are of one kind: with experts or without, under
+/// the window or not.
+std::uint32_t add_layer_kinds(Program& program, const BlockInputs& inputs) {
+  std::map<std::pair<bool, bool>, std::uint32_t> known;
+  for (std::int64_t layer = 0; layer < inputs.model.layers; ++layer) {
+    const bool experts = has_experts(inputs.model, layer);
+    const bool mixed = inputs.model.experts > 0;
+    const std::int64_t full = inputs.model.full_attention_every;
+    const bool sees_all = full > 0 && (layer + 1) % full == 0;
+    const auto [kind, fresh] = known.try_emplace({experts, sees_all}, 0);
+    if (fresh) {
+      const Model alike = layer_model(inputs.model, layer);
+      const BlockInputs own{
+          alike,           inputs.plan, inputs.software, inputs.generation, inputs.node_gpus,
+          inputs.schedules};
+      const std::string name = std::string{mixed && !experts ? "dense layer" : "layer"} +
+                               (sees_all ? " without window" : "");
+      kind->second = add_kind(program, inputs.plan, name, ModelPart::layer, layer_blocks(own));
+    }
+    program.kind_of_layer.push_back(kind->second);
+  }
+  return program.kind_of_layer.front();
+}
+
+/// Below the first layer's adapters nothing is trained: its backward ends at the lowest of them.
+void add_lowest_layer(Program& program, const BlockInputs& inputs) {
+  const Model lowest = layer_model(inputs.model, 0);
+  BlockPair pair = layer_blocks({lowest, inputs.plan, inputs.software, inputs.generation,
+                                 inputs.node_gpus, inputs.schedules});
+  pair.forward.name = "lowest_layer.forward";
+  pair.backward.name = "lowest_layer.backward";
+  program.kind_of_layer.front() =
+      add_kind(program, inputs.plan, "lowest layer", ModelPart::layer, std::move(pair), false);
+}
+
+void add_expert_unit(Program& program, std::string name, std::uint32_t kind, std::int64_t layer) {
+  const std::int64_t elements = program.kinds[kind].expert_parameters;
+  if (elements == 0) return;
+  Unit unit{.name = std::move(name),
+            .kinds = {kind},
+            .layer = layer,
+            .elements = elements,
+            .replicated = MeshAxis::expert_data,
+            .view = MeshView::experts};
+  if (program.sharding.optimizer) unit.sharded = MeshAxis::expert_data;
+  program.units.push_back(std::move(unit));
+}
+
+/// Experts that have replicas of their own, layer by layer, and those of the head's modules.
+void add_expert_units(Program& program, std::uint32_t head) {
+  for (std::size_t layer = 0; layer < program.kind_of_layer.size(); ++layer) {
+    add_expert_unit(program, "experts of layer " + std::to_string(layer),
+                    program.kind_of_layer[layer], static_cast<std::int64_t>(layer));
+  }
+  add_expert_unit(program, "experts of head", head, -1);
+}
+
+}  // namespace
+
+bool experts_apart(const Mesh& mesh) {
+  return mesh.degree({MeshAxis::expert, MeshAxis::expert_tensor}) != mesh.degree(MeshAxis::tensor);
+}
+
+void add_kinds(Program& program, const BlockInputs& inputs) {
+  const Plan& plan = inputs.plan;
+  const std::uint32_t layer = add_layer_kinds(program, inputs);
+  add_kind(program, plan, "embedding", ModelPart::embedding, embedding_blocks(inputs), false);
+  const std::uint32_t head = add_kind(program, plan, "head", ModelPart::head, head_blocks(inputs));
+  if (trains_adapters(plan)) add_lowest_layer(program, inputs);
+  mark_recomputed(program, inputs);
+  program.boundary = boundary_of(program.blocks[program.kinds[layer].forward]);
+  if (program.tied != TiedTable::shared) return;
+  for (const Operand& each : program.blocks[program.kinds[head].forward].operands) {
+    if (!each.tied()) continue;
+    if (each.frozen) {
+      program.kinds[head].frozen = program.kinds[head].frozen - each.bytes();
+    } else {
+      program.kinds[head].parameters -= each.elements();
+    }
+  }
+}
+
+void add_units(Program& program) {
+  const auto id = [&](ModelPart part) {
+    return static_cast<std::uint32_t>(&program.kind(part) - program.kinds.data());
+  };
+  const auto add = [&](std::string name, std::vector<std::uint32_t> kinds, std::int64_t layer) {
+    Unit unit{.name = std::move(name), .kinds = std::move(kinds), .layer = layer};
+    for (const std::uint32_t each : unit.kinds) {
+      unit.elements += program.kinds[each].parameters - program.kinds[each].expert_parameters;
+      unit.frozen += program.kinds[each].frozen;
+    }
+    unit.replicated = program.sharding.over;
+    if (program.mesh.degree(MeshAxis::replica) > 1) unit.replicated = unit.replicated | data_axes;
+    if (program.sharding.optimizer) unit.sharded = program.sharding.over;
+    program.units.push_back(std::move(unit));
+  };
+  const bool together = program.tied == TiedTable::shared && program.sharding.parameters;
+  const std::uint32_t embedding = id(ModelPart::embedding), head = id(ModelPart::head);
+  if (together) add("ends", {embedding, head}, -1);
+  if (!together) add("embedding", {embedding}, -1);
+  for (std::size_t layer = 0; layer < program.kind_of_layer.size(); ++layer) {
+    add("layer " + std::to_string(layer), {program.kind_of_layer[layer]},
+        static_cast<std::int64_t>(layer));
+  }
+  if (!together) add("head", {head}, -1);
+  add_expert_units(program, head);
+}
+
+}  // namespace orrery::models

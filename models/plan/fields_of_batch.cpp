@@ -1,0 +1,132 @@
+// Rows of a plan's fields: what a step works on, in which precision, and what it computes twice.
+
+#include <fmt/format.h>
+
+#include "models/plan/field_groups.hpp"
+
+namespace orrery::models {
+namespace {
+
+using Kind = PlanField::Kind;
+using Title = PlanField::Title;
+using Default = PlanField::Default;
+using Flag = PlanField::Flag;
+using Stack = PlanField::Stack;
+using Written = PlanField::Written;
+
+constexpr std::int64_t most_batch = std::int64_t{1} << 31;
+
+std::string derive_global_batch(Plan& plan, const PlanBasis&) {
+  plan.global_batch = plan.data * plan.micro_batch * plan.pipeline;
+  return fmt::format("{} taken as data x micro_batch x pipeline", plan.global_batch);
+}
+
+std::string derive_seq_len(Plan& plan, const PlanBasis& basis) {
+  if (basis.model.max_positions < 1) {
+    basis.given.fail("seq_len is missing, and the model states no longest sequence");
+  }
+  plan.seq_len = basis.model.max_positions;
+  return fmt::format("{} taken from the model's longest sequence", plan.seq_len);
+}
+
+std::string_view words_of(Positions positions) {
+  switch (positions) {
+    case Positions::rotary:
+      return "rotary angles";
+    case Positions::alibi:
+      return "biases by distance";
+    default:
+      return "layers, which see no positions,";
+  }
+}
+
+/// Learned positions end where their table does: a conflict of the plan.
+std::string remark_seq_len(const Plan& plan, const PlanBasis& basis) {
+  const Model& model = basis.model;
+  const bool beyond = model.max_positions > 0 && plan.seq_len > model.max_positions;
+  if (!beyond || model.positions == Positions::learned) return {};
+  return fmt::format("{} is beyond the model's {} positions, which it was made for; its {} go on",
+                     plan.seq_len, model.max_positions, words_of(model.positions));
+}
+
+Json write_recompute_modules(const Plan& plan) {
+  if (plan.recompute != Recompute::selective) return nullptr;
+  if (plan.recompute_modules == Plan{}.recompute_modules) return nullptr;
+  return words_of_set<&Plan::recompute_modules, recompute_module_words>(plan);
+}
+
+constexpr PlanField batch_rows[] = {
+    {.key = "micro_batch",
+     .name = "micro-batch",
+     .column = "micro_batch",
+     .title = Title::choice,
+     .titled = "micro-batch",
+     .heading = "micro",
+     .flag = Flag::always,
+     .count = &Plan::micro_batch,
+     .most = most_gpus},
+    {.key = "global_batch",
+     .name = "batch",
+     .column = "global_batch",
+     .flag = Flag::always,
+     .count = &Plan::global_batch,
+     .most = most_batch,
+     .derive = derive_global_batch},
+    {.key = "seq_len",
+     .name = "sequence length",
+     .column = "seq_len",
+     .flag = Flag::always,
+     .count = &Plan::seq_len,
+     .most = most_seq_len,
+     .derive = derive_seq_len,
+     .remark = remark_seq_len},
+    {.key = "precision",
+     .name = "precision",
+     .kind = Kind::word,
+     .column = "precision",
+     .flag = Flag::always,
+     .stack = Stack::has_default,
+     .words = words_in<precision_words>,
+     .read = read_word<&Plan::precision, precision_words>,
+     .write = write_word<&Plan::precision, precision_words>},
+    {.key = "recompute",
+     .name = "recompute",
+     .kind = Kind::word,
+     .column = "recompute",
+     .title = Title::choice,
+     .titled = "recompute",
+     .flag = Flag::always,
+     .stack = Stack::has_default,
+     .words = words_in<recompute_words>,
+     .read = read_word<&Plan::recompute, recompute_words>,
+     .write = write_word<&Plan::recompute, recompute_words>},
+    {.key = "recompute_modules",  // of recompute selective
+     .name = "recomputed modules",
+     .kind = Kind::some,
+     .by_default = Default::silent,
+     .words = words_in<recompute_module_words>,
+     .read = read_some<&Plan::recompute_modules, recompute_module_words>,
+     .write = write_recompute_modules},
+    {.key = "recompute_layers",  // the first ones of each chunk; 0: all
+     .name = "recomputed layers",
+     .column = "recompute_layers",
+     .by_default = Default::silent,
+     .count = &Plan::recompute_layers,
+     .least = 0,
+     .most = most_layers,
+     .written = Written::where_changed},
+    {.key = "recompute_every",  // of those, the first of every so many
+     .name = "recomputed every",
+     .by_default = Default::silent,
+     .count = &Plan::recompute_every,
+     .most = most_layers,
+     .written = Written::where_changed},
+};
+
+}  // namespace
+
+std::span<const PlanField> fields_of_batch() {
+  return batch_rows;
+}
+
+}  // namespace orrery::models

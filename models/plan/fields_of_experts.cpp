@@ -1,0 +1,177 @@
+// Rows of a plan's fields: experts: who holds them and how tokens reach them.
+
+#include <fmt/format.h>
+
+#include "models/plan/expert_counts.hpp"
+#include "models/plan/field_groups.hpp"
+
+namespace orrery::models {
+namespace {
+
+using Kind = PlanField::Kind;
+using Title = PlanField::Title;
+using Default = PlanField::Default;
+using Written = PlanField::Written;
+
+constexpr double most_factor = 1e4;
+
+std::string derive_expert(Plan&, const PlanBasis& basis) {
+  return basis.model.experts > 0 ? "1 taken as default: every rank has all experts" : "";
+}
+
+std::string derive_expert_tensor(Plan& plan, const PlanBasis& basis) {
+  if (basis.model.experts == 0) return {};
+  plan.expert_tensor = plan.tensor;
+  return plan.tensor > 1 ? fmt::format("{} taken, as tensor", plan.tensor) : "";
+}
+
+std::string derive_dispatcher(Plan& plan, const PlanBasis&) {
+  return plan.expert > 1 ? "alltoall taken as default" : "";
+}
+
+std::string derive_permute_fusion(Plan&, const PlanBasis& basis) {
+  return basis.model.experts > 0 ? "false taken as default, as in Megatron-Core" : "";
+}
+
+double read_factor(const Node& number, double least) {
+  const double value = number.as<double>();
+  if (!(value > 0 && value >= least && value <= most_factor)) {
+    number.fail_expected(fmt::format("a number {}, at most {:g}",
+                                     least > 0 ? fmt::format("from {:g}", least) : "above 0",
+                                     most_factor));
+  }
+  return value;
+}
+
+void read_capacity(const Node& factor, Plan& plan) {
+  plan.capacity = read_factor(factor, 0);
+}
+
+Json write_capacity(const Plan& plan) {
+  return plan.capacity > 0 ? Json(plan.capacity) : Json(nullptr);
+}
+
+std::string derive_capacity(Plan&, const PlanBasis& basis) {
+  return basis.model.experts > 0 ? "no limit taken as default: no token is dropped" : "";
+}
+
+/// A number, or a file of counted tokens, whose busiest rank depends on `expert`.
+void read_imbalance(const Node& factor, Plan& plan) {
+  if (!factor.is_string()) {
+    plan.imbalance = read_factor(factor, 1);
+    return;
+  }
+  const auto file = factor.as<std::string>();
+  if (!file.ends_with(".csv") && !file.ends_with(".json")) {
+    factor.fail_expected("a number from 1, or a file of counted tokens (.csv, .json)");
+  }
+  const ExpertCounts counts = load_expert_counts(file);
+  if (counts.experts() % plan.expert != 0) {
+    factor.fail(fmt::format("{} ranks of expert do not divide the {} experts that {} counts",
+                            plan.expert, counts.experts(), file));
+  }
+  plan.imbalance = counts.imbalance(plan.expert);
+}
+
+std::int64_t layers_with_experts(const Model& model) {
+  std::int64_t count = 0;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) count += has_experts(model, layer);
+  return count;
+}
+
+std::string remark_imbalance(const Plan& plan, const PlanBasis& basis) {
+  const auto given = basis.given.find("imbalance");
+  if (!given || !given->is_string()) return {};
+  const auto file = given->as<std::string>();
+  const ExpertCounts counts = load_expert_counts(file);
+  if (counts.experts() != basis.model.experts) {
+    given->fail(fmt::format("{} counts {} experts, the model has {}", file, counts.experts(),
+                            basis.model.experts));
+  }
+  const std::int64_t layers = std::ssize(counts.layers), due = layers_with_experts(basis.model);
+  if (layers > 1 && layers != due) {
+    given->fail(
+        fmt::format("{} counts {} layers, the model has {} with experts", file, layers, due));
+  }
+  return fmt::format(
+      "{:.3g} taken: of {} ranks the busiest over the mean, {} in {}", plan.imbalance, plan.expert,
+      layers > 1 ? fmt::format("mean of {} layers", layers) : "every layer alike", file);
+}
+
+Json write_imbalance(const Plan& plan) {
+  return plan.imbalance > 1 ? Json(plan.imbalance) : Json(nullptr);
+}
+
+std::string derive_imbalance(Plan& plan, const PlanBasis& basis) {
+  const bool free = basis.model.experts > 0 && plan.capacity == 0;
+  return free ? "1 taken as default: every expert gets as many tokens" : "";
+}
+
+constexpr PlanField expert_rows[] = {
+    {.key = "expert",  // ranks of a stage that share a layer's experts
+     .name = "expert",
+     .column = "ep",
+     .title = Title::addition,
+     .titled = "EP",
+     .by_default = Default::silent,
+     .count = &Plan::expert,
+     .most = most_gpus,
+     .written = Written::where_changed,
+     .derive = derive_expert},
+    {.key = "expert_tensor",  // ranks that cut each expert
+     .name = "expert tensor",
+     .title = Title::addition,
+     .titled = "ETP",
+     .by_default = Default::silent,
+     .count = &Plan::expert_tensor,
+     .most = most_gpus,
+     .written = Written::where_changed,
+     .derive = derive_expert_tensor},
+    {.key = "dispatcher",  // of tokens to their experts
+     .name = "dispatcher",
+     .kind = Kind::word,
+     .by_default = Default::silent,
+     .words = words_in<dispatcher_words>,
+     .read = read_word<&Plan::dispatcher, dispatcher_words>,
+     .write = write_word<&Plan::dispatcher, dispatcher_words>,
+     .written = Written::where_changed,
+     .derive = derive_dispatcher},
+    {.key = "expert_overlap",  // what runs while tokens travel to their experts
+     .name = "expert overlap",
+     .kind = Kind::word,
+     .by_default = Default::silent,
+     .words = words_in<expert_overlap_words>,
+     .read = read_word<&Plan::expert_overlap, expert_overlap_words>,
+     .write = write_word<&Plan::expert_overlap, expert_overlap_words>,
+     .written = Written::where_changed},
+    {.key = "permute_fusion",  // of tokens to the order of their experts: one kernel each way
+     .name = "fused permutation",
+     .kind = Kind::flag,
+     .by_default = Default::silent,
+     .on = &Plan::permute_fusion,
+     .written = Written::where_changed,
+     .derive = derive_permute_fusion},
+    {.key = "capacity",  // rows of an expert over the mean: above it tokens are dropped
+     .name = "capacity",
+     .kind = Kind::factor,
+     .by_default = Default::silent,
+     .read = read_capacity,
+     .write = write_capacity,
+     .derive = derive_capacity},
+    {.key = "imbalance",  // rows of the busiest rank's experts over the mean, or a file of counts
+     .name = "imbalance",
+     .kind = Kind::factor,
+     .by_default = Default::silent,
+     .read = read_imbalance,
+     .write = write_imbalance,
+     .derive = derive_imbalance,
+     .remark = remark_imbalance},
+};
+
+}  // namespace
+
+std::span<const PlanField> fields_of_experts() {
+  return expert_rows;
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,128 @@
+// Rows of a plan's fields: gradients on their way, and the layers of a stage.
+
+#include <fmt/format.h>
+
+#include "models/plan/field_groups.hpp"
+
+namespace orrery::models {
+namespace {
+
+using Kind = PlanField::Kind;
+using Default = PlanField::Default;
+using Written = PlanField::Written;
+
+constexpr std::string_view by_time = "by-time";
+
+void read_compression_share(const Node& share, Plan& plan) {
+  if (plan.compression != Compression::top_k) share.fail("is for compression top-k alone");
+  plan.compression_share = share.as<double>();
+  if (!(plan.compression_share > 0 && plan.compression_share <= 1)) {
+    share.fail_expected("a number above 0, at most 1");
+  }
+}
+
+Json write_compression_share(const Plan& plan) {
+  if (plan.compression != Compression::top_k) return nullptr;
+  return plan.compression_share;
+}
+
+void read_compression_rank(const Node& rank, Plan& plan) {
+  if (plan.compression != Compression::power_sgd) rank.fail("is for compression power-sgd alone");
+  plan.compression_rank = rank.integer(1, most_lora_rank);
+}
+
+std::string derive_compression_rank(Plan& plan, const PlanBasis&) {
+  if (plan.compression != Compression::power_sgd) return {};
+  return fmt::format("{} taken as default (Vogels et al. 2019, for language models)",
+                     plan.compression_rank);
+}
+
+Json write_compression_rank(const Plan& plan) {
+  if (plan.compression != Compression::power_sgd) return nullptr;
+  return plan.compression_rank;
+}
+
+void read_stage_layers(const Node& list, Plan& plan) {
+  plan.layers_by_time = list.json() == by_time;
+  if (plan.layers_by_time) return;
+  if (!list.is_array()) list.fail_expected("a list of layers, or \"by-time\"");
+  for (const Node& layers : list.elements()) {
+    plan.stage_layers.push_back(layers.integer(0, most_layers));
+  }
+  if (plan.stage_layers.empty()) list.fail("is empty; leave it out for an even split");
+}
+
+Json write_stage_layers(const Plan& plan) {
+  if (plan.layers_by_time) return by_time;
+  if (plan.stage_layers.empty()) return nullptr;
+  return plan.stage_layers;
+}
+
+std::string derive_stage_layers(Plan& plan, const PlanBasis& basis) {
+  const bool cut = plan.chunks() > 1 && !basis.given.has("embedding_counts");
+  return cut ? "as even as possible taken as default" : "";
+}
+
+constexpr PlanField gradient_rows[] = {
+    {.key = "overlap",  // false: nothing data-parallel concurrently with compute
+     .name = "overlap",
+     .kind = Kind::flag,
+     .on = &Plan::overlap_gradients},
+    {.key = "bucket",  // of gradients that are reduced at once
+     .name = "bucket",
+     .kind = Kind::bytes,
+     .read = [](const Node& value, Plan& plan) { plan.bucket = value.as<Bytes>(); },
+     .write = [](const Plan& plan) { return Json(fmt::format("{} B", plan.bucket.count())); },
+     .derive = [](Plan&, const PlanBasis&) -> std::string {
+       return "the software's gradient bucket taken as default";
+     }},
+    {.key = "compression",  // of gradients, with zero 0 and data above 1
+     .name = "compression",
+     .kind = Kind::word,
+     .by_default = Default::silent,
+     .words = words_in<compression_words>,
+     .read = read_word<&Plan::compression, compression_words>,
+     .write = write_word<&Plan::compression, compression_words>,
+     .written = Written::where_changed},
+    {.key = "compression_share",  // of each bucket's gradients, of top-k
+     .name = "compression share",
+     .kind = Kind::share,
+     .by_default = Default::silent,
+     .read = read_compression_share,
+     .write = write_compression_share},
+    {.key = "compression_rank",  // of power-sgd's factors
+     .name = "compression rank",
+     .by_default = Default::silent,
+     .least = 1,
+     .most = most_lora_rank,
+     .read = read_compression_rank,
+     .write = write_compression_rank,
+     .derive = derive_compression_rank},
+    {.key = "stage_layers",  // layers of each chunk: [7, 8, 8, 7]; "by-time": prices decide
+     .name = "stage layers",
+     .kind = Kind::counts,
+     .least = 0,
+     .most = most_layers,
+     .read = read_stage_layers,
+     .write = write_stage_layers,
+     .derive = derive_stage_layers},
+    {.key = "embedding_counts",  // embedding and head take a layer's slot each
+     .name = "embedding counts",
+     .kind = Kind::flag,
+     .by_default = Default::silent,
+     .on = &Plan::embedding_counts},
+    {.key = "cuda_graphs",  // where the stack launches ahead: models/program/stretches.hpp
+     .name = "CUDA graphs",
+     .kind = Kind::flag,
+     .by_default = Default::silent,
+     .on = &Plan::cuda_graphs,
+     .written = Written::where_changed},
+};
+
+}  // namespace
+
+std::span<const PlanField> fields_of_gradients() {
+  return gradient_rows;
+}
+
+}  // namespace orrery::models

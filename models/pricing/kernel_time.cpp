@@ -1,0 +1,195 @@
+// Times of single kernels and of their launches: models/pricing/price.hpp.
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/pricing/calibrated.hpp"
+#include "models/pricing/grouped.hpp"
+#include "models/pricing/price.hpp"
+#include "models/pricing/rank_load.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+Bytes scaled_bytes(Bytes bytes, double factor) {
+  return nearest_count<Bytes>(static_cast<double>(bytes.count()) * factor);
+}
+
+/// Is a softmax beyond what the stack's fused kernel takes?
+/// Source  Megatron-LM, fused_softmax.py: at most 2048 tokens, attention batches in fours
+bool falls_apart(const Operation& op, const Software& software) {
+  if (!software.kernels.softmax_in_fours) return false;
+  if (op.kind != OpKind::softmax && op.kind != OpKind::softmax_backward) return false;
+  const AttentionShape& shape = op.attention;
+  return shape.seq > 2048 || shape.batch * shape.heads % 4 != 0;
+}
+
+/// What a softmax in pieces does instead of one kernel: to fp32, scale, mask, softmax, back to 16
+/// bits; 2 + 4, three times 4 + 4, 4 + 2 bytes a score for 2 + 2, and backward alike.
+constexpr int softmax_pieces = 5;
+constexpr double softmax_pieces_traffic = 36.0 / 4.0;
+
+/// Tensor cores want every leading dimension in multiples of 16 bytes; a head size that is not
+/// makes the products of attention about ten times slower.
+/// Source  bigscience-workshop/bigscience, chronicles of tr11-176B: head size 108
+constexpr double unaligned_head_derate = 11;
+
+double alignment_derate(const Operation& op) {
+  const bool aligned = op.gemm.n % 8 == 0 && op.gemm.k % 8 == 0;
+  const bool narrow = hardware::bits(op.dtype) == 16;
+  return op.kind == OpKind::batched_gemm && narrow && !aligned ? unaligned_head_derate : 1.0;
+}
+
+/// Time that a product takes longer because it adds to sums: each element read and written, of
+/// which a share is not hidden.
+Time accumulation_time(const Operation& op, const hardware::Gpu& gpu, const Software& software) {
+  if (!op.gemm.accumulate) return Time{};
+  const DType sums = op.dtype == DType::fp64 ? DType::fp64 : software.gradient_beside(op.dtype);
+  const auto traffic =
+      static_cast<double>(2 * hardware::bits(sums) / 8 * op.gemm.m * op.gemm.n * op.gemm.batch);
+  const double rate = gpu.memory_bound.memory_share * gpu.memory_bandwidth.count();
+  return from_seconds(software.kernels.accumulate_exposed * traffic / rate);
+}
+
+/// A kernel alone shows its whole start; of one in a queue some is prepared while the kernel before
+/// it runs, so that at most this much is left.
+/// Source  a 22B layer of Korthikanti et al. 2022 (arXiv 2205.05198, table 4), kernel by kernel
+constexpr Time queued_start = 4_us;
+
+Time without_hidden_start(Time alone, Time start) {
+  return start > queued_start ? alone - (start - queued_start) : alone;
+}
+
+/// What automatic mixed precision computes in fp32 between casts; all else follows its operands.
+/// Source  "CUDA Ops that can autocast to float32", PyTorch's documentation of torch.amp; the clear
+///         and the deny list of TensorFlow's auto_mixed_precision_lists.h say the same of these
+bool stays_single(OpKind kind) {
+  switch (kind) {
+    case OpKind::norm:
+    case OpKind::norm_backward:
+    case OpKind::softmax:
+    case OpKind::softmax_backward:
+    case OpKind::cross_entropy:
+    case OpKind::cross_entropy_backward:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Memory-bound time over the operands' traffic.
+double memory_derate(const Operation& op, const Software& software) {
+  const bool mixed = hardware::bits(op.dtype) == 16 && stays_single(op.kind);
+  const double usual =
+      software.kernels.memory_derate * (mixed ? software.kernels.mixed_derate : 1.0);
+  // Counted pass by pass, as an unfused stack runs them (models/operations/experts.cpp).
+  const bool permutes = op.kind == OpKind::permute || op.kind == OpKind::unpermute;
+  if (permutes && !op.fused) return 1;
+  if (op.kind == OpKind::accumulate) return usual * software.kernels.accumulate_derate;
+  return falls_apart(op, software) ? usual * softmax_pieces_traffic : usual;
+}
+
+/// What a stack makes of a kernel that was measured alone. Products were timed in bursts near the
+/// highest clock; a step runs them at what is left of it under its own load.
+double measured_derate(const Operation& op, const hardware::Gpu& gpu, const Software& software) {
+  if (!is_product(op.kind)) return memory_derate(op, software);
+  return software.gemm_derate(gpu.generation.name) / gpu.sustained_share;
+}
+
+hardware::AttentionCall call_of(const Operation& op) {
+  return {
+      .work = op.flops,
+      .seq = op.attention.seq,
+      .head_dim = static_cast<int>(op.attention.head_dim),
+      .causal = op.attention.causal,
+      .pass = op.kind == OpKind::attention ? hardware::Pass::forward : hardware::Pass::backward};
+}
+
+/// Attention to a part of the sequence where no fused kernel is: its products, and the passes of
+/// its softmax over the scores: forward one that reads and writes them, backward two.
+Time unfused_time(const Operation& op, const hardware::Gpu& gpu, const Software& software) {
+  const AttentionShape& of = op.attention;
+  const bool forward = op.kind == OpKind::attention;
+  const std::int64_t keys = of.keys > 0 ? of.keys : of.seq;
+  const Bytes scores = multiplied<Bytes>(of.batch, of.heads, of.seq, keys) * bits(op.dtype);
+  const Bytes once{scores.count() / 8};
+  const Bytes passes = once * (forward ? 2 : 4);
+  return scaled(gpu.gemm_time(op.dtype, op.flops, op.bytes + passes),
+                software.gemm_derate(gpu.generation.name) / gpu.sustained_share) +
+         gpu.memory_time(scaled_bytes(passes, memory_derate(op, software)));
+}
+
+/// Memory traffic of the host's Adam, of all ranks of a machine together: 28 bytes and a 16-bit
+/// gradient for each parameter.
+/// Source  Ren et al. 2021, "ZeRO-Offload", arXiv 2101.06840, table 4: CPU-Adam takes 2.57 s for
+///         10 billion parameters on a DGX-2's two Xeon 8168
+constexpr Bandwidth host_adam_rate{10e9 * 30 / 2.57};
+
+/// What is not a kernel of the GPU; nothing of those that are.
+std::optional<Time> host_time(const Operation& op, const hardware::Gpu& gpu, int at_once) {
+  if (op.kind == OpKind::copy) return op.bytes / gpu.host_link;
+  if (op.queue == Lane::host && op.kind == OpKind::adam) return op.bytes * at_once / host_adam_rate;
+  return std::nullopt;
+}
+
+/// Of a grouped GEMM for each of its experts.
+Time quantised_start(const Operation& op, const Software& software, std::string_view generation) {
+  if (op.dtype != hardware::DType::fp8 && op.dtype != hardware::DType::fp4) return Time{};
+  const auto products = std::max<std::int64_t>(1, std::ssize(op.group_rows));
+  return software.quantised_start(generation) * products;
+}
+
+}  // namespace
+
+Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& software,
+                 int at_once) {
+  if (const auto there = host_time(op, gpu, at_once)) return *there;
+  if (const auto measured = calibrated_time(op, gpu)) {
+    return scaled(*measured, measured_derate(op, gpu, software) * slowdown_of(op, gpu, at_once));
+  }
+  const std::string_view generation = gpu.generation.name;
+  switch (op.kind) {
+    case OpKind::gemm:
+    case OpKind::batched_gemm:
+      return scaled(without_hidden_start(gpu.gemm_time(op.dtype, op.flops, op.bytes),
+                                         gpu.gemm.at(op.dtype).overhead),
+                    software.gemm_derate(generation) * alignment_derate(op) / gpu.sustained_share) +
+             accumulation_time(op, gpu, software) + quantised_start(op, software, generation);
+    case OpKind::grouped_gemm:
+      return scaled(without_hidden_start(grouped_time(op, gpu), gpu.gemm.at(op.dtype).overhead),
+                    software.gemm_derate(generation) / gpu.sustained_share) +
+             accumulation_time(op, gpu, software) + quantised_start(op, software, generation);
+    case OpKind::attention:
+    case OpKind::attention_backward:
+      if (software.attention(generation) == "unfused") return unfused_time(op, gpu, software);
+      return scaled(gpu.attention_time(software.attention(generation), op.dtype, call_of(op)),
+                    software.kernels.attention_derate);
+    default:
+      return without_hidden_start(
+          gpu.memory_time(scaled_bytes(op.bytes, memory_derate(op, software))),
+          gpu.memory_bound.overhead);
+  }
+}
+
+Time launch_time(const Operation& op, const Software& software, int ranks) {
+  const HostCosts& host = software.host;
+  if (op.kind == OpKind::collective) return host.communication_launch + host.jitter * ranks;
+  const bool python = op.pass == Pass::forward || op.pass == Pass::recompute;
+  const Time one = python ? host.forward_launch : host.backward_launch;
+  const bool routes = op.kind == OpKind::route || op.kind == OpKind::route_backward;
+  if (routes) return one + scaled(host.expert_layer, 0.5);
+  return falls_apart(op, software) ? one * softmax_pieces : one;
+}
+
+/// Repeated launches of a graph without branches take 2.5 us and about 1 ns a node since CUDA 12.6.
+/// A node is taken for each operation: an operation of several kernels differs by nanoseconds.
+/// Source  Hoffman & Oh 2024, "Constant Time Launch for Straight-Line CUDA Graphs", NVIDIA's
+///         technical blog (Xeon Silver 4208, RTX 3060)
+Time graph_launch_time(std::size_t operations, const Software& software) {
+  if (software.host.graph_launch) return *software.host.graph_launch;
+  constexpr Time node{1'000};
+  return 2500_ns + node * static_cast<std::int64_t>(operations);
+}
+
+}  // namespace orrery::models

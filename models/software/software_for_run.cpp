@@ -1,0 +1,57 @@
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/software/software.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+const Software* standing_for(const std::vector<Software>& profiles, std::string_view stack,
+                             int year, std::int64_t nodes) {
+  for (const Software& each : profiles) {
+    for (const Scope& scope : each.stands_for) {
+      if (scope.holds(stack, year, nodes)) return &each;
+    }
+  }
+  for (const Software& each : profiles) {
+    if (each.name == stack) return &each;
+  }
+  return nullptr;
+}
+
+Software read_shipped(const std::string& name, std::optional<int> year) {
+  return read_software(Document::from(software_profile(name, year), name).root());
+}
+
+/// Every shipped profile in its own year, read once.
+const std::vector<Software>& shipped() {
+  static const std::vector<Software> profiles = [] {
+    std::vector<Software> read;
+    for (const std::string& name : software_names()) read.push_back(read_shipped(name, {}));
+    return read;
+  }();
+  return profiles;
+}
+
+/// A shipped profile in the year of a run; 0: not known.
+Software in_year(const Software& profile, int year) {
+  return year == 0 ? profile : read_shipped(profile.name, year);
+}
+
+}  // namespace
+
+Software software_for_run(std::string_view stack, int year, std::int64_t nodes,
+                          const std::vector<Software>& own, std::vector<std::string>& assumptions) {
+  if (const Software* found = standing_for(own, stack, year, nodes)) return *found;
+  if (const Software* found = standing_for(shipped(), stack, year, nodes)) {
+    return in_year(*found, year);
+  }
+  assumptions.push_back(fmt::format("/software: no profile of '{}'; generic taken", stack));
+  return in_year(*standing_for(shipped(), "generic", year, nodes), year);
+}
+
+}  // namespace orrery::models
