@@ -19,6 +19,10 @@ std::string derive_expert(Plan&, const PlanBasis& basis) {
   return basis.model.experts > 0 ? "1 taken as default: every rank has all experts" : "";
 }
 
+void read_expert_tensor(const Node& degree, Plan& plan) {
+  plan.expert_tensor = degree.integer(1, most_gpus);
+}
+
 std::string derive_expert_tensor(Plan& plan, const PlanBasis& basis) {
   if (basis.model.experts == 0) return {};
   plan.expert_tensor = plan.tensor;
@@ -123,8 +127,9 @@ constexpr PlanField expert_rows[] = {
      .title = Title::addition,
      .titled = "ETP",
      .by_default = Default::silent,
-     .count = &Plan::expert_tensor,
      .most = most_gpus,
+     .read = read_expert_tensor,
+     .write = [](const Plan& plan) { return Json(plan.expert_tensor); },
      .written = Written::where_changed,
      .derive = derive_expert_tensor},
     {.key = "dispatcher",  // of tokens to their experts
