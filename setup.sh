@@ -73,7 +73,7 @@ case "${1:-}" in
     ctest --test-dir build --label-exclude slow --output-on-failure --timeout 300 --parallel "$(nproc)"
     if [[ -d tests/python ]]; then
       python_module
-      .venv/bin/python -m pytest --quiet tests/python
+      .venv/bin/python -m pytest --quiet --numprocesses "$(nproc)" tests/python
     fi
     ;;
   *)

@@ -4,8 +4,12 @@
 
 #include <utility>  // Boost 1.74's Asio needs it first
 
-#include <boost/asio.hpp>
-#include <boost/beast.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http.hpp>
 #include <chrono>
 #include <functional>
 #include <optional>

@@ -12,12 +12,13 @@
 #include <vector>
 
 #include "models/evaluation/traffic/evaluate.hpp"
-#include "models/network/fabric/fabric_graph.hpp"
 #include "models/network/placement.hpp"
 #include "models/pricing/jitter.hpp"
 #include "sim/words.hpp"
 
 namespace orrery::models {
+
+class FabricGraph;
 
 enum class NetworkMode : std::uint8_t { automatic, fixed, events };
 inline constexpr Words<NetworkMode, 3> network_mode_words{{{NetworkMode::automatic, "auto"},

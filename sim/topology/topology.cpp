@@ -1,9 +1,5 @@
 #include "sim/topology/topology.hpp"
 
-#include <algorithm>
-#include <boost/graph/breadth_first_search.hpp>
-#include <boost/graph/visitors.hpp>
-
 #include "sim/errors.hpp"
 
 namespace orrery {
@@ -27,17 +23,6 @@ Topology::Cable Topology::connect(Vertex one, Vertex other, Bandwidth bandwidth,
   return {there, back};
 }
 
-Topology::Graph Topology::graph() const {
-  Graph graph(kinds_.size());
-  for (std::size_t v = 0; v < kinds_.size(); ++v) graph[v].kind = kinds_[v];
-  for (std::size_t l = 0; l < links_.size(); ++l) {
-    const Link& link = links_[l];
-    const LinkId id{static_cast<std::uint32_t>(l)};
-    boost::add_edge(index(link.from), index(link.to), {id, link.bandwidth, link.latency}, graph);
-  }
-  return graph;
-}
-
 Time Topology::latency(const Route& route) const {
   Time sum{};
   for (const LinkId link : route) sum += links_.at(index(link)).latency;
@@ -56,28 +41,6 @@ bool Topology::joins(const Route& route, Vertex from, Vertex to) const {
 void Topology::install(Network& network) const {
   ensure(network.links() == 0, "a topology is installed into a network without links");
   for (const Link& link : links_) network.add_link(link.bandwidth, link.latency);
-}
-
-std::optional<Route> shortest_route(const Topology& topology, Vertex from, Vertex to) {
-  ensure(index(from) < topology.vertices() && index(to) < topology.vertices(),
-         "a route joins two vertices of its topology");
-  if (from == to) return Route{};
-  using Edge = boost::graph_traits<Topology::Graph>::edge_descriptor;
-  const Topology::Graph graph = topology.graph();
-  std::vector<std::optional<Edge>> arrival(topology.vertices());
-  const auto arrivals = boost::record_edge_predecessors(arrival.data(), boost::on_tree_edge());
-  boost::breadth_first_search(graph, index(from),
-                              boost::visitor(boost::make_bfs_visitor(arrivals)));
-  Route route;
-  for (Vertex here = to; here != from;) {
-    const std::optional<Edge> edge = arrival[index(here)];
-    if (!edge) return std::nullopt;
-    const LinkId link = graph[*edge].id;
-    route.push_back(link);
-    here = topology.links()[index(link)].from;
-  }
-  std::reverse(route.begin(), route.end());
-  return route;
 }
 
 std::size_t hashed_choice(const FlowEnds& flow, std::size_t level, std::size_t count) {

@@ -3,11 +3,9 @@
 // a bandwidth and a latency. Switches forward at line rate: their own limits are those of their
 // links. Builders of known shapes stand next to this file, one per shape.
 
-#include <boost/graph/adjacency_list.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -26,19 +24,8 @@ constexpr std::size_t index(Vertex vertex) {
   return static_cast<std::size_t>(vertex);
 }
 
-struct VertexProperties {
-  VertexKind kind = VertexKind::device;
-};
-struct LinkProperties {
-  LinkId id{};
-  Bandwidth bandwidth{};
-  Time latency{};
-};
-
 class Topology {
  public:
-  using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, VertexProperties,
-                                      LinkProperties>;
   struct Link {
     Vertex from;
     Vertex to;
@@ -61,9 +48,6 @@ class Topology {
   VertexKind kind(Vertex vertex) const { return kinds_.at(index(vertex)); }
   /// In the order added, so that `links()[index(id)]` is the link `id`.
   const std::vector<Link>& links() const { return links_; }
-  /// For any algorithm of Boost.Graph; a vertex descriptor is the vertex's number. Built anew: a
-  /// fabric of 100,000 devices is routed by arithmetic and needs none.
-  Graph graph() const;
 
   /// The sum of the latencies along a route.
   Time latency(const Route& route) const;
@@ -80,10 +64,6 @@ class Topology {
   std::vector<VertexKind> kinds_;
   std::vector<Link> links_;
 };
-
-/// The route with the fewest links; among several, the one found first by a breadth-first search
-/// that tries links in the order added. Every vertex forwards. Nothing if there is none.
-std::optional<Route> shortest_route(const Topology& topology, Vertex from, Vertex to);
 
 /// How a switch chooses among cables that lead on equally well.
 enum class PathChoice : std::uint8_t { by_destination, by_hash, least_loaded };
