@@ -158,6 +158,21 @@ Parts qwen3_moe_parts(const Model& model, const Asked& of) {
   return expert_parts(model, of, {"mlp", "gate_proj", "up_proj", "down_proj"});
 }
 
+/// DeepSeek: as LLaMA, with latents in place of queries, keys and values.
+Parts deepseek_parts(const Model& model, const Asked& of) {
+  const std::string attention = "model.layers." + of.layer + ".self_attn.";
+  const std::string end = "." + of.kind;
+  if (of.part == "query_norm") return {whole(of, attention + "q_a_layernorm" + end)};
+  if (of.part == "key_value_norm") return {whole(of, attention + "kv_a_layernorm" + end)};
+  if (of.part == "query_down") return {linear(of, attention + "q_a_proj" + end)};
+  if (of.part == "key_value_down") return {linear(of, attention + "kv_a_proj_with_mqa" + end)};
+  if (of.part == "key_value_up") return {linear(of, attention + "kv_b_proj" + end)};
+  if (of.part == "query_up") {
+    return {linear(of, attention + (model.query_rank > 0 ? "q_b_proj" : "q_proj") + end)};
+  }
+  return llama_parts(model, of);
+}
+
 /// GPT-2: queries, keys and values fused, its linear layers [in, out] as ours.
 Parts gpt2_parts(const Model&, const Asked& of) {
   static const std::map<std::string, std::string, std::less<>> names{
@@ -203,9 +218,10 @@ using PartsOfModel = Parts (*)(const Model&, const Asked&);
 
 const std::map<std::string, PartsOfModel, std::less<>>& families() {
   static const std::map<std::string, PartsOfModel, std::less<>> known{
-      {"gpt2", gpt2_parts},     {"gpt_neox", gpt_neox_parts},  {"llama", llama_parts},
-      {"mistral", llama_parts}, {"mixtral", mixtral_parts},    {"qwen2", llama_parts},
-      {"qwen3", llama_parts},   {"qwen3_moe", qwen3_moe_parts}};
+      {"deepseek_v2", deepseek_parts}, {"deepseek_v3", deepseek_parts}, {"gpt2", gpt2_parts},
+      {"gpt_neox", gpt_neox_parts},    {"llama", llama_parts},          {"mistral", llama_parts},
+      {"mixtral", mixtral_parts},      {"qwen2", llama_parts},          {"qwen3", llama_parts},
+      {"qwen3_moe", qwen3_moe_parts}};
   return known;
 }
 

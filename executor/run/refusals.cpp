@@ -74,6 +74,10 @@ std::string refusal(const Program& program, const models::Software& software,
       if (biases && !device.maps_tokens()) {
         return "biases of experts (this device has no kernels for them)";
       }
+      const bool latent = op.kind == models::OpKind::cast && !op.frequencies.empty();
+      if (latent && !device.maps_tokens()) {
+        return "latent attention (this device has no kernels for it)";
+      }
       if (program.graphs && op.moves != models::RowMove::none) return "experts in CUDA graphs";
       const bool frozen = op.kind == models::OpKind::norm_backward && op.writes.size() < 2;
       if (frozen && !device.maps_tokens()) return "adapters (this device has no kernels for them)";

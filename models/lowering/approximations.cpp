@@ -7,17 +7,28 @@ namespace orrery::models {
 
 namespace {
 
+std::string of_latents(const Model& model, const Plan& plan) {
+  if (model.kv_heads != model.heads) return "latent attention with heads that share keys";
+  if (model.positions != Positions::rotary) return "latent attention without rotary positions";
+  if (model.rotary_dim % 2 != 0) {
+    return fmt::format("rotary positions with an odd rotary_dim {}", model.rotary_dim);
+  }
+  if (plan.task == Task::lora) return "adapters of latent attention";
+  const bool few_bits = quantisation_of(plan.precision) != nullptr;
+  return few_bits ? fmt::format("latent attention in {}", name(plan.precision)) : "";
+}
+
 std::string of_model(const Model& model, std::int64_t tensor) {
   if (model.not_simulated) return *model.not_simulated;
   if (!model.inexact.empty()) return model.inexact;
-  if (model.kv_rank > 0) return "latent attention";
   if (model.attention_sinks) return "attention sinks";
   if (model.full_attention_every > 0) return "windows on some layers";
   if (tensor > model.kv_heads) {
     return fmt::format("more tensor ranks ({}) than key-value heads ({})", tensor, model.kv_heads);
   }
   if (model.positions == Positions::alibi) return "positions 'alibi'";
-  if (model.positions == Positions::rotary && model.head_dim % 2 != 0) {
+  const bool latent = model.kv_rank > 0;
+  if (!latent && model.positions == Positions::rotary && model.head_dim % 2 != 0) {
     return fmt::format("rotary positions with an odd head_dim {}", model.head_dim);
   }
   if (model.prediction_layers > 0) return "layers that predict further tokens";
@@ -85,6 +96,9 @@ std::string of_plan(const BlockInputs& inputs) {
 std::string approximated(const BlockInputs& inputs) {
   for (std::string why : {of_model(inputs.model, inputs.plan.tensor), of_experts(inputs)}) {
     if (!why.empty()) return why;
+  }
+  if (inputs.model.kv_rank > 0) {
+    if (std::string why = of_latents(inputs.model, inputs.plan); !why.empty()) return why;
   }
   return of_plan(inputs);
 }

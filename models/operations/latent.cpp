@@ -1,9 +1,12 @@
 // Queries, keys and values of a layer: one product of the normalised input, or latent attention
 // (MLA) with expanded keys and values, as training runs it. Queries come from a latent of their own
 // rank, keys and values from another; both latents are normalised, and every rank has their
-// matrices down whole. A part of each key is rotated and the same for all heads.
-// Source  DeepSeek-AI 2024, arXiv 2405.04434, section 2.1; Megatron-Core,
+// matrices down whole. A part of each key is rotated and the same for all heads: it stands behind
+// the latent that is normalised, in the same rows. Source  DeepSeek-AI 2024, arXiv 2405.04434,
+// section 2.1; Megatron-Core,
 //         multi_latent_attention.py
+
+#include <algorithm>
 
 #include "models/operations/layer.hpp"
 
@@ -51,8 +54,10 @@ void LayerBuilder::latent_forward(const LatentPart& part, OperandId in) {
   const OperandId latent = features(part.name + "_down.out", Role::saved, width, layout);
   const OperandId normed = features(part.name + "_norm.out", Role::saved, width, layout);
   linear_.forward(part.down(h), in, latent);
-  block_.add(OpKind::norm, part.name + "_norm", {latent, parameter(latent_norm(part))}, {normed})
-      .norm = inputs_.model.norm;
+  Operation& norm = block_.add(OpKind::norm, part.name + "_norm",
+                               {latent, parameter(latent_norm(part))}, {normed});
+  norm.norm = inputs_.model.norm;
+  norm.epsilon = inputs_.model.norm_epsilon;
   linear_.forward(part.up(h), normed, heads);
 }
 
@@ -68,14 +73,40 @@ void LayerBuilder::latent_backward(const LatentPart& part, OperandId saved_in,
   const OperandId normed = features(part.name + "_norm.out", Role::saved, width, layout);
   const OperandId d_normed = features(part.name + "_norm.out.grad", Role::temporary, width, layout);
   const OperandId d_latent = features(part.name + "_down.out.grad", Role::temporary, width, layout);
+  const std::size_t first = block_.size();
   linear_.backward(part.up(h), normed, d_heads, d_normed);
+  if (part.plain > 0) join_shared_gradient(first, normed);
   const ModelTensor weight = latent_norm(part);
   const OperandId of = parameter(weight), weight_gradient = gradient(weight, d_normed);
   Operation& op = block_.add(OpKind::norm_backward, part.name + "_norm.backward",
                              {d_normed, latent, of}, {d_latent, weight_gradient});
   op.dtype = storage_;
   op.norm = inputs_.model.norm;
+  op.epsilon = inputs_.model.norm_epsilon;
   linear_.backward(part.down(h), saved_in, d_latent, gradient_in);
+}
+
+OperandId LayerBuilder::shared_key_gradient() {
+  return features("key_value_shared.grad", Role::temporary, inputs_.model.rotary_dim, {});
+}
+
+/// The product that makes the gradient of what was normalised, the first one that reads no saved
+/// `normed`, leaves the gradient of the keys' shared part behind it: what ranks sum of the one they
+/// sum of both.
+void LayerBuilder::join_shared_gradient(std::size_t first, OperandId normed) {
+  for (Operation& op : block_.since(first)) {
+    const auto reads = std::find(op.reads.begin(), op.reads.end(), normed);
+    if (op.kind != OpKind::gemm || reads != op.reads.end()) continue;
+    op.reads.push_back(shared_key_gradient());
+    return;
+  }
+}
+
+/// Heads meet the part of keys that they share, and are rotated: what of that is read once for all
+/// heads is not counted next to what is written for each.
+void LayerBuilder::rotates(Operation& op) const {
+  op.heads = head_columns();
+  op.frequencies = rotary_frequencies(inputs_.model.rotary, inputs_.model.rotary_dim);
 }
 
 void LayerBuilder::qkv_forward(OperandId in) {
@@ -88,6 +119,16 @@ void LayerBuilder::qkv_forward(OperandId in) {
     block_.read(join, features(part.name + "_up.out", Role::temporary, part.columns,
                                by_columns(part.head_unit)));
   }
+  const Bytes counted = join.bytes;
+  const Model& m = inputs_.model;
+  const OperandId shared = features("key_value_norm.out", Role::saved, m.kv_rank + m.rotary_dim,
+                                    rows_layout(inputs_.plan));
+  block_.read(join, shared);
+  Sharding whole = block_.at(shared).sharding;
+  whole.cut(MeshAxis::tensor).reset();
+  block_.need(join, shared, whole);
+  join.bytes = counted;
+  rotates(join);
 }
 
 void LayerBuilder::qkv_backward(OperandId saved_in, OperandId gradient, OperandId gradient_in) {
@@ -99,6 +140,8 @@ void LayerBuilder::qkv_backward(OperandId saved_in, OperandId gradient, OperandI
     block_.write(split, features(part.name + "_up.out.grad", Role::temporary, part.columns,
                                  by_columns(part.head_unit)));
   }
+  split.writes.push_back(shared_key_gradient());
+  rotates(split);
   const OperandId of_queries = rows("query.in.grad", Role::temporary);
   const OperandId of_keys = rows("key_value.in.grad", Role::temporary);
   latent_backward(parts[0], saved_in, of_queries);

@@ -101,6 +101,9 @@ class LayerBuilder : private TransformerBuilder {
   ModelTensor latent_norm(const LatentPart& part) const;
   void latent_forward(const LatentPart& part, OperandId in);
   void latent_backward(const LatentPart& part, OperandId saved_in, OperandId gradient_in);
+  OperandId shared_key_gradient();
+  void join_shared_gradient(std::size_t first, OperandId normed);
+  void rotates(Operation& op) const;
 
   // Experts (experts.cpp).
   std::int64_t rows_of_expert(OperandId tokens) const;

@@ -235,6 +235,18 @@ models::Model small_llama(std::int64_t layers) {
   return model;
 }
 
+models::Model small_deepseek(std::int64_t layers) {
+  models::Model model = small_llama(layers);
+  model.name = "small-deepseek";
+  model.heads = model.kv_heads = 4;
+  model.head_dim = 6;
+  model.rotary_dim = 2;
+  model.value_dim = 4;
+  model.query_rank = 8;
+  model.kv_rank = 5;
+  return model;
+}
+
 models::Model with_experts(models::Model model) {
   model.name += "-experts";
   model.experts = 4;

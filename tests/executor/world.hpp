@@ -69,6 +69,8 @@ bool same_bits(const Tensors& a, const Tensors& b);
 /// positions, RMS norms, gated silu, grouped key-value heads, an untied head.
 models::Model small_gpt(std::int64_t layers = 2);
 models::Model small_llama(std::int64_t layers = 2);
+/// With latent attention.
+models::Model small_deepseek(std::int64_t layers = 2);
 /// Either of them with four experts, of which a token meets two.
 models::Model with_experts(models::Model model);
 /// Sequences of 8 in a global batch of `samples`, in fp64, on one rank; of experts with room

@@ -46,6 +46,25 @@ CONFIGS = {
         "rope_parameters": {"rope_type": "linear", "rope_theta": 1000.0, "factor": 2.0},
     },
     "qwen3": {**LLAMA, "model_type": "qwen3", "head_dim": 16},
+    **{
+        family: {
+            **LLAMA,
+            "model_type": family,
+            "num_key_value_heads": 4,
+            "rms_norm_eps": 1e-6,
+            "q_lora_rank": query_rank,
+            "kv_lora_rank": 12,
+            "qk_nope_head_dim": 8,
+            "qk_rope_head_dim": 4,
+            "v_head_dim": 6,
+            "first_k_dense_replace": 2,
+            "moe_intermediate_size": 24,
+            "n_routed_experts": 4,
+            "num_experts_per_tok": 2,
+            "num_nextn_predict_layers": 0,
+        }
+        for family, query_rank in (("deepseek_v2", None), ("deepseek_v3", 16))
+    },
     "mixtral": {
         **LLAMA,
         "model_type": "mixtral",

@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <map>
-#include <utility>
 #include <vector>
 
 #include "executor/device/cpu/call.hpp"
 #include "executor/device/cpu/exponential.hpp"
+#include "executor/device/cpu/rotations.hpp"
 
 namespace orrery::executor::cpu {
 
@@ -54,38 +52,6 @@ void for_each_query(const Call<T>& call, T* out, Row row) {
       std::fill(out + at + seen.last, out + at + shape.seq, T{});
     }
   }
-}
-
-/// cos and sin of position x frequency, [sequence][pairs]; in the ring small integers that differ
-/// by position.
-template <class T>
-std::vector<std::pair<T, T>> computed_rotations(std::int64_t sequence,
-                                                const std::vector<double>& frequencies) {
-  const auto pairs = static_cast<std::int64_t>(frequencies.size());
-  std::vector<std::pair<T, T>> rotations(static_cast<std::size_t>(sequence * pairs));
-  for (std::int64_t s = 0; s < sequence; ++s) {
-    for (std::int64_t i = 0; i < pairs; ++i) {
-      auto& rotation = rotations[static_cast<std::size_t>(s * pairs + i)];
-      if constexpr (in_ring<T>) {
-        rotation = {static_cast<T>(2 * s + 1), static_cast<T>(s + i)};
-      } else {
-        const double angle = static_cast<double>(s) * frequencies[static_cast<std::size_t>(i)];
-        rotation = {static_cast<T>(std::cos(angle)), static_cast<T>(std::sin(angle))};
-      }
-    }
-  }
-  return rotations;
-}
-
-/// The same, kept by every rank's thread: each layer asks for them again.
-template <class T>
-const std::vector<std::pair<T, T>>& rotations_of(std::int64_t sequence,
-                                                 const std::vector<double>& frequencies) {
-  using Shape = std::pair<std::int64_t, std::vector<double>>;
-  thread_local std::map<Shape, std::vector<std::pair<T, T>>> kept;
-  const auto [found, fresh] = kept.try_emplace(Shape{sequence, frequencies});
-  if (fresh) found->second = computed_rotations<T>(sequence, frequencies);
-  return found->second;
 }
 
 }  // namespace

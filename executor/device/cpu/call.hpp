@@ -86,6 +86,10 @@ void accumulate(const Call<T>& call);
 template <class T>
 void cast(const Call<T>& call);
 template <class T>
+void join_heads(const Call<T>& call);
+template <class T>
+void split_heads(const Call<T>& call);
+template <class T>
 void orthogonalise(const Call<T>& call);
 template <class T>
 void top_k(const Call<T>& call);

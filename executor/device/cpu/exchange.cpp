@@ -16,9 +16,12 @@ void accumulate(const Call<T>& call) {
   for (std::int64_t i = 0; i < n; ++i) call.writes[0][i] = call.reads[1][i] + call.reads[0][i];
 }
 
-/// The same numbers in another format, without those that pad the source.
+/// The same numbers in another format, without those that pad the source; heads of latent
+/// attention where the operation rotates.
 template <class T>
 void cast(const Call<T>& call) {
+  const bool rotates = !call.operation().frequencies.empty();
+  if (rotates) return call.kernel.reads.size() > 1 ? join_heads(call) : split_heads(call);
   if (call.reads[0] == call.writes[0]) return;
   std::copy_n(call.reads[0], call.out(0).elements(), call.writes[0]);
 }

@@ -67,7 +67,8 @@ class SequenceAttention {
         map_{call.kernel.place.tokens == nullptr ? whole_ : *call.kernel.place.tokens},
         length_{std::ssize(map_.own())},
         batch_{call.in(0).shape[1] / length_},
-        columns_{call.in(0).shape[2]} {
+        columns_{call.in(0).shape[2]},
+        value_{of_.value_width()} {
     ensure(batch_ * length_ == call.in(0).shape[1], "attention to a part of a sequence's tokens");
   }
 
@@ -118,7 +119,9 @@ class SequenceAttention {
     const bool with_queries = view.shape[2] == columns_;
     const std::int64_t first = with_queries ? of_.heads * of_.head_dim : 0;
     const std::int64_t key = first + h / (of_.heads / of_.kv_heads) * of_.head_dim;
-    return {data, view.shape[2], key, key + of_.kv_heads * of_.head_dim};
+    const std::int64_t value =
+        first + of_.kv_heads * of_.head_dim + h / (of_.heads / of_.kv_heads) * value_;
+    return {data, view.shape[2], key, value};
   }
   KeyRows<T> keys_of(std::int64_t h) const {
     const std::size_t which = apart_ ? 1 : 0;
@@ -221,15 +224,15 @@ class SequenceAttention {
   void forth(std::int64_t h, const PlaceRun& queries, const std::vector<PlaceRun>& seen,
              std::int64_t width, T* sums) {
     const std::int64_t columns = call_.out(0).shape[2];
-    T* const out = call_.writes[0] + queries.row * columns + h * of_.head_dim;
+    T* const out = call_.writes[0] + queries.row * columns + h * value_;
     for (std::int64_t i = 0; i < queries.count; ++i) {
       weigh(queries, i, seen, scores_.data() + i * width, sums[i]);
-      std::fill_n(out + i * columns, of_.head_dim, T{});
+      std::fill_n(out + i * columns, value_, T{});
     }
     const KeyRows<T> keys = keys_of(h);
     for (const PlaceRun& each : seen) {
       multiply<T>(
-          {.m = queries.count, .n = of_.head_dim, .k = each.count, .accumulate = true},
+          {.m = queries.count, .n = value_, .k = each.count, .accumulate = true},
           {scores_.data() + each.column, keys.values(each.row), out, width, keys.columns, columns});
     }
   }
@@ -260,19 +263,19 @@ class SequenceAttention {
             std::int64_t width, const T* sums) {
     const std::size_t made = apart_ ? 2 : 1, arrived = call_.kernel.reads.size() - 1;
     const std::int64_t columns = call_.in(made).shape[2];
-    const std::int64_t at = queries.row * columns + h * of_.head_dim;
+    const std::int64_t at = queries.row * columns + h * value_;
     const T* const out = call_.reads[made] + at;
     const T* const d_out = call_.reads[arrived] + at;
     const KeyRows<T> keys = keys_of(h);
     slopes_.assign(static_cast<std::size_t>(queries.count * width), T{});
     for (const PlaceRun& each : seen) {
-      multiply<T>({.m = queries.count, .n = each.count, .k = of_.head_dim, .transpose_b = true},
+      multiply<T>({.m = queries.count, .n = each.count, .k = value_, .transpose_b = true},
                   {d_out, keys.values(each.row), slopes_.data() + each.column, columns,
                    keys.columns, width});
     }
     for (std::int64_t i = 0; i < queries.count; ++i) {
       T product{};
-      for (std::int64_t j = 0; j < of_.head_dim; ++j) {
+      for (std::int64_t j = 0; j < value_; ++j) {
         product += d_out[i * columns + j] * out[i * columns + j];
       }
       T* const weights = scores_.data() + i * width;
@@ -295,7 +298,7 @@ class SequenceAttention {
       multiply<T>({.m = each.count, .n = d, .k = n, .transpose_a = true, .accumulate = true},
                   {slopes, call_.reads[0] + at, gradients.keys(each.row), width, columns_,
                    gradients.columns});
-      multiply<T>({.m = each.count, .n = d, .k = n, .transpose_a = true, .accumulate = true},
+      multiply<T>({.m = each.count, .n = value_, .k = n, .transpose_a = true, .accumulate = true},
                   {scores_.data() + each.column, d_out, gradients.values(each.row), width, columns,
                    gradients.columns});
     }
@@ -309,6 +312,7 @@ class SequenceAttention {
   TokenMap whole_;
   const TokenMap& map_;
   std::int64_t length_, batch_, columns_;  // tokens of a sequence, sequences; of queries and keys
+  std::int64_t value_;                     // width of a head's value
   std::vector<PlaceRun> keys_;
   std::vector<T> scores_, slopes_;
 };

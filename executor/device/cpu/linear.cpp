@@ -1,5 +1,7 @@
 // Matrix products: of linear layers, of experts, and per head of an unfused attention.
 
+#include <algorithm>
+
 #include "executor/device/cpu/call.hpp"
 #include "executor/device/cpu/multiply.hpp"
 #include "executor/device/cpu/zero_rows.hpp"
@@ -64,7 +66,8 @@ class PerHead {
       : call_{call},
         shape_{call.operation().attention},
         query_{shape_.heads * shape_.head_dim},
-        columns_{query_ + 2 * shape_.kv_heads * shape_.head_dim} {}
+        made_{shape_.heads * shape_.value_width()},
+        columns_{query_ + shape_.kv_heads * (shape_.head_dim + shape_.value_width())} {}
 
   void run() {
     for (std::int64_t b = 0; b < shape_.batch; ++b) {
@@ -85,10 +88,11 @@ class PerHead {
     return qkv + token(b) * columns_ + query_ + h / group() * shape_.head_dim;
   }
   T* value(T* qkv, std::int64_t b, std::int64_t h) const {
-    return key(qkv, b, h) + shape_.kv_heads * shape_.head_dim;
+    return qkv + token(b) * columns_ + query_ + shape_.kv_heads * shape_.head_dim +
+           h / group() * shape_.value_width();
   }
   T* context(T* of, std::int64_t b, std::int64_t h) const {
-    return of + token(b) * query_ + h * shape_.head_dim;
+    return of + token(b) * made_ + h * shape_.value_width();
   }
 
   void one(std::int64_t b, std::int64_t h) {
@@ -105,14 +109,14 @@ class PerHead {
                                    columns_, columns_, s});
       case Product::context:
         return multiply<T>(shape, {square(first, b, h), value(second, b, h), context(out, b, h), s,
-                                   columns_, query_});
+                                   columns_, made_});
       case Product::weights_gradient:
         return multiply<T>(shape, {context(first, b, h), value(second, b, h), square(out, b, h),
-                                   query_, columns_, s});
+                                   made_, columns_, s});
       case Product::value_gradient:
         shape.accumulate = later_of_group;
         return multiply<T>(shape, {square(first, b, h), context(second, b, h), value(out, b, h), s,
-                                   query_, columns_});
+                                   made_, columns_});
       case Product::query_gradient:
         return multiply<T>(shape, {square(first, b, h), key(second, b, h), query(out, b, h), s,
                                    columns_, columns_});
@@ -128,18 +132,36 @@ class PerHead {
 
   const Call<T>& call_;
   AttentionShape shape_;
-  std::int64_t query_, columns_;
+  std::int64_t query_, made_, columns_;  // of queries, of what attention makes, of a whole row
 };
+
+/// From one row of a matrix to the next. What stands behind a latent in its rows is no part of it.
+std::int64_t step_of(const View& view, std::int64_t rows, std::int64_t columns) {
+  return view.shape[1] == rows ? std::max(view.shape[2], columns) : columns;
+}
+
+/// The gradient of what stands behind a latent in its rows, behind the latent's.
+template <class T>
+void put_behind(const Call<T>& call, std::int64_t columns) {
+  const std::int64_t step = call.out(0).shape[2], width = step - columns;
+  for (std::int64_t row = 0; row < call.out(0).shape[1]; ++row) {
+    std::copy_n(call.reads[2] + row * width, width, call.writes[0] + row * step + columns);
+  }
+}
 
 }  // namespace
 
 /// c = op(a) op(b) [+ bias], or c += ...; of a weight's gradient also bias gradient += columns of
-/// b.
+/// b. Where c's rows are longer than the product's, what is read third stands behind it.
 template <class T>
 void gemm(const Call<T>& call) {
   const GemmShape& s = call.operation().gemm;
-  multiply<T>(s, {call.reads[0], call.reads[1], call.writes[0], s.transpose_a ? s.m : s.k,
-                  s.transpose_b ? s.k : s.n, s.n});
+  const std::int64_t row_a =
+      s.transpose_a ? step_of(call.in(0), s.k, s.m) : step_of(call.in(0), s.m, s.k);
+  const std::int64_t row_c = step_of(call.out(0), s.m, s.n);
+  multiply<T>(
+      s, {call.reads[0], call.reads[1], call.writes[0], row_a, s.transpose_b ? s.k : s.n, row_c});
+  if (row_c > s.n) return put_behind(call, s.n);
   if (call.kernel.reads.size() > 2) add_to_rows(call.reads[2], s.m, s.n, call.writes[0]);
   if (call.kernel.writes.size() > 1) add_up_rows(call.reads[1], s.k, s.n, call.writes[1]);
 }

@@ -93,7 +93,7 @@ void backward_row(const NormRow<T>& row, Norm kind, double epsilon) {
 }  // namespace
 
 /// Of whole rows; or of the heads that the operation names, with a weight [2, head_dim], one row
-/// for queries and one for keys. Values pass.
+/// for queries and one for keys. Values pass, and what is longer than the weight in whole rows.
 template <class T>
 void norm(const Call<T>& call) {
   const std::int64_t rows = call.in(0).shape[1], n = call.in(0).shape[2];
@@ -106,9 +106,10 @@ void norm(const Call<T>& call) {
     row.x = call.reads[0] + i * n;
     row.weight = call.reads[1];
     row.out = call.writes[0] + i * n;
-    row.n = n;
+    row.n = call.in(1).shape[2];
     if (heads.dim == 0) {
       forward_row(row, bias, kind, op.epsilon);
+      std::copy(row.x + row.n, row.x + n, row.out + row.n);
       continue;
     }
     row.n = heads.dim;
@@ -135,11 +136,12 @@ void norm_backward(const Call<T>& call) {
     row.weight = call.reads[2];
     row.out = call.writes[0] + i * n;
     row.weight_gradient = call.writes[1];
-    row.n = n;
+    row.n = call.in(2).shape[2];
     if (heads.dim == 0) {
       if (call.kernel.reads.size() > 3) row.residual = call.reads[3] + i * n;
       if (call.kernel.writes.size() > 2) row.bias_gradient = call.writes[2];
       backward_row(row, kind, op.epsilon);
+      if (n > row.n) std::copy(row.gradient + row.n, row.gradient + n, row.out + row.n);
       continue;
     }
     row.n = heads.dim;

@@ -42,6 +42,19 @@ void tally_latent(Tally& tally, const Model& model, const Latent& latent) {
   tally.matrix(layers * model.heads * latent.value * h);
 }
 
+/// What of such a config the executor computes otherwise. Norms of latents keep the library's
+/// epsilon, whatever the config says of the others.
+std::string otherwise(Config& config, const Model& model, std::int64_t dense_layers) {
+  constexpr double epsilon_of_latents = 1e-6;
+  if (!config.flag("rope_interleave", true)) return "rotary positions of halves (rope_interleave)";
+  const auto epsilon = config.find("rms_norm_eps");
+  if (epsilon && epsilon->as<double>() != epsilon_of_latents) {
+    return "norms of latents with an epsilon of their own";
+  }
+  const bool routes = dense_layers < model.layers;
+  return routes ? "a router of groups of experts" : "";
+}
+
 Model read_shape_and_experts(Config& config) {
   Model model = llama_like(config);
   model.ffn_hidden = config.size("moe_intermediate_size", Limits::expert_hidden);
@@ -65,6 +78,7 @@ Tally tally_model(Config& config, Model& model, const Latent& latent) {
   const bool all_dense = dense_layers == model.layers;
   const std::int64_t sparse = model.layers - dense_layers + (all_dense ? 0 : ahead);
   const std::int64_t expert = 3 * model.hidden * model.ffn_hidden;
+  model.inexact = otherwise(config, model, dense_layers);
   model.head_dim = latent.plain + latent.rotary;
   model.value_dim = latent.value;
   model.query_rank = latent.query_rank;

@@ -381,7 +381,7 @@ TEST_CASE("Models of the catalogue are executed where their router is the execut
   CHECK(why("qwen3-30b-a3b", "norm_topk_prob", false) ==
         "a router whose weights do not add up to 1 (norm_topk_prob)");
   CHECK(why("llama4-maverick-400b", nullptr, true) == "a router of sigmoids");
-  CHECK(why("deepseek-v3", nullptr, true) == "latent attention");
+  CHECK(why("deepseek-v3", nullptr, true) == "a router of groups of experts");
 }
 
 }  // namespace

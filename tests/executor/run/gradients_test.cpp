@@ -115,6 +115,13 @@ TEST_CASE("Gradients of other kinds of layers are the slopes of their loss") {
     model.parallel_block = true;
     model.tied_embeddings = false;
   }
+  SECTION("latent attention") {
+    model = small_deepseek(1);
+  }
+  SECTION("latent attention, queries of the input") {
+    model = small_deepseek(1);
+    model.query_rank = 0;
+  }
   SECTION("every token sees every other, a norm behind the embedding") {
     model = small_gpt(1);
     model.causal = false;

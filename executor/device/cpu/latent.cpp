@@ -1,0 +1,113 @@
+// Heads of latent attention: joined of what latents make and of the part of keys that all share,
+// and taken apart again.
+
+#include <algorithm>
+
+#include "executor/device/cpu/call.hpp"
+#include "executor/device/cpu/rotations.hpp"
+
+namespace orrery::executor::cpu {
+
+namespace {
+
+/// Where a rank's heads lie: in the rows that attention reads, [queries | keys | values], and in
+/// what the latents make, queries as they are and [plain part of key | value] for each head.
+struct LatentHeads {
+  std::int64_t heads = 0, dim = 0, rotary = 0, value = 0;
+  std::int64_t columns = 0;  // of attention's rows
+
+  std::int64_t plain() const { return dim - rotary; }
+  std::int64_t made() const { return plain() + value; }
+  std::int64_t key(std::int64_t h) const { return (heads + h) * dim; }
+  std::int64_t value_of(std::int64_t h) const { return 2 * heads * dim + h * value; }
+};
+
+LatentHeads heads_of(const models::Operation& op, const View& attended) {
+  const std::int64_t heads = op.heads.queries, dim = op.heads.dim;
+  const std::int64_t columns = attended.shape[2];
+  return {.heads = heads,
+          .dim = dim,
+          .rotary = 2 * static_cast<std::int64_t>(op.frequencies.size()),
+          .value = (columns - 2 * heads * dim) / heads,
+          .columns = columns};
+}
+
+/// The angles of a rank's i-th token.
+template <class T>
+const std::pair<T, T>* angles_of(const Call<T>& call, std::int64_t row) {
+  const Place& place = call.kernel.place;
+  const std::vector<double>& frequencies = call.operation().frequencies;
+  const auto& all = rotations_of<T>(
+      place.tokens == nullptr ? place.sequence : place.tokens->sequence(), frequencies);
+  return all.data() + position_of(place, row) * std::ssize(frequencies);
+}
+
+/// Rotates the pairs (2i, 2i + 1), as DeepSeek's models do, by the angles or back.
+/// Source  DeepSeek-AI, DeepSeek-V3, inference/model.py, apply_rotary_emb
+template <class T>
+void rotate_pairs(const std::pair<T, T>* angles, std::int64_t width, bool back, T* x) {
+  for (std::int64_t i = 0; i < width; i += 2) {
+    const T cosine = angles[i / 2].first;
+    const T sine = back ? T{} - angles[i / 2].second : angles[i / 2].second;
+    const T a = x[i], b = x[i + 1];
+    x[i] = a * cosine - b * sine;
+    x[i + 1] = b * cosine + a * sine;
+  }
+}
+
+}  // namespace
+
+/// Queries, [plain key | value] of each head and, behind the latent that was normalised, the part
+/// of keys that heads share, as rows of [queries | keys | values] with the rotated parts rotated.
+template <class T>
+void join_heads(const Call<T>& call) {
+  const LatentHeads of = heads_of(call.operation(), call.out(0));
+  const std::int64_t shared_columns = call.in(2).shape[2];
+  for (std::int64_t row = 0; row < call.out(0).shape[1]; ++row) {
+    const auto* angles = angles_of(call, row);
+    T* const out = call.writes[0] + row * of.columns;
+    std::copy_n(call.reads[0] + row * of.heads * of.dim, of.heads * of.dim, out);
+    T* const first = out + of.key(0) + of.plain();
+    std::copy_n(call.reads[2] + (row + 1) * shared_columns - of.rotary, of.rotary, first);
+    rotate_pairs(angles, of.rotary, false, first);
+    for (std::int64_t h = 0; h < of.heads; ++h) {
+      const T* const made = call.reads[1] + (row * of.heads + h) * of.made();
+      std::copy_n(made, of.plain(), out + of.key(h));
+      std::copy_n(made + of.plain(), of.value, out + of.value_of(h));
+      if (h > 0) std::copy_n(first, of.rotary, out + of.key(h) + of.plain());
+      rotate_pairs(angles, of.rotary, false, out + h * of.dim + of.plain());
+    }
+  }
+}
+
+/// The other way round, of gradients: what heads share is the sum over this rank's heads.
+template <class T>
+void split_heads(const Call<T>& call) {
+  const LatentHeads of = heads_of(call.operation(), call.in(0));
+  for (std::int64_t row = 0; row < call.in(0).shape[1]; ++row) {
+    const auto* angles = angles_of(call, row);
+    const T* const in = call.reads[0] + row * of.columns;
+    T* const queries = call.writes[0] + row * of.heads * of.dim;
+    std::copy_n(in, of.heads * of.dim, queries);
+    T* const shared = call.writes[2] + row * of.rotary;
+    std::fill_n(shared, of.rotary, T{});
+    for (std::int64_t h = 0; h < of.heads; ++h) {
+      T* const made = call.writes[1] + (row * of.heads + h) * of.made();
+      std::copy_n(in + of.key(h), of.plain(), made);
+      std::copy_n(in + of.value_of(h), of.value, made + of.plain());
+      const T* const rotated = in + of.key(h) + of.plain();
+      for (std::int64_t i = 0; i < of.rotary; ++i) shared[i] += rotated[i];
+      rotate_pairs(angles, of.rotary, true, queries + h * of.dim + of.plain());
+    }
+    rotate_pairs(angles, of.rotary, true, shared);
+  }
+}
+
+template void join_heads(const Call<float>&);
+template void join_heads(const Call<double>&);
+template void join_heads(const Call<Ring>&);
+template void split_heads(const Call<float>&);
+template void split_heads(const Call<double>&);
+template void split_heads(const Call<Ring>&);
+
+}  // namespace orrery::executor::cpu

@@ -1,0 +1,120 @@
+// Latent attention: every cut computes what one rank does, and faults in what heads share show.
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "tests/executor/cuts.hpp"
+
+namespace orrery::executor {
+namespace {
+
+using models::Model;
+using models::OpKind;
+using models::Plan;
+using models::Zero;
+
+std::vector<Cut> latent_cuts() {
+  std::vector<Cut> all;
+  Model direct = small_deepseek();
+  direct.name = "small-deepseek-direct";
+  direct.query_rank = 0;
+  for (const Model& model : {small_deepseek(), direct}) {
+    const auto add = [&](std::string name, auto change) {
+      all.push_back(cut(name + " of " + model.name, model, change));
+    };
+    add("accumulation", [](Plan&) {});
+    add("tensor 4", [](Plan& p) { p.tensor = 4; });
+    add("sequence, recomputation", [](Plan& p) {
+      p.tensor = 2;
+      p.sequence_parallel = true;
+      p.recompute = models::Recompute::full;
+    });
+    add("attention recomputed, ZeRO-1", [](Plan& p) {
+      p.data = 2;
+      p.zero = Zero::one;
+      p.bucket = Bytes{1};
+      p.recompute = models::Recompute::selective;
+    });
+    add("tensor, sequence, data, ZeRO-3", [](Plan& p) {
+      p.tensor = p.data = 2;
+      p.sequence_parallel = true;
+      p.zero = Zero::three;
+    });
+    add("zb-h1, tensor", [](Plan& p) {
+      p.pipeline = p.tensor = 2;
+      p.schedule = "zb-h1";
+    });
+    add("1f1b, tensor, sequence, data", [](Plan& p) {
+      p.pipeline = p.tensor = p.data = 2;
+      p.sequence_parallel = true;
+      p.zero = Zero::one;
+    });
+  }
+  Model experts = with_experts(small_deepseek());
+  experts.shared_ffn = 8;
+  all.push_back(cut("experts, one shared", experts, [](Plan& p) {
+    p.data = p.expert = 2;
+    p.zero = Zero::one;
+  }));
+  return all;
+}
+
+TEST_CASE("In the ring every cut of latent attention gives the bits of one rank") {
+  check_in_ring(latent_cuts());
+}
+TEST_CASE("In fp64 every cut of latent attention gives what one rank does, to rounding") {
+  check_in_fp64(latent_cuts());
+}
+TEST_CASE("In fp32 every cut of latent attention gives what one rank does, to its rounding") {
+  check_in_fp32(latent_cuts());
+}
+
+// In 16 bits attention is one kernel, in 32 products per head: 8 bits of mantissa in some dozens of
+// operations.
+TEST_CASE("Latent attention in bf16 is as near to fp32 as other attention is") {
+  Plan plan = small_plan();
+  plan.precision = models::Precision::fp32;
+  const Outcome wide = run({.model = small_deepseek(), .plan = plan});
+  plan.precision = models::Precision::bf16;
+  plan.tensor = 2;
+  const Outcome narrow = run({.model = small_deepseek(), .plan = plan});
+  CHECK(distance(narrow.gradients, wide.gradients) < 5e-2);
+  CHECK(narrow.steps[0].loss == Approx(wide.steps[0].loss).epsilon(1e-3));
+}
+
+TEST_CASE("A rank that forgets its heads' share of the rotated keys' gradient shows") {
+  Plan plan = small_plan();
+  const Outcome one = run({.model = small_deepseek(), .plan = plan});
+  plan.tensor = 2;
+  const auto forget = [](Kernel& kernel) {
+    const bool product = kernel.operation->name == "key_value_up.dgrad";
+    if (!product || kernel.operation->kind != OpKind::gemm) return;
+    const View& shared = kernel.reads[2];
+    std::fill_n(reinterpret_cast<double*>(shared.data), shared.elements(), 0.0);
+  };
+  const Outcome right = run({.model = small_deepseek(), .plan = plan});
+  const Outcome wrong = run({.model = small_deepseek(), .plan = plan, .disturb = forget});
+  CHECK(distance(right.gradients, one.gradients) < 1e-12);
+  CHECK(distance(wrong.gradients, one.gradients) > 1e-3);
+}
+
+TEST_CASE("What of latent attention is not executed is refused by name") {
+  const auto why = [](auto change) {
+    Model model = small_deepseek();
+    Plan plan = small_plan();
+    change(model, plan);
+    return lowered(model, plan).approximated;
+  };
+  CHECK(why([](Model&, Plan&) {}).empty());
+  CHECK(why([](Model& m, Plan&) { m.positions = models::Positions::none; }) ==
+        "latent attention without rotary positions");
+  CHECK(why([](Model& m, Plan&) { m.rotary_dim = 3; }) ==
+        "rotary positions with an odd rotary_dim 3");
+  CHECK(why([](Model&, Plan& p) { p.task = models::Task::lora; }) ==
+        "adapters of latent attention");
+  CHECK(why([](Model&, Plan& p) { p.precision = models::Precision::fp8; }) ==
+        "latent attention in fp8");
+}
+
+}  // namespace
+}  // namespace orrery::executor
