@@ -77,6 +77,7 @@ std::string of_plan(const BlockInputs& inputs) {
   if (plan.fused_cross_entropy && shards_gradients(plan) && plan.pipeline == 1) {
     return "fused cross-entropy with sharded gradients";
   }
+  if (plan.offload_layers > 0) return "activations that the host keeps";
   if (plan.low_precision_gather) return "weights gathered in 8 bits";
   const Quantisation* how = quantisation_of(plan.precision);
   if (how != nullptr && how->block > 0 && how->scale == hardware::DType::fp32) {

@@ -23,6 +23,8 @@ Program lower(const BlockInputs& inputs);
 
 /// 0. Mesh, communicators, blocks as one rank would run them, phases, compute slots.
 Program schedule_slots(const BlockInputs& inputs);
+/// A copy of a kind, blocks and all, named "WORD KIND" and "WORD_BLOCK". Returns its index.
+std::uint32_t copy_kind(Program& program, std::uint32_t of, const std::string& word);
 /// Which kinds of layers recompute; some layers may become kinds of their own.
 void mark_recomputed(Program& program, const BlockInputs& inputs);
 /// 1. Forward operations that backward repeats, and what is then not saved.
@@ -35,6 +37,11 @@ Program insert_collectives(Program program, bool overlap, Gathered gathered = Ga
 /// 2b. Where the stack's tensor collectives bring hosts together, each host goes on after those of
 /// forward and recomputation; backward is launched from another thread, far ahead.
 Program insert_host_waits(Program program, const Software& software);
+/// Which kinds of layers leave to the host what backward needs; some layers may become kinds of
+/// their own.
+void mark_offloaded(Program& program, const BlockInputs& inputs);
+/// 2b'. What forward saved of those goes to the host, and comes back before backward.
+Program offload_activations(Program program);
 /// 2c. Where the schedule has slots for weight gradients, backward blocks are cut in two.
 Program split_backward(Program program);
 /// 3. Sends and receives between stages: a receive stands right before the slot that it feeds, a

@@ -10,22 +10,27 @@ namespace orrery::models {
 
 namespace {
 
-/// A copy of a kind, blocks and all, that recomputes.
+/// A copy of a kind that recomputes.
 std::uint32_t recomputing(Program& program, std::uint32_t of) {
+  const std::uint32_t copy = copy_kind(program, of, "recomputed");
+  program.kinds[copy].recomputes = true;
+  return copy;
+}
+
+}  // namespace
+
+std::uint32_t copy_kind(Program& program, std::uint32_t of, const std::string& word) {
   LayerKind kind = program.kinds[of];
-  kind.name = "recomputed " + kind.name;
-  kind.recomputes = true;
+  kind.name = word + " " + kind.name;
   for (std::uint32_t* const each : {&kind.forward, &kind.backward}) {
     Block copy = program.blocks[*each];
-    copy.name = "recomputed_" + copy.name;
+    copy.name = word + "_" + copy.name;
     *each = static_cast<std::uint32_t>(program.blocks.size());
     program.blocks.push_back(std::move(copy));
   }
   program.kinds.push_back(std::move(kind));
   return static_cast<std::uint32_t>(program.kinds.size() - 1);
 }
-
-}  // namespace
 
 void mark_recomputed(Program& program, const BlockInputs& inputs) {
   const Plan& plan = inputs.plan;

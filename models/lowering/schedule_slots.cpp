@@ -265,6 +265,7 @@ Program lower(const BlockInputs& inputs) {
   program = insert_collectives(std::move(program), inputs.software.overlap.tensor_backward,
                                inputs.software.gathered);
   program = insert_host_waits(std::move(program), inputs.software);
+  program = offload_activations(std::move(program));
   program = split_backward(std::move(program));
   program = insert_transfers(std::move(program));
   program = insert_gradient_reduction(std::move(program), inputs);

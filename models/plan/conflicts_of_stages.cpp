@@ -69,6 +69,10 @@ class StageChecks : private ConflictChecks {
                       "forward's",
                       plan_.schedule));
     }
+    if (plan_.offload_layers > 0) {
+      add("/offload_layers",
+          fmt::format("is not simulated with {}, which splits backward", plan_.schedule));
+    }
     if (!shards_gradients(plan_)) return;
     add("/zero", fmt::format("zero {} is not simulated with {}, which splits backward; known with "
                              "it: 0, 1",

@@ -80,6 +80,9 @@ class StateChecks : private ConflictChecks {
       add(plan_.recompute_layers > 0 ? "/recompute_layers" : "/recompute_every",
           "says which layers recompute, and recompute is none");
     }
+    if (plan_.offload_layers > 0 && plan_.task == Task::dpo) {
+      add("/offload_layers", "is not simulated with task dpo, whose reference keeps nothing");
+    }
     const bool further =
         model_.head_transform || model_.pooler || model_.answers > 0 || projects_embeddings(model_);
     if (plan_.fused_cross_entropy && further) {

@@ -1,4 +1,5 @@
-// Rows of a plan's fields: what a step works on, in which precision, and what it computes twice.
+// Rows of a plan's fields: what a step works on, in which precision, and what it computes twice
+// or keeps on the host.
 
 #include <fmt/format.h>
 
@@ -119,6 +120,13 @@ constexpr PlanField batch_rows[] = {
      .name = "recomputed every",
      .by_default = Default::silent,
      .count = &Plan::recompute_every,
+     .most = most_layers,
+     .written = Written::where_changed},
+    {.key = "offload_layers",  // the first ones of each chunk, whose activations the host keeps
+     .name = "offloaded layers",
+     .by_default = Default::silent,
+     .count = &Plan::offload_layers,
+     .least = 0,
      .most = most_layers,
      .written = Written::where_changed},
 };

@@ -59,6 +59,9 @@ std::vector<Conflict> conflicts(const Question& question) {
   if (question.plan.offload != Offload::none && gpu.host_link.count() <= 0) {
     found.push_back({"/plan/offload", "offload needs a host_link of " + gpu.name});
   }
+  if (question.plan.offload_layers > 0 && gpu.host_link.count() <= 0) {
+    found.push_back({"/plan/offload_layers", "offload_layers needs a host_link of " + gpu.name});
+  }
   const Quantisation* how = quantisation_of(question.plan.precision);
   if (how != nullptr && how->in_hardware && !gpu.generation.block_scales && gpu.peak(how->dtype)) {
     found.push_back(

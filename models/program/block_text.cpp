@@ -7,8 +7,9 @@ namespace orrery::models {
 namespace {
 
 std::string_view word(Role role) {
-  constexpr std::string_view of[] = {"input", "output",  "parameter", "gradient", "optimizer",
-                                     "saved", "delayed", "temporary", "tokens",   "labels"};
+  constexpr std::string_view of[] = {"input",     "output", "parameter", "gradient",
+                                     "optimizer", "saved",  "delayed",   "temporary",
+                                     "tokens",    "labels", "on_host"};
   return of[static_cast<int>(role)];
 }
 

@@ -32,6 +32,7 @@ struct LayerKind {
   std::int64_t expert_parameters = 0;
   Bytes frozen{};           // what the others take, which have neither gradient nor state
   bool recomputes = false;  // backward repeats what the plan's recomputation says
+  bool offloads = false;    // the host keeps what forward saved until backward
 };
 
 /// What a block does: for the model, or for the step as a whole.

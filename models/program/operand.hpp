@@ -24,6 +24,7 @@ enum class Role : std::uint8_t {
   temporary,  // lives inside the block
   tokens,     // of the micro-batch
   labels,
+  on_host,  // between forward and backward, where the device keeps nothing saved
 };
 
 /// What a parameter is before the first step.

@@ -20,8 +20,8 @@ constexpr std::string_view published = "models/recipes/published.csv";
 
 /// Of a plan with these degrees on this GPU in this precision, and of no other.
 constexpr std::string_view of_one_plan[] = {
-    "recompute",    "recompute_modules",    "recompute_layers", "cuda_graphs",
-    "context_form", "low_precision_gather", "moments"};
+    "recompute",   "recompute_modules", "recompute_layers",     "offload_layers",
+    "cuda_graphs", "context_form",      "low_precision_gather", "moments"};
 
 struct RecipeLine {
   std::string stack, gpu, source;

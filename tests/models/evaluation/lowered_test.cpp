@@ -41,6 +41,8 @@ TEST_CASE("Lowered plans mean the same to maps, operations, events and every ran
           "global_batch=32,seq_len=512",
           "tensor=2,sequence=true,pipeline=2,recompute=selective,"
           "recompute_modules=layernorm:activation:mlp,global_batch=32,seq_len=512",
+          "tensor=2,pipeline=2,recompute=selective,recompute_layers=1,offload_layers=2,"
+          "global_batch=32,seq_len=512",
           "tensor=2,pipeline=2,cuda_graphs=true,global_batch=32,seq_len=64",
           "context=4,pipeline=1,global_batch=16,seq_len=512",
           "context=4,context_form=all-gather,pipeline=2,zero=1,global_batch=16,seq_len=512",

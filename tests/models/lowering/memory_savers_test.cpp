@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "models/prediction/flops.hpp"
+#include "models/prediction/prediction.hpp"
 #include "tests/models/questions.hpp"
 
 namespace orrery::models {
@@ -83,6 +84,46 @@ TEST_CASE("The first layers of each chunk recompute, or every second of them") {
   CHECK(kept_by(every, "layer") == layer_saved("recompute=none"));
 }
 
+TEST_CASE("The first layers' activations wait on the host, and cross the link once each way") {
+  const Program program = savers_program("offload_layers=3");
+  check(program);
+  std::vector<std::size_t> layers;
+  for (std::size_t i = 0; i < program.kind_of_layer.size(); ++i) {
+    if (program.kinds[program.kind_of_layer[i]].offloads) layers.push_back(i);
+  }
+  CHECK(layers == std::vector<std::size_t>{0, 1, 2});
+  CHECK(kept_by(program, "offloaded layer") == 0);
+  CHECK(kept_by(program, "layer") == layer_saved("recompute=none"));
+  const LayerKind& kind = program.kinds[program.kind_of_layer[0]];
+  const Operation& there = program.blocks[kind.forward].operations.back();
+  const Operation& back = program.blocks[kind.backward].operations.front();
+  for (const Operation* const each : {&there, &back}) {
+    CHECK(each->kind == OpKind::copy);
+    CHECK(each->queue == Lane::copy);
+    CHECK(each->bytes.count() == layer_saved("recompute=none"));
+  }
+  // It ends after the layer's last kernel, and the first kernel of backward that reads waits.
+  CHECK_FALSE(there.after.empty());
+  const auto& kernels = program.blocks[kind.backward].operations;
+  CHECK(std::any_of(kernels.begin(), kernels.end(), [](const Operation& op) {
+    return op.queue == Lane::compute &&
+           std::find(op.after.begin(), op.after.end(), OpId{0}) != op.after.end();
+  }));
+}
+
+TEST_CASE(
+    "A link that is faster than the kernels hides offloaded activations, a slow one does not") {
+  const auto step = [](const std::string& more, const char* link) {
+    Question asked =
+        question("llama3-8b", "dgx-h100 x 1", "data=8,zero=1,seq_len=8192" + more, "generic");
+    asked.cluster.node.gpu.host_link = link == nullptr ? Bandwidth{1e15} : Bandwidth{1e9};
+    return predict(asked).step;
+  };
+  CHECK(step(",offload_layers=8", nullptr) == step("", nullptr));
+  // 8 layers, there and back, of each micro-batch.
+  CHECK(step(",offload_layers=8", "slow") > step("", "slow"));
+}
+
 TEST_CASE("Moments in fewer bits take that much less, and 8 bits have scales") {
   const std::int64_t owned = 8'030'261'248;
   CHECK(optimizer_bytes("zero=0") == 12 * owned);
@@ -129,6 +170,7 @@ TEST_CASE("Recomputed layers without recomputation, and words that are not modul
   };
   CHECK(refusal("recompute_layers=2") ==
         "/plan/recompute_layers: says which layers recompute, and recompute is none");
+  CHECK(refusal("task=dpo,offload_layers=1").starts_with("/plan/offload_layers: "));
   CHECK_THROWS_WITH(refusal("recompute=selective,recompute_modules=heads"),
                     Catch::Contains("core_attn") && Catch::Contains("heads"));
 }

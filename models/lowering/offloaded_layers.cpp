@@ -1,0 +1,119 @@
+// Activations that wait on the host: of the first layers of each chunk, what forward saved is
+// copied there as the layer ends, and back before its backward, next to the kernels of other
+// layers. The copies take turns on their queue; the host launches ahead, so the next layer's arrive
+// while this one runs. Left out: that those take the device's memory meanwhile, and how much the
+// host has. Source  cpu_offloading_num_layers of Megatron-Core, by Transformer Engine's
+// cpu_offload.py
+
+#include <algorithm>
+#include <map>
+
+#include "models/lowering/lower.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+Operation host_copy(const char* name, Pass pass, Bytes bytes) {
+  Operation op;
+  op.kind = OpKind::copy;
+  op.name = name;
+  op.pass = pass;
+  op.queue = Lane::copy;
+  op.time_class = TimeClass::other;
+  op.bytes = bytes;
+  return op;
+}
+
+/// All that the host keeps of one run of the block.
+OperandId add_on_host(Block& block, Bytes bytes) {
+  Operand kept;
+  kept.name = "activations.on_host";
+  kept.role = Role::on_host;
+  kept.dtype = DType::uint8;
+  kept.shape = kept.uncut = {1, 1, bytes.count()};
+  block.operands.push_back(std::move(kept));
+  return static_cast<OperandId>(block.operands.size() - 1);
+}
+
+bool has(const std::vector<OperandId>& ids, OperandId id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+/// Waits for the last of each queue that writes what is copied, or for what came into the block.
+void append_after_writers(Block& block, Operation copy) {
+  std::map<Lane, OpId> last;
+  for (std::size_t i = 0; i < block.operations.size(); ++i) {
+    const Operation& op = block.operations[i];
+    const auto copied = [&](OperandId id) { return has(copy.reads, id); };
+    if (std::any_of(op.writes.begin(), op.writes.end(), copied)) {
+      last[op.queue] = static_cast<OpId>(i);
+    }
+  }
+  for (const auto& [queue, writer] : last) copy.after.push_back(writer);
+  if (copy.after.empty()) copy.after.push_back(block_input);
+  block.operations.push_back(std::move(copy));
+}
+
+/// The first on each queue that reads what came back waits for it; others follow that one.
+void prepend_before_readers(Block& block, const Operation& copy) {
+  std::map<Lane, bool> waits;
+  for (Operation& op : block.operations) {
+    for (OpId& each : op.after) {
+      if (each != block_input) ++each;
+    }
+    const auto copied = [&](OperandId id) { return has(copy.writes, id); };
+    if (waits[op.queue] || std::none_of(op.reads.begin(), op.reads.end(), copied)) continue;
+    waits[op.queue] = true;
+    op.after.push_back(0);
+  }
+  block.operations.insert(block.operations.begin(), copy);
+}
+
+void offload(Block& forward, Block& backward) {
+  const Bytes bytes = backward.bytes(Role::saved);
+  if (bytes == Bytes{}) return;
+  Operation there = host_copy("activations.to_host", Pass::forward, bytes);
+  Operation back = host_copy("activations.to_device", Pass::backward, bytes);
+  for (std::size_t i = 0; i < backward.operands.size(); ++i) {
+    if (backward.operands[i].role != Role::saved) continue;
+    there.reads.push_back(*forward.find(backward.operands[i].name));
+    back.writes.push_back(static_cast<OperandId>(i));
+    backward.operands[i].role = Role::temporary;
+  }
+  there.writes = {add_on_host(forward, bytes)};
+  back.reads = {add_on_host(backward, bytes)};
+  drop_unsaved(forward, backward);
+  append_after_writers(forward, std::move(there));
+  prepend_before_readers(backward, back);
+}
+
+}  // namespace
+
+void mark_offloaded(Program& program, const BlockInputs& inputs) {
+  const Plan& plan = inputs.plan;
+  if (plan.offload_layers == 0) return;
+  std::map<std::uint32_t, std::uint32_t> copies;
+  std::size_t layer = 0;
+  for (const std::int64_t on_chunk : layers_per_chunk(plan, inputs.model)) {
+    for (std::int64_t i = 0; i < on_chunk; ++i, ++layer) {
+      if (i >= plan.offload_layers) continue;
+      std::uint32_t& kind = program.kind_of_layer[layer];
+      const auto [known, fresh] = copies.try_emplace(kind, 0);
+      if (fresh) {
+        known->second = copy_kind(program, kind, "offloaded");
+        program.kinds[known->second].offloads = true;
+      }
+      kind = known->second;
+    }
+  }
+}
+
+Program offload_activations(Program program) {
+  for (const LayerKind& kind : program.kinds) {
+    if (kind.offloads) offload(program.blocks[kind.forward], program.blocks[kind.backward]);
+  }
+  return program;
+}
+
+}  // namespace orrery::models
