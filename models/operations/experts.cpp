@@ -13,8 +13,12 @@
 //   permute     index_select; index_add back              2 fwd,  3 bwd     1 fwd, 1 bwd
 //   sort, back  split and cat by expert                   2 fwd,  2 bwd     the same
 //   unpermute   times probability in fp32, and added up   9 fwd, 11 bwd     1 fwd, 2 bwd
-// Source  Megatron-Core 0.12, transformer/moe/moe_utils.py, token_dispatcher.py; Transformer Engine
-//         2.1, common/triton/permutation.py (moe_permute_fusion)
+//   biases      of the second product, where experts      6 fwd,  8 bwd     the same
+//               have them: times probability, added
+//               expert by expert, and joined
+// Source  Megatron-Core 0.12, transformer/moe/moe_utils.py, token_dispatcher.py, and experts.py
+//         (TEGroupedMLP._apply_bias); Transformer Engine 2.1, common/triton/permutation.py
+//         (moe_permute_fusion)
 
 #include <algorithm>
 #include <cmath>
@@ -172,7 +176,8 @@ void LayerBuilder::local_experts_forward(OperandId tokens, OperandId rows) {
 void LayerBuilder::combine(OperandId tokens, OperandId back, OperandId routed) {
   Operation& sum = permute(RowMove::combine, "unpermute", back, routed);
   block_.need(sum, back, at_senders());
-  sum.bytes = passes(9, 1) * rows_sent(back) + block_.at(routed).bytes();
+  const std::int64_t biases = inputs_.model.mlp_bias ? 6 : 0;
+  sum.bytes = (passes(9, 1) + biases) * rows_sent(back) + block_.at(routed).bytes();
   block_.read(sum, weights());
   block_.read(sum, chosen());
   if (keeps_outputs()) block_.write(sum, kept_outputs(tokens));
@@ -251,7 +256,8 @@ void LayerBuilder::combine_backward(OperandId tokens, OperandId gradient, Operan
   Operation& spread =
       permute(RowMove::combine_backward, "unpermute.backward", gradient, rows_gradient);
   block_.make(spread, rows_gradient, at_senders());
-  spread.bytes = passes(11, 2) * rows_sent(rows_gradient);
+  const std::int64_t biases = inputs_.model.mlp_bias ? 8 : 0;
+  spread.bytes = (passes(11, 2) + biases) * rows_sent(rows_gradient);
   if (inputs_.plan.permute_fusion) spread.bytes += block_.at(gradient).bytes();
   block_.read(spread, weights());
   if (!keeps_outputs()) return;

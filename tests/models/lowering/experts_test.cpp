@@ -170,6 +170,17 @@ TEST_CASE("Fused permutations read and write rows once, others in passes") {
   CHECK(bytes_of(true, Pass::forward, "sort") == bytes_of(false, Pass::forward, "sort"));
 }
 
+TEST_CASE("Biases of experts pass over their rows again, expert by expert") {
+  Model model = tiny_experts();
+  model.mlp_bias = true;
+  Plan plan = expert_plan(1, 2, 2);
+  plan.permute_fusion = true;
+  const Program program = experts_program(plan, model);
+  // 256 bytes of rows: 1 pass and 6, 2 passes and 8; the rest as without biases.
+  CHECK(named(forward_of(program), "unpermute").bytes.count() == 7 * 256 + 128 + 128);
+  CHECK(named(backward_of(program), "unpermute.backward").bytes.count() == 10 * 256 + 128 + 64);
+}
+
 TEST_CASE("Capacity pads every expert, imbalance is the busiest rank's") {
   // 16 rows of a rank over 4 experts are 4 each; 1.3 times as many are 6, rounded up.
   for (const bool padded : {true, false}) {
