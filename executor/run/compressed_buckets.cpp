@@ -62,12 +62,24 @@ void CompressedBuckets::hold_parts(const models::Block& block, std::size_t bucke
 
 /// State goes on from step to step; all else is made anew.
 std::byte* CompressedBuckets::hold(const models::Operand& of, std::size_t bucket,
-                                   HeldMemory& memory) const {
+                                   HeldMemory& memory) {
   const bool state = of.role == models::Role::optimizer;
   const auto kind = state ? models::BufferKind::optimizer : models::BufferKind::staging;
   std::byte* const data = memory.hold(kind, aligned(of.bytes().count()));
-  if (state && of.initial.kind == models::Initial::Kind::normal) draw(of, bucket, data);
+  if (!state) return data;
+  kept_.push_back({&of, bucket, data});
+  begin(of, bucket, data);
   return data;
+}
+
+/// As it is before the first step.
+void CompressedBuckets::begin(const models::Operand& of, std::size_t bucket, std::byte* to) const {
+  if (of.initial.kind == models::Initial::Kind::normal) return draw(of, bucket, to);
+  rank_.device.zero(to, of.bytes());
+}
+
+void CompressedBuckets::forget() {
+  for (const CarriedState& each : kept_) begin(*each.of, each.bucket, each.data);
 }
 
 /// Of all replicas alike.

@@ -129,6 +129,7 @@ void Optimizer::squared_norm(const models::Operation& op) {
 /// As if the step had not been; every rank has the same norm, and so does the same.
 void Optimizer::leave_out_update() {
   left_out_ = true;
+  reducer_.forget_compressed();
   if (!rank_.program.sharding.optimizer_on_host) weights_.clear_gradients();
   if (!scale_.hopeless()) return;
   throw RunFailure{

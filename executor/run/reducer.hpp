@@ -19,6 +19,8 @@ class Reducer {
   void unshard(models::Token i);
   void tie(models::Token i);
   void gather(models::Token i);
+  /// Of a step whose gradients were not finite nothing goes on.
+  void forget_compressed() { compressed_.forget(); }
 
   /// What runs next reads the weights that this gather has filled.
   void use_gathered(models::Token gather);

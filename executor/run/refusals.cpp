@@ -61,11 +61,6 @@ std::string refusal(const Program& program, const models::Software& software,
         if (std::string why = of_collective(block, op); !why.empty()) return why;
         continue;
       }
-      const bool narrow = op.kind == models::OpKind::adam &&
-                          block.operands[op.reads[2]].dtype != program.formats.state;
-      if (narrow && !device.maps_tokens()) {
-        return "moments in fewer bits (this device has no kernels for them)";
-      }
       if (scales_blocks(block, op) && !device.maps_tokens()) {
         return "scales of blocks (this device has no kernels for them)";
       }
@@ -79,8 +74,6 @@ std::string refusal(const Program& program, const models::Software& software,
         return "latent attention (this device has no kernels for it)";
       }
       if (program.graphs && op.moves != models::RowMove::none) return "experts in CUDA graphs";
-      const bool frozen = op.kind == models::OpKind::norm_backward && op.writes.size() < 2;
-      if (frozen && !device.maps_tokens()) return "adapters (this device has no kernels for them)";
       const std::string why = device.refusal(op);
       if (!why.empty()) return fmt::format("{}/{} ({})", block.name, op.name, why);
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -27,7 +28,7 @@ void cast(const Call<T>& call) {
 }
 
 /// gradient += residual; its k largest by magnitude and their places, ascending; residual = the
-/// rest. Of equals the earlier is taken.
+/// rest. Of equals the earlier is taken. What is no number is the largest: it must not stay.
 /// Source  Lin et al. 2018, arXiv 1712.01887; error feedback as there
 template <class T>
 void top_k(const Call<T>& call) {
@@ -42,7 +43,10 @@ void top_k(const Call<T>& call) {
     if constexpr (in_ring<T>) {
       return residual[a] != residual[b] ? residual[a] > residual[b] : a < b;
     } else {
-      const T x = std::abs(residual[a]), y = std::abs(residual[b]);
+      const auto size = [](T of) {
+        return std::isnan(of) ? std::numeric_limits<T>::infinity() : std::abs(of);
+      };
+      const T x = size(residual[a]), y = size(residual[b]);
       return x != y ? x > y : a < b;
     }
   };

@@ -1,6 +1,8 @@
 // Gradients that travel narrower: what is lost, and what must not be.
 
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "executor/device/cpu/cpu_device.hpp"
 #include "tests/executor/world.hpp"
@@ -109,6 +111,25 @@ TEST_CASE("A factor that is not summed, or a rest with the wrong sign, is caught
     }
   };
   CHECK(distance(run(job).parameters, right.parameters) > 1e-6);
+}
+
+// The first micro-batch's loss gradient of whichever rank comes first is no number.
+TEST_CASE("Gradients that are not finite leave nothing behind in what compression keeps") {
+  for (const Plan& plan : {exchanging(Compression::top_k, 0.1), factoring(2)}) {
+    std::atomic<bool> done{false};
+    const auto poison = [&](Kernel& kernel) {
+      if (kernel.operation->kind != models::OpKind::cross_entropy_backward) return;
+      if (done.exchange(true)) return;
+      const View& exponentials = kernel.reads[0];
+      std::fill_n(reinterpret_cast<double*>(exponentials.data), exponentials.elements(),
+                  std::nan(""));
+    };
+    const Outcome one = run({.model = small_llama(), .plan = plan, .steps = 3, .disturb = poison});
+    CHECK(one.steps[0].skipped == 1);
+    CHECK(one.steps[2].skipped == 1);
+    CHECK(std::isfinite(one.steps[2].gradient_norm));
+    for (const Tensors& each : one.of_ranks) CHECK(same_bits(each, one.of_ranks.front()));
+  }
 }
 
 TEST_CASE("A step of PowerSGD by hand") {

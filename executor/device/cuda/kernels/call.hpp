@@ -50,6 +50,7 @@ void cross_entropy(const Call& call);
 void cross_entropy_backward(const Call& call);
 void squared_norm(const Call& call);
 void adam(const Call& call);
+void adam_in_8_bits(const Call& call);  // of it, where moments are
 void accumulate(const Call& call);
 void cast(const Call& call);
 void top_k(const Call& call);

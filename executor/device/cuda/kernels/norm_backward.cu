@@ -25,7 +25,7 @@ struct Backward {
   const T* weight;
   const T* residual;        // or null
   T* out;                   // may be the gradient
-  Compute<T>* weight_sums;  // [groups, n]
+  Compute<T>* weight_sums;  // [groups, n], or null of a frozen one
   Compute<T>* bias_sums;    // or null
 };
 
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(most_norm_lanes) norm_backward_rows(Backward<T
   nowhere.lanes = of.rows.lanes;
   const Columns columns{nullptr, nowhere};
   const std::int64_t own = of.rows.of_group(blockIdx.x) * n;
-  ColumnSum<T> weight_sum{of.weight_sums + own, columns, n};
+  ColumnSum<T> weight_sum{of.weight_sums == nullptr ? nullptr : of.weight_sums + own, columns, n};
   ColumnSum<T> bias_sum{of.bias_sums == nullptr ? nullptr : of.bias_sums + own, columns, n};
   // Groups without a row left still take part in the sums of their block.
   for (std::int64_t pass = blockIdx.x; of.rows.of_block(pass) < of.rows.count; pass += gridDim.x) {
@@ -164,7 +164,9 @@ std::int64_t norm_backward_scratch(const View& x, const View& weight) {
 
 void norm_backward(const Call& call) {
   const Parts parts = parts_of(call);
-  with_formats(call.in(0).dtype, call.out(1).dtype, [&](auto type, auto sums) {
+  const bool trained = call.has_out(1);
+  const models::DType sums_in = trained ? call.out(1).dtype : call.in(0).dtype;
+  with_formats(call.in(0).dtype, sums_in, [&](auto type, auto sums) {
     using T = typename decltype(type)::type;
     using G = typename decltype(sums)::type;
     for (int p = 0; p < parts.count; ++p) {
@@ -181,9 +183,10 @@ void norm_backward(const Call& call) {
       of.rows = rows_of<T>(call, part, share, of.gradient, of.x, of.weight, of.residual, of.out);
       const unsigned blocks = backward_blocks(of.rows.count, share);
       const std::int64_t groups = std::int64_t{blocks} * share.rows();
-      of.weight_sums = reinterpret_cast<Compute<T>*>(call.scratch);
+      if (trained) of.weight_sums = reinterpret_cast<Compute<T>*>(call.scratch);
       if (call.has_out(2)) of.bias_sums = of.weight_sums + groups * part.n;
       launch(norm_backward_rows<T>, {blocks, share.threads}, call.stream, of);
+      if (!trained) continue;
       const ColumnSums columns{groups, part.n, groups, narrow_tile, SumInto::added};
       sum_columns(of.weight_sums, call.write<G>(1) + p * part.n, columns, call.stream);
       if (call.has_out(2)) sum_columns(of.bias_sums, call.write<G>(2), columns, call.stream);

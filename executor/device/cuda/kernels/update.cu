@@ -1,7 +1,6 @@
 // The optimizer's kernels over a range of parameters.
 
-#include <cmath>
-
+#include "executor/device/cuda/kernels/adam_code.hpp"
 #include "executor/device/cuda/kernels/call.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
 
@@ -48,40 +47,15 @@ __global__ void __launch_bounds__(block_threads)
   if (threadIdx.x == 0) *to = from_float<S>(widen_to<double>(*to) + sum);
 }
 
-/// AdamStep as the kernel needs it.
-template <class S>
-struct Numbers {
-  S b1, b2, rest1, rest2, rate, root, keep, epsilon, scale;
-
-  explicit Numbers(const AdamStep& of)
-      : b1{static_cast<S>(of.beta1)},
-        b2{static_cast<S>(of.beta2)},
-        rest1{static_cast<S>(1 - of.beta1)},
-        rest2{static_cast<S>(1 - of.beta2)},
-        rate{static_cast<S>(of.learning_rate / (1 - power(of.beta1, of.step)))},
-        root{static_cast<S>(1 / std::sqrt(1 - power(of.beta2, of.step)))},
-        keep{static_cast<S>(1 - of.learning_rate * of.weight_decay)},
-        epsilon{static_cast<S>(of.epsilon)},
-        scale{static_cast<S>(of.gradient_scale)} {}
-
- private:
-  static double power(double base, std::int64_t step) {
-    return std::pow(base, static_cast<double>(step));
-  }
-};
-
-/// With g the clipped gradient:
-///   m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g g
-///   w -= rate (m / (1 - b1^step) / (sqrt(v / (1 - b2^step)) + epsilon) + decay w)
-/// and the gradient is 0 again; a working copy in another format follows the master.
-/// Source  Loshchilov & Hutter 2019, arXiv 1711.05101
-template <class G, class S, class W, int width>
+/// adam_step on a range; moments may be stored narrower than they are computed, and a working copy
+/// in another format follows the master. The gradient is 0 again.
+template <class G, class S, class M, class W, int width>
 struct Adam {
-  Numbers<S> numbers;
+  AdamNumbers<S> numbers;
   std::int64_t n;
   S* weight;
-  S* first;
-  S* second;
+  M* first;
+  M* second;
   G* gradient;
   W* working;  // or null
 
@@ -94,11 +68,10 @@ struct Adam {
     Pack<W, width> copy{};
 #pragma unroll
     for (int j = 0; j < width; ++j) {
-      const S slope = widen_to<S>(g.of[j]) * numbers.scale;
-      m.of[j] = numbers.b1 * m.of[j] + numbers.rest1 * slope;
-      v.of[j] = numbers.b2 * v.of[j] + numbers.rest2 * slope * slope;
-      w.of[j] = w.of[j] * numbers.keep -
-                numbers.rate * m.of[j] / (root(v.of[j]) * numbers.root + numbers.epsilon);
+      S mean = widen_to<S>(m.of[j]), square = widen_to<S>(v.of[j]);
+      adam_step(numbers, widen_to<S>(g.of[j]) * numbers.scale, w.of[j], mean, square);
+      m.of[j] = from_float<M>(mean);
+      v.of[j] = from_float<M>(square);
       copy.of[j] = from_float<W>(w.of[j]);
     }
     store(w, weight, at, n, true);
@@ -109,20 +82,21 @@ struct Adam {
   }
 };
 
-template <class G, class S, class W>
+template <class G, class S, class M, class W>
 void run_adam(const Call& call) {
   const std::int64_t n = call.in(0).elements();
   S* weight = call.write<S>(0);
-  S* first = call.write<S>(1);
-  S* second = call.write<S>(2);
+  M* first = call.write<M>(1);
+  M* second = call.write<M>(2);
   G* gradient = call.write<G>(3);
   W* working = call.write<W>(4);
-  const Numbers<S> numbers{call.kernel.adam};
+  const AdamNumbers<S> numbers{call.kernel.adam};
   with_width(
       [&](auto wide) {
         constexpr int width = decltype(wide)::value;
-        launch_for_each(quotient_up(n, width), call.stream,
-                        Adam<G, S, W, width>{numbers, n, weight, first, second, gradient, working});
+        launch_for_each(
+            quotient_up(n, width), call.stream,
+            Adam<G, S, M, W, width>{numbers, n, weight, first, second, gradient, working});
       },
       weight, first, second, gradient, working);
 }
@@ -154,9 +128,17 @@ void squared_norm(const Call& call) {
   });
 }
 
+/// Of masters in S, where moments may be in bf16.
+template <class G, class S, class W>
+void run_adam(const Call& call) {
+  const bool narrow = call.out(1).dtype == models::DType::bf16;
+  narrow ? run_adam<G, S, Bf16, W>(call) : run_adam<G, S, S, W>(call);
+}
+
 /// The master is in fp32 or fp64; a working copy is in the gradient's narrow format, or stands
 /// next to gradients in fp32.
 void adam(const Call& call) {
+  if (call.in(2).dtype == models::DType::uint8) return adam_in_8_bits(call);
   if (call.out(0).dtype == models::DType::fp64) return run_adam<double, double, double>(call);
   const models::DType working = call.has_out(4) ? call.out(4).dtype : models::DType::fp32;
   with_formats(working, call.out(3).dtype, [&](auto type, auto sums) {

@@ -193,6 +193,39 @@ TEST_CASE("A step of AdamW is the CPU's, wherever its ranges begin") {
   });
 }
 
+TEST_CASE("A step of AdamW on moments in bf16 is the CPU's") {
+  for_each_pair([](DType storage, DType gradient) {
+    const DType state = state_beside(storage);
+    const Shape line{1, 1, 1003};
+    const Fill of = normal(4);
+    Trial trial{OpKind::adam};
+    trial.adam.step = 3;
+    trial.read(gradient, line, normal(1)).read(state, line, normal(2));
+    trial.read(DType::bf16, line, normal(3));
+    trial.read(DType::bf16, line, [&](std::int64_t i) { return of(i) * of(i); });
+    trial.write_over(1).write_over(2).write_over(3).write_over(0);
+    if (storage != state) trial.write(storage, line);
+    trial.check();
+  });
+}
+
+// Four blocks, the last of 235 numbers; codes are equal, scales and masters to rounding.
+TEST_CASE("A step of AdamW on moments in 8 bits is the CPU's, code by code") {
+  for_each_pair([](DType storage, DType gradient) {
+    const DType state = state_beside(storage);
+    const Shape line{1, 1, 1003}, blocks{1, 1, 4};
+    Trial trial{OpKind::adam};
+    trial.adam.step = 3;
+    trial.adam.gradient_scale = 0.5;
+    trial.read(gradient, line, normal(1)).read(state, line, normal(2));
+    trial.read(DType::uint8, line, integers(256)).read(DType::uint8, line, integers(255));
+    trial.read(DType::fp32, blocks, constant(0.5)).read(DType::fp32, blocks, constant(0.25));
+    trial.write_over(1).write_over(2).write_over(3).write_over(0);
+    if (storage != state) trial.write(storage, line);
+    trial.write_over(4).write_over(5).check();
+  });
+}
+
 TEST_CASE("The first step of AdamW moves every weight by the rate, against its gradient") {
   // Corrected moments of one step are g and g g, so m / sqrt(v) is the sign of g; epsilon 0.
   Trial trial{OpKind::adam};

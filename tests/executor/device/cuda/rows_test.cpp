@@ -69,6 +69,21 @@ TEST_CASE("Gradients of norms are the CPU's, and those of weights are added to")
   }
 }
 
+TEST_CASE("A frozen norm passes its gradient on and has none itself") {
+  for_each_format([](DType dtype) {
+    for (const Norm kind : {Norm::layer_norm, Norm::rms_norm}) {
+      for (const Size& size : sizes) {
+        const Shape x{1, size.rows, size.n};
+        Trial trial{OpKind::norm_backward};
+        trial.operation.norm = kind;
+        trial.read(dtype, x, normal(1)).read(dtype, x, normal(2));
+        trial.read(dtype, {1, 1, size.n}, normal(3)).read(dtype, x, normal(4));
+        trial.write(dtype, x).check();
+      }
+    }
+  });
+}
+
 TEST_CASE("A group of threads that norms many rows backward sums over all of them") {
   // 67,584 threads in groups of 16 for 64 numbers in fp64 take 4,224 rows at once.
   check_norm_backward(Norm::layer_norm, DType::fp64, DType::fp64, {4300, 64});

@@ -29,6 +29,8 @@ void with_stored(DType dtype, F f) {
       return f(std::int64_t{});
     case DType::int32:
       return f(std::int32_t{});
+    case DType::uint8:
+      return f(std::uint8_t{});
     default:
       return f(float{});
   }
@@ -75,6 +77,7 @@ double unit_of(DType dtype) {
       return 0x1p-7;
     case DType::fp16:
       return 0x1p-10;
+    case DType::uint8:
     case DType::int32:
     case DType::int64:
       return 0;
