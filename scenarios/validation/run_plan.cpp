@@ -122,7 +122,11 @@ std::vector<std::string> from_recipes(const MeasuredRun& run, const Model& model
                                      .recompute = plan.recompute,
                                      .degrees = models::recipe_degrees(plan),
                                      .release = release_of(run)};
-  const auto stated = [&](std::string_view key) { return run.plan.contains(key); };
+  // A table's fp8 does not say whose scales: the stack's.
+  const auto stated = [&](std::string_view key) {
+    const bool any_fp8 = key == "precision" && plan.precision == models::Precision::fp8;
+    return run.plan.contains(key) && !any_fp8;
+  };
   for (const models::RecipeChoice& each : models::take_recipe(asked, stated, plan)) {
     keys.push_back(each.key);
     assumptions.push_back(assumption_of(each, run.software));

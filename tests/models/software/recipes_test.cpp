@@ -49,6 +49,10 @@ TEST_CASE("What a stack runs again goes with the kind of recomputation that a pl
   CHECK(recipe_choice(asked, "recompute_every") == 2);
   asked.recompute = Recompute::full;
   CHECK(recipe_choice(asked, "recompute_every").is_null());
+  // What it calls fp8 has scales of each tensor's own numbers.
+  CHECK(recipe_choice(asked, "precision").is_null());
+  asked.precision = Precision::fp8;
+  CHECK(recipe_choice(asked, "precision") == "fp8-current");
 }
 
 /// Qwen3-30B on B200 as Megatron-Bridge runs it.
