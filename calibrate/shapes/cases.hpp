@@ -28,6 +28,7 @@ struct CalibrationCase {
   std::int64_t hidden, heads, kv_heads, ffn, seq, micro_batch, tensor, vocab;
   const char* precision;
   CaseAttention attention;
+  const char* moments = "";  // of Adam where they are narrower than the state: "int8"
 };
 
 /// The whole list. A processor's: corners and middles of what one core trains in seconds. A GPU's:
@@ -55,6 +56,8 @@ inline constexpr auto calibration_cases = [] {
     {processor, whole, "llama", 128, 4, 4, 384, 128, 2, 1, 512, "fp32", unfused},
     {processor, at_once, "llama", 512, 8, 8, 1408, 128, 1, 1, 4096, "fp32", unfused},
     {processor, whole, "llama", 256, 8, 8, 704, 256, 2, 2, 1024, "fp32", unfused},
+    {processor, whole, "gpt", 64, 2, 2, 0, 64, 1, 1, 1024, "fp32", unfused, "int8"},
+    {processor, whole, "llama", 256, 4, 4, 704, 64, 1, 1, 512, "fp32", unfused, "int8"},
     {gpu, whole, "llama", 128, 2, 2, 384, 128, 1, 1, 512, "bf16", fused},
     {gpu, whole, "gpt", 128, 2, 2, 0, 64, 2, 1, 512, "bf16", fused},
     {gpu, whole, "gpt", 512, 8, 8, 0, 512, 1, 1, 8192, "bf16", fused},

@@ -30,8 +30,11 @@ Json model_json(const CalibrationCase& of) {
 }
 
 Json plan_json(const CalibrationCase& of) {
-  return {{"tensor", of.tensor}, {"micro_batch", of.micro_batch}, {"global_batch", of.micro_batch},
-          {"seq_len", of.seq},   {"precision", of.precision},     {"recompute", "none"}};
+  Json json{
+      {"tensor", of.tensor}, {"micro_batch", of.micro_batch}, {"global_batch", of.micro_batch},
+      {"seq_len", of.seq},   {"precision", of.precision},     {"recompute", "none"}};
+  if (*of.moments != 0) json["moments"] = of.moments;
+  return json;
 }
 
 /// A Llama with a small vocabulary, in bf16 with fused attention; as many KV heads as heads.
@@ -55,9 +58,10 @@ CalibrationCase llama(const LlamaShape& of) {
 }
 
 std::string words_of(const CalibrationCase& of) {
-  return fmt::format("{} {} {} x {} x {} h{}/{} t{} v{}{}", of.precision, of.family, of.hidden,
+  return fmt::format("{} {} {} x {} x {} h{}/{} t{} v{}{}{}{}", of.precision, of.family, of.hidden,
                      of.seq, of.micro_batch, of.heads, of.kv_heads, of.tensor, of.vocab,
-                     of.attention == CaseAttention::unfused ? " unfused" : "");
+                     of.attention == CaseAttention::unfused ? " unfused" : "",
+                     *of.moments != 0 ? " moments " : "", of.moments);
 }
 
 class WorkMaker {

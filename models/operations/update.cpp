@@ -93,12 +93,17 @@ Block adam_block(const BlockInputs& inputs, std::int64_t elements) {
                             {master, first, second, gradients});
   op.time_class = TimeClass::optimizer;
   op.dtype = state;
-  // Scales of both moments are read and written.
-  op.bytes += Bytes{4 * moment_scales(inputs.plan, elements) * bits(DType::fp32) / 8};
   if (storage != state) {
     const OperandId working = block.operand("parameters", Role::parameter, storage, shape);
     op.writes.push_back(working);  // and the gradients are zeroed in the same pass
     op.bytes += block.at(working).bytes();
+  }
+  const std::int64_t scales = moment_scales(inputs.plan, elements);
+  for (const char* of : {"first_moment.scales", "second_moment.scales"}) {
+    if (scales == 0) break;
+    const OperandId id = block.operand(of, Role::optimizer, DType::fp32, {1, 1, scales});
+    block.read(op, id);
+    block.write(op, id);
   }
   return block.finish();
 }

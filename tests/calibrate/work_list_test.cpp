@@ -3,8 +3,12 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstring>
 
+#include "calibrate/bench/operands.hpp"
+#include "executor/device/cpu/cpu_device.hpp"
 #include "hardware/dtype.hpp"
+#include "models/pricing/calibrated.hpp"
 
 namespace orrery::calibrate {
 namespace {
@@ -54,6 +58,27 @@ TEST_CASE("The shapes of a plan that runs next are measured first, as they are e
   CHECK(gradient.priced_as(gradient.block->operations.front()).gemm.m == 2048);
   REQUIRE(made.loads.size() == 4);
   CHECK(made.loads.back().block->operations.front().kind == models::OpKind::attention_backward);
+}
+
+// A block of 256 numbers shares a scale, of each moment one; codes begin as those of -1 and of 0.
+TEST_CASE("A processor's updates of moments in 8 bits are timed, with their scales") {
+  const WorkList made = work_list(stack_named("orrery-cpu"), {});
+  int sizes = 0;
+  for (const TimedBlock& each : made.points) {
+    for (const models::Operation& op : each.block->operations) {
+      if (models::kernel_key(op) != "adam 6>6") continue;
+      ++sizes;
+      executor::CpuDevice device;
+      const Operands operands{device, *each.block, 1, each.tokens};
+      const BoundOperation bound = operands.bound(op, 0);
+      REQUIRE(bound.reads[4].elements() == (bound.reads[2].elements() + 255) / 256);
+      bound.run(device);
+      float scale = 0;
+      std::memcpy(&scale, bound.writes.back().data, sizeof scale);
+      CHECK(scale > 0);
+    }
+  }
+  CHECK(sizes == 2);
 }
 
 TEST_CASE("A processor has no launches and no loads, and compares every product of its blocks") {
