@@ -66,6 +66,13 @@ inline QueueTimes queue_times(const Chain<NumberTime>& state) {
   return times;
 }
 
+inline Chain<NumberTime> chain_of(const QueueTimes& queues, Time input) {
+  Chain<NumberTime> state;
+  for (std::size_t i = 0; i < queues.free.size(); ++i) state[i].value = queues.free[i].count();
+  state[state_io].value = input.count();
+  return state;
+}
+
 /// A block ready to run: prices next to structure, in flat arrays.
 struct ChainBlock {
   struct Step {

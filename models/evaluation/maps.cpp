@@ -1,6 +1,7 @@
 #include <map>
 #include <utility>
 
+#include "models/evaluation/max_plus_map.hpp"
 #include "models/evaluation/phase_maps.hpp"
 #include "models/evaluation/sweep.hpp"
 
@@ -8,76 +9,18 @@ namespace orrery::models {
 
 namespace phase_maps {
 
-/// A (max,+) map: out_i = max_j (column_j[i] + in_j).
-struct Map {
-  alignas(16) std::array<std::array<std::int64_t, chain_states>, chain_states> columns;
-
-  static Map identity() {
-    Map map;
-    for (int j = 0; j < chain_states; ++j) {
-      for (int i = 0; i < chain_states; ++i) map.columns[j][i] = i == j ? 0 : never;
-    }
-    return map;
-  }
-
-  static Map of(const Chain<AffineTime>& rows) {
-    Map map;
-    for (int j = 0; j < chain_states; ++j) {
-      for (int i = 0; i < chain_states; ++i) map.columns[j][i] = rows[i].coefficients[j];
-    }
-    return map;
-  }
-
-  /// `in(j)` is read one number at a time: a wide load after narrow stores would stall.
-  template <class In>
-  std::array<std::int64_t, chain_states> apply(In&& in) const {
-    std::array<std::int64_t, chain_states> out;
-    out.fill(never);
-    for (int j = 0; j < chain_states; ++j) {
-      const std::int64_t x = in(j);
-      for (int i = 0; i < chain_states; ++i) {
-        const std::int64_t candidate = columns[j][i] + x;
-        out[i] = candidate > out[i] ? candidate : out[i];
-      }
-    }
-    return out;
-  }
-
-  /// This map, then `next`. What is never stays exactly never, so that sums cannot run away.
-  Map then(const Map& next) const {
-    Map both;
-    for (int j = 0; j < chain_states; ++j) {
-      auto column = next.apply([&](int i) { return columns[j][i]; });
-      for (std::int64_t& each : column) each = each < never / 2 ? never : each;
-      both.columns[j] = column;
-    }
-    return both;
-  }
-
-  /// Itself, `count` times.
-  Map power(std::int64_t count) const {
-    if (count == 1) return *this;
-    Map result = identity();
-    for (Map base = *this; count > 0; count /= 2) {
-      if (count % 2 == 1) result = result.then(base);
-      if (count > 1) base = base.then(base);
-    }
-    return result;
-  }
-};
-
-Map map_of(const PricedProgram& priced, std::size_t block) {
+MaxPlusMap map_of(const PricedProgram& priced, std::size_t block) {
   Chain<AffineTime> state;
   for (int i = 0; i < chain_states; ++i) state[i].coefficients[i] = 0;
   std::vector<AffineTime> ends;
   run_block(ChainBlock{priced, block}, state, ends, [](auto&&...) {});
-  return Map::of(state);
+  return MaxPlusMap::of(state);
 }
 
 /// A map without the states that it leaves as they are and that nothing else depends on.
 class ShortMap {
  public:
-  explicit ShortMap(const Map& map) {
+  explicit ShortMap(const MaxPlusMap& map) {
     for (std::uint8_t i = 0; i < chain_states; ++i) {
       if (!stays(map, i)) states_[size_++] = i;
     }
@@ -104,7 +47,7 @@ class ShortMap {
   }
 
  private:
-  static bool stays(const Map& map, int state) {
+  static bool stays(const MaxPlusMap& map, int state) {
     for (int other = 0; other < chain_states; ++other) {
       const std::int64_t expected = other == state ? 0 : never;
       if (map.columns[state][other] != expected || map.columns[other][state] != expected) {
@@ -162,12 +105,12 @@ class MapRunner {
   using Runs = std::vector<std::pair<std::uint32_t, std::int64_t>>;  // block, count
 
   ShortMap map_of_runs(const Runs& runs) const {
-    Map map = Map::identity();
+    MaxPlusMap map = MaxPlusMap::identity();
     for (const auto& [block, count] : runs) map = map.then(blocks_[block].power(count));
     return ShortMap{map};
   }
 
-  std::vector<Map> blocks_;
+  std::vector<MaxPlusMap> blocks_;
   std::vector<ShortMap> maps_;
   std::vector<std::uint32_t> map_of_phase_;
 };

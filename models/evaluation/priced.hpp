@@ -98,10 +98,18 @@ struct QueueTimes {
   Time last() const;
 };
 
+/// The latest times of the members of a tensor group, all of one speed, as they began a phase.
+struct UnitEntry {
+  std::uint32_t phase = 0;  // instruction of their list
+  QueueTimes latest;
+  Time input{};
+};
+
 /// Collectives inside the phases of one rank class, of phases in which others decide their times.
 struct InsideTimes {
   std::vector<std::uint32_t> phases;  // instructions of its list, ascending
   std::vector<Time> starts, ends;     // of all collectives inside them, in order
+  std::vector<UnitEntry> units;       // of other phases, ascending: its tensor group's
 };
 
 /// What an evaluation found.

@@ -89,6 +89,11 @@ class Replayer {
     given_ = inside_ != nullptr && next_phase_ < inside_->phases.size() &&
              inside_->phases[next_phase_] == i;
     if (given_) ++next_phase_;
+    unit_starts_.clear();
+    if (inside_ != nullptr && next_unit_ < inside_->units.size() &&
+        inside_->units[next_unit_].phase == i) {
+      meet_unit(inside_->units[next_unit_++], program_.phases[each.target]);
+    }
     if (each.awaits != no_token) await(made_[each.awaits].end);
     state_[state_io].value = each.input == no_token ? 0 : made_[each.input].output;
     record_.start = Time{std::numeric_limits<std::int64_t>::max()};
@@ -109,6 +114,22 @@ class Replayer {
     std::int64_t& compute = state_[state_compute].value;
     awaited_ = end > std::max(compute, host()) ? end : never;
     compute = std::max({compute, host(), end});
+  }
+
+  /// A member that began as late as the latest of each queue is never before any of them: its
+  /// collectives begin when theirs do.
+  void meet_unit(const UnitEntry& entry, const Phase& phase) {
+    Chain<NumberTime> latest = chain_of(entry.latest, entry.input);
+    const auto note = [&](const ChainBlock& block) {
+      return [this, &block](std::size_t i, NumberTime, NumberTime start, NumberTime) {
+        if (block.steps[i].meets) unit_starts_.push_back(start);
+      };
+    };
+    for (const Invocation& run : phase.invocations) {
+      const ChainBlock& block = blocks_[run.block];
+      for (std::int64_t k = 0; k < run.count; ++k) run_block(block, latest, ends_, note(block));
+    }
+    std::reverse(unit_starts_.begin(), unit_starts_.end());
   }
 
   void run_one(std::uint32_t id, std::int64_t layer) {
@@ -140,6 +161,10 @@ class Replayer {
         start.value = inside_->starts.at(met_).count();
         run.end_at(i, start, {inside_->ends.at(met_++).count()}, observed);
         continue;
+      }
+      if (block.steps[i].meets && !unit_starts_.empty()) {
+        start = unit_starts_.back();
+        unit_starts_.pop_back();
       }
       run.end(i, start, observed);
     }
@@ -185,7 +210,9 @@ class Replayer {
   std::vector<NumberTime> ends_;
   const InsideTimes* inside_ = nullptr;
   std::size_t next_phase_ = 0, met_ = 0;  // of inside_
-  bool given_ = false;                    // the collectives of this phase are there
+  std::size_t next_unit_ = 0;
+  std::vector<NumberTime> unit_starts_;  // of the phase's that are left, last first
+  bool given_ = false;                   // the collectives of this phase are there
   Chain<NumberTime> state_{};
   std::vector<Made> made_;  // by instruction
   Token index_ = 0;

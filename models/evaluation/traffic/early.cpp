@@ -41,11 +41,12 @@ struct EarlySuspects {
  private:
   static std::vector<Int128> loads_of(const FoldInput& input) {
     std::vector<Int128> loads(input.suspect_of_link.size(), 0);
-    const Entities& job = input.all.jobs[0];
-    for (const Entity& each : job.all) {
-      if (!input.counts(job, each)) continue;
-      for (const LinkFlows& flows : job.flows_of(each)) {
-        loads[flows.link] += Int128{flows.flows} * each.full;
+    for (const Entities& job : input.all.jobs) {
+      for (const Entity& each : job.all) {
+        if (!input.counts(job, each)) continue;
+        for (const LinkFlows& flows : job.flows_of(each)) {
+          loads[flows.link] += Int128{flows.flows} * each.full;
+        }
       }
     }
     return loads;
@@ -77,18 +78,20 @@ std::vector<std::optional<std::uint32_t>> early_rows(const std::vector<std::uint
 std::shared_ptr<const EarlyTraffic> early_traffic(const FoldInput& input, const Partition& whole,
                                                   const std::vector<std::uint32_t>& rows,
                                                   const Traffic& made) {
-  if (input.all.jobs.size() > 1 || made.inside.kinds > 0 || made.structure_of_joint.empty()) {
-    return nullptr;
-  }
+  if (made.structure_of_joint.empty()) return nullptr;
   FoldInput part{input.all, input.suspects, input.suspect_of_link, FoldSpan::before_joints};
   const EarlySuspects suspects{part};
   const FoldInput early_input{input.all, suspects.suspects, suspects.of_link,
                               FoldSpan::before_joints, &input.suspect_of_link};
   const Partition partition = partition_of(early_input);
-  if (4 * std::size_t{classes(partition.ranks)} > 3 * made.ranks.size()) return nullptr;
+  if (4 * std::size_t{classes(partition.ranks)} > 3 * std::size_t{classes(whole.ranks)})
+    return nullptr;
   EarlyTraffic early;
   early.traffic.priced = made.priced;
   early.traffic.rails = made.rails;
+  for (const JobTraffic& each : made.others) {
+    early.traffic.others.emplace_back().priced = each.priced;
+  }
   const std::vector<std::uint32_t> rows_of_classes = fill(early_input, partition, early.traffic);
   early.ranks = seen_early(whole.ranks, partition.ranks);
   early.templates = seen_early(whole.entities, partition.entities);

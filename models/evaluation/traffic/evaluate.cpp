@@ -25,7 +25,7 @@ Time NetworkSweep::last() const {
   Time last{};
   for (const RankTrack& rank : ranks_) last = std::max(last, queues_of(rank).last());
   for (const ChannelTrack& channel : channels_) {
-    if (!channel.ends.empty()) last = std::max(last, channel.ends.back());
+    last = std::max(last, Time{channel.free});
   }
   return last;
 }
@@ -36,7 +36,9 @@ Time NetworkSweep::step_end() const {
 
 void NetworkSweep::add_times(NetworkTimes& found) const {
   for (const RankTrack& rank : ranks_) found.ranks.push_back(queues_of(rank));
-  for (const ChannelTrack& channel : channels_) found.transfers.push_back(channel.ends);
+  for (const ChannelTrack& channel : channels_) {
+    found.transfers.push_back(channel.all(&ChannelTrack::ends));
+  }
   for (std::size_t j = 0; j < program_.collectives.size(); ++j) {
     std::vector<Time>&starts = found.collective_starts.emplace_back(),
     &ends = found.collective_ends.emplace_back();
@@ -58,7 +60,7 @@ std::uint32_t NetworkSweep::last_replica() const {
   }
   for (std::size_t c = 0; c < channels_.size(); ++c) {
     Time& end = ends[traffic_.channels[c].to];
-    if (!channels_[c].ends.empty()) end = std::max(end, channels_[c].ends.back());
+    end = std::max(end, Time{channels_[c].free});
   }
   const auto last = std::max_element(ends.begin(), ends.end()) - ends.begin();
   const auto replicas =
@@ -74,13 +76,13 @@ StepTimes NetworkSweep::replica(std::uint32_t number) const {
     const RankTrack& rank = ranks_[folded(c)];
     times.ranks.push_back(queues_of(rank));
     times.collectives_ready.push_back(rank.ready);
-    times.inside.push_back(rank.inside_times);
+    times.inside.push_back(inside_of(folded(c)));
     times.speeds.push_back(traffic_.ranks[folded(c)].speed);
   }
   for (std::uint32_t c = 0; c < program_.channels.size(); ++c) {
     const std::uint32_t id = traffic_.ranks[folded(program_.channels[c].to)].channel(c);
-    times.transfers.push_back(channels_[id].ends);
-    times.transfer_starts.push_back(channels_[id].starts);
+    times.transfers.push_back(channels_[id].all(&ChannelTrack::ends));
+    times.transfer_starts.push_back(channels_[id].all(&ChannelTrack::starts));
   }
   for (std::uint32_t j = 0; j < program_.collectives.size(); ++j) {
     const JointTrack& joint = joints_[instance(folded(program_.collectives[j].classes[0]), j)];
@@ -92,35 +94,6 @@ StepTimes NetworkSweep::replica(std::uint32_t number) const {
 
 namespace {
 
-/// Our step until it stands at a joint collective, its ranks folded for that.
-class EarlyRun {
- public:
-  explicit EarlyRun(const EarlyTraffic& early)
-      : early_{early}, wires_{early.traffic}, job_{early.traffic, early.traffic.templates, wires_} {
-    job_.stop_at_joints();
-    job_.begin_step(0);
-    while (!job_.at_joint() && !wires_.empty()) {
-      wires_.advance(wires_.earliest());
-      while (wires_.ready()) {
-        const Wires::Happening each = wires_.next();
-        if (each.kind == Wires::Event::end) job_.traffic_ended(each.id, wires_.now());
-      }
-      wires_.settle();
-    }
-  }
-  EarlyRun(const EarlyRun&) = delete;
-  EarlyRun& operator=(const EarlyRun&) = delete;
-
-  const EarlyTraffic& early() const { return early_; }
-  const Wires& wires() const { return wires_; }
-  const NetworkSweep& job() const { return job_; }
-
- private:
-  const EarlyTraffic& early_;
-  Wires wires_;
-  NetworkSweep job_;
-};
-
 /// Our step next to other jobs, whose steps follow one another until ours has ended.
 class ConcurrentJobs {
  public:
@@ -130,23 +103,37 @@ class ConcurrentJobs {
     step_ends_.resize(traffic.others.size());
   }
 
-  /// Our step by itself, from where it stands at a joint collective.
-  ConcurrentJobs(const Traffic& traffic, const EarlyRun& before)
-      : traffic_{traffic}, wires_{traffic, before.early(), before.wires()} {
+  /// From where `before`, which outlives this, stands at our first joint collective.
+  ConcurrentJobs(const Traffic& traffic, const EarlyTraffic& early, const ConcurrentJobs& before)
+      : traffic_{traffic}, wires_{traffic, early, before.wires_}, step_ends_{before.step_ends_} {
     add(traffic);
-    jobs_[0]->go_on(before.job(), before.early());
+    for (const JobTraffic& each : traffic.others) add(each);
+    EarlyJob job{.early = &early, .traffic = &early.traffic};
+    for (std::size_t j = 0; j < jobs_.size(); ++j) {
+      if (j > 0) job.traffic = &early.traffic.others[j - 1];
+      jobs_[j]->go_on(*before.jobs_[j], job);
+      const JobTraffic& whole = j == 0 ? traffic : traffic.others[j - 1];
+      job.first_rank += static_cast<std::uint32_t>(whole.ranks.size());
+      job.first_early_rank += static_cast<std::uint32_t>(job.traffic->ranks.size());
+    }
+    for (std::uint32_t j = 0; j < jobs_.size(); ++j) jobs_[j]->wake_all();
+  }
+
+  void begin() {
+    for (std::uint32_t job = 0; job < jobs_.size(); ++job) begin_step(job, 0);
+  }
+
+  void run_until_joint() {
+    jobs_[0]->stop_at_joints();
+    begin();
+    while (!jobs_[0]->at_joint() && !wires_.empty()) run_instant(wires_.earliest());
   }
 
   NetworkTimes run() {
-    for (std::uint32_t job = 0; job < jobs_.size(); ++job) {
-      if (!jobs_[job]->begun()) begin_step(job, 0);
-    }
     while (!wires_.empty()) {
       const std::int64_t at = wires_.earliest();
       if (jobs_.size() > 1 && jobs_[0]->finished() && at > jobs_[0]->last().count()) break;
-      wires_.advance(at);
-      while (wires_.ready()) handle(wires_.next(), at);
-      wires_.settle();
+      run_instant(at);
     }
     jobs_[0]->refuse_unfinished();
     return result();
@@ -158,6 +145,12 @@ class ConcurrentJobs {
     const auto number = static_cast<std::uint32_t>(jobs_.size() - 1);
     job_of_template_.resize(job.group_template(static_cast<std::uint32_t>(job.groups.size())),
                             number);
+  }
+
+  void run_instant(std::int64_t at) {
+    wires_.advance(at);
+    while (wires_.ready()) handle(wires_.next(), at);
+    wires_.settle();
   }
 
   void handle(const Wires::Happening& each, std::int64_t now) {
@@ -219,10 +212,14 @@ class ConcurrentJobs {
 }  // namespace traffic
 
 NetworkTimes evaluate_network(const Traffic& traffic) {
-  if (traffic.early) {
-    return traffic::ConcurrentJobs{traffic, traffic::EarlyRun{*traffic.early}}.run();
+  if (!traffic.early) {
+    traffic::ConcurrentJobs jobs{traffic};
+    jobs.begin();
+    return jobs.run();
   }
-  return traffic::ConcurrentJobs{traffic}.run();
+  traffic::ConcurrentJobs early{traffic.early->traffic};
+  early.run_until_joint();
+  return traffic::ConcurrentJobs{traffic, *traffic.early, early}.run();
 }
 
 }  // namespace orrery::models

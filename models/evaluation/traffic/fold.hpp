@@ -30,7 +30,7 @@ struct Partition {
 
 inline constexpr std::uint32_t no_suspect = 0xffffffff;
 
-/// Of a step, or of its part before the first joint collective, where those tell nothing apart.
+/// Of a step, or of its part before our first joint collective, where ours tell nothing apart.
 enum class FoldSpan : std::uint8_t { whole_step, before_joints };
 
 struct FoldInput {
@@ -41,7 +41,7 @@ struct FoldInput {
   const std::vector<std::uint32_t>* of_whole_step = nullptr;  // its suspects by link, of a part
 
   bool counts(const Entities& job, const Entity& each) const {
-    return span == FoldSpan::whole_step || !job.joint(each);
+    return span == FoldSpan::whole_step || &job != all.jobs.data() || !job.joint(each);
   }
   /// Does it cross a link that could be overloaded at some time of the step?
   bool shared(const Entities& job, const Entity& each) const {

@@ -33,6 +33,11 @@ NetworkSweep::NetworkSweep(const JobTraffic& job, const std::vector<TrafficTempl
   for (std::uint32_t c = 0; c < program_.channels.size(); ++c) {
     fluid_of_channel_.push_back(models::fluid_of_channel(priced_, c));
   }
+  for (const std::vector<std::uint32_t>& unit : job.units) {
+    const double speed = job.ranks[unit[0]].speed;
+    one_speed_.push_back(std::all_of(unit.begin(), unit.end(),
+                                     [&](std::uint32_t r) { return job.ranks[r].speed == speed; }));
+  }
   number_joints();
   find_inside();
 }
@@ -49,9 +54,8 @@ void NetworkSweep::begin_ranks() {
     for (NumberTime& each : rank.state) each.value = begun_;
     rank.host = begun_ + priced_.step_launch.count();
     rank.data_free = begun_ + priced_.carried_by(folded.rank_class).count();
-    rank.launches.resize(rank.list->size());
-    rank.made.assign(rank.list->size(), {unknown, unknown});
-    rank.first_send.assign(rank.list->size(), 0);
+    rank.alone = traffic_.inside.kinds > 0 || traffic_.units[folded.unit].size() == 1;
+    rank.notes.resize(rank.list->size());
   }
 }
 
@@ -74,10 +78,16 @@ void NetworkSweep::number_joints() {
 
 void NetworkSweep::begin_step(std::int64_t at) {
   begun_ = at;
+  before_ = nullptr;
   begin_ranks();
   channels_.assign(traffic_.channels.size(), {});
   joints_.assign(joints_.size(), {});
   inside_.assign(inside_.size(), {});
+  unit_entries_.assign(traffic_.units.size(), {});
+  wake_all();
+}
+
+void NetworkSweep::wake_all() {
   for (auto r = static_cast<std::uint32_t>(ranks_.size()); r-- > 0;) wake(r);
   drain();
 }
@@ -98,18 +108,18 @@ void NetworkSweep::drain() {
   while (!runnable_.empty()) {
     const std::uint32_t r = runnable_.back();
     runnable_.pop_back();
-    ranks_[r].queued = false;
     advance(r);
   }
 }
 
 void NetworkSweep::advance(std::uint32_t r) {
+  RankTrack& rank = ranks_[r];
   for (bool moved = true; moved;) {
     moved = advance_device(r);  // may show the host when it can leave a phase
     moved = advance_host(r) || moved;
   }
+  rank.queued = false;  // what it does until here wakes it in vain: it goes on by itself
   try_joint(r);
-  RankTrack& rank = ranks_[r];
   if (rank.finished || rank.host_at < rank.list->size() || rank.device_at < rank.list->size() ||
       rank.joint_at < rank.joints.size()) {
     return;
@@ -135,12 +145,12 @@ bool NetworkSweep::advance_host(std::uint32_t r) {
 bool NetworkSweep::phase(Token i, const Instruction& each) {
   RankTrack& rank = ranks_[rank_];
   if (!phases_.host_waits(each.target)) {
-    rank.launches[i] = rank.host;
+    rank.note(i).launch = rank.host;
     rank.host += phases_.launches(each.target);
     return true;
   }
   if (!rank.launched) {
-    rank.launches[i] = rank.host;
+    rank.note(i).launch = rank.host;
     rank.launched = true;
     return false;
   }
@@ -156,16 +166,18 @@ bool NetworkSweep::phase(Token i, const Instruction& each) {
 bool NetworkSweep::send(Token i, const Instruction& each) {
   RankTrack& rank = ranks_[rank_];
   rank.host += priced_.transfer_launch.count();
-  rank.launches[i] = rank.host;
+  rank.note(i).launch = rank.host;
   const std::uint32_t channel = traffic_.ranks[rank_].channel(each.target);
-  const RankTrack::Send made{i, channel, channels_[channel].ready.size(), 0};
+  const std::size_t k = channels_[channel].first + channels_[channel].ready.size();
+  const RankTrack::Send made{i, channel, k, 0};
   channels_[channel].ready.push_back(unknown);
-  if (known(rank, each.input)) {
+  if (rank.known(each.input)) {
     sent(rank_, made);
     return true;
   }
   rank.sends.push_back(made);
-  rank.sends.back().next = std::exchange(rank.first_send[each.input], rank.sends.size());
+  rank.sends.back().next =
+      std::exchange(rank.note(each.input).send, static_cast<std::uint32_t>(rank.sends.size()));
   return true;
 }
 
@@ -182,8 +194,8 @@ bool NetworkSweep::receive(Token i, const Instruction& each) {
     try_channel(id);
   }
   if (!priced_.waits_for_receive()) return true;
-  if (rank.made[i].end == unknown) return false;
-  rank.host = std::max(rank.host, rank.made[i].end);
+  if (rank.note(i).made.end == unknown) return false;
+  rank.host = std::max(rank.host, rank.note(i).made.end);
   return true;
 }
 
@@ -193,22 +205,14 @@ bool NetworkSweep::joint(Token i, const Instruction& each) {
   if (!rank.launched) {
     rank.launched = true;
     rank.host += priced_.collectives[each.target].launch.count();
-    rank.launches[i] = rank.host;
+    rank.note(i).launch = rank.host;
     rank.joints.push_back(i);
     try_joint(r);
   }
   if (!priced_.waits_for(program_.collectives[each.target])) return true;
-  if (rank.made[i].end == unknown) return false;
-  rank.host = std::max(rank.host, rank.made[i].end);
+  if (rank.note(i).made.end == unknown) return false;
+  rank.host = std::max(rank.host, rank.note(i).made.end);
   return true;
-}
-
-bool NetworkSweep::known(const RankTrack& rank, Token token) const {
-  return token == no_token || rank.made[token].end != unknown;
-}
-
-Made NetworkSweep::made(const RankTrack& rank, Token token) const {
-  return token == no_token ? Made{0, 0} : rank.made[token];
 }
 
 bool NetworkSweep::advance_device(std::uint32_t r) {
@@ -226,18 +230,18 @@ bool NetworkSweep::advance_device(std::uint32_t r) {
 
 bool NetworkSweep::can_run(const RankTrack& rank, Token i) const {
   const Instruction& each = (*rank.list)[i];
-  return rank.device_at == i && rank.reached(i) && known(rank, each.input) &&
-         known(rank, each.awaits);
+  return rank.device_at == i && rank.reached(i) && rank.known(each.input) &&
+         rank.known(each.awaits);
 }
 
 void NetworkSweep::begin_phase(RankTrack& rank, const Instruction& each) const {
   std::int64_t& compute = rank.state[state_compute].value;
-  const std::int64_t host = rank.launches[rank.device_at];
+  const std::int64_t host = rank.note(rank.device_at).launch;
   rank.state[state_host].value = host;
   if (each.awaits != no_token) {
-    compute = std::max({compute, host, made(rank, each.awaits).end});
+    compute = std::max({compute, host, rank.made(each.awaits).end});
   }
-  rank.state[state_io].value = made(rank, each.input).output;
+  rank.state[state_io].value = rank.made(each.input).output;
 }
 
 void NetworkSweep::end_phase(std::uint32_t r) {
@@ -249,16 +253,15 @@ void NetworkSweep::end_phase(std::uint32_t r) {
 bool NetworkSweep::run_phase(std::uint32_t r) {
   RankTrack& rank = ranks_[r];
   const Token i = rank.device_at;
-  const Instruction each = (*rank.list)[i];
-  if (meets_inside(r, each.target)) {
-    if (!rank.reached(i) || !known(rank, each.input)) return false;
+  const Instruction& each = (*rank.list)[i];
+  if (traffic_.inside.kinds > 0 && meets_inside(r, each.target)) {
+    if (!rank.reached(i) || !rank.known(each.input)) return false;
     if (!run_inside(r, each)) return false;
     end_phase(r);
     return true;
   }
   if (!can_run(rank, i)) return false;
-  const bool alike = traffic_.units[traffic_.ranks[r].unit].size() == 1;
-  if (!alike && traffic_.inside.kinds == 0 && phases_.meets(each.target)) {
+  if (!rank.alone && phases_.meets(each.target)) {
     return run_phase_together(r, each);
   }
   begin_phase(rank, each);
@@ -270,14 +273,20 @@ bool NetworkSweep::run_phase(std::uint32_t r) {
 /// With the other members of its tensor group.
 bool NetworkSweep::run_phase_together(std::uint32_t r, const Instruction& each) {
   const Token i = ranks_[r].device_at;
-  const std::vector<std::uint32_t>& unit = traffic_.units[traffic_.ranks[r].unit];
-  std::vector<RankTrack*> members;
+  const std::uint32_t number = traffic_.ranks[r].unit;
+  const std::vector<std::uint32_t>& unit = traffic_.units[number];
+  together_.clear();
   for (const std::uint32_t member : unit) {
     if (!can_run(ranks_[member], i)) return false;
-    members.push_back(&ranks_[member]);
+    together_.push_back(&ranks_[member]);
   }
-  for (RankTrack* member : members) begin_phase(*member, each);
-  phases_.run_together(each.target, members);
+  for (RankTrack* member : together_) begin_phase(*member, each);
+  if (one_speed_[number] != 0) {
+    const Chain<NumberTime> latest = phases_.run_unit(each.target, together_);
+    unit_entries_[number].push_back({i, queue_times(latest), Time{latest[state_io].value}});
+  } else {
+    phases_.run_together(each.target, together_);
+  }
   for (const std::uint32_t member : unit) {
     end_phase(member);
     if (member != r) wake(member);

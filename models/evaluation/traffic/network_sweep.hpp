@@ -20,9 +20,11 @@ class NetworkSweep {
   /// From now on ranks stop at their first joint collective.
   void stop_at_joints() { stops_at_joints_ = true; }
   bool at_joint() const { return at_joint_; }
-  bool begun() const { return !ranks_.empty(); }
-  /// Goes on where `before`, which stopped there, stands for it; nothing of this has begun.
-  void go_on(const NetworkSweep& before, const EarlyTraffic& early);
+  /// Goes on where `before`, which stopped there and outlives this, stands for it; nothing of this
+  /// has begun.
+  void go_on(const NetworkSweep& before, const EarlyJob& early);
+  /// All its ranks go on as far as they can.
+  void wake_all();
 
   /// The step begins, and runs until it needs the end of traffic that is under way.
   void begin_step(std::int64_t at);
@@ -69,8 +71,6 @@ class NetworkSweep {
   void inside_ended(std::uint32_t group, std::int64_t end);
   void begin_phase(RankTrack& rank, const Instruction& each) const;
   void end_phase(std::uint32_t rank);
-  bool known(const RankTrack& rank, Token token) const;
-  Made made(const RankTrack& rank, Token token) const;
 
   void make(std::uint32_t rank, Token token, Made made);
   void sent(std::uint32_t rank, const RankTrack::Send& each);
@@ -87,6 +87,13 @@ class NetworkSweep {
   void ended(std::uint32_t id, std::int64_t end);
   void transfer_ended(std::uint32_t channel, std::int64_t end);
   void joint_ended(std::uint32_t group, std::int64_t end);
+
+  // Of an early part: network_sweep_early.cpp.
+  std::vector<Token> oldest_needed() const;
+  RankTrack track_after(const RankTrack& before, Token first, std::uint32_t rank) const;
+  void go_on_with_joints();
+  void go_on_inside();
+  InsideTimes inside_of(std::uint32_t rank) const;
 
   StepTimes replica(std::uint32_t number) const;
   std::uint32_t last_replica() const;
@@ -110,6 +117,11 @@ class NetworkSweep {
   std::vector<std::uint32_t> inside_groups_;  // rank x kinds + kind; no_inside: as alone
   std::vector<std::vector<std::uint32_t>> kinds_of_phase_;  // of collectives inside it
   std::vector<Time> fluid_of_channel_;
+  std::vector<char> one_speed_;                       // by unit
+  std::vector<std::vector<UnitEntry>> unit_entries_;  // the same
+  std::vector<RankTrack*> together_;                  // members of a unit
+  const NetworkSweep* before_ = nullptr;              // that stood for this one, as `early_` says
+  EarlyJob early_;
   std::vector<std::uint32_t> runnable_;
   std::uint32_t rank_ = 0;  // whose host advances
   std::int64_t begun_ = 0;

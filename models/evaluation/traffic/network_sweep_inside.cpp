@@ -92,9 +92,9 @@ bool NetworkSweep::await_inside(std::uint32_t r) {
   RankTrack& rank = ranks_[r];
   Token& token = rank.inside.awaits;
   if (token == no_token) return true;
-  if (!known(rank, token)) return false;
+  if (!rank.known(token)) return false;
   std::int64_t& compute = rank.state[state_compute].value;
-  compute = std::max({compute, rank.launches[rank.device_at], made(rank, token).end});
+  compute = std::max({compute, rank.note(rank.device_at).launch, rank.made(token).end});
   token = no_token;
   return true;
 }

@@ -9,16 +9,17 @@ namespace orrery::models::traffic {
 /// An instruction has ended: what waits to send it is ready.
 void NetworkSweep::make(std::uint32_t r, Token token, Made made) {
   RankTrack& rank = ranks_[r];
-  rank.made[token] = made;
-  for (std::size_t i = rank.first_send[token]; i > 0; i = ranks_[r].sends[i - 1].next) {
+  rank.note(token).made = made;
+  for (std::uint32_t i = rank.note(token).send; i > 0; i = rank.sends[i - 1].next) {
     sent(r, RankTrack::Send{rank.sends[i - 1]});
   }
 }
 
 void NetworkSweep::sent(std::uint32_t r, const RankTrack::Send& each) {
   RankTrack& rank = ranks_[r];
-  const std::int64_t output = made(rank, (*rank.list)[each.at].input).output;
-  channels_[each.channel].ready[each.k] = std::max(rank.launches[each.at], output);
+  const std::int64_t output = rank.made((*rank.list)[each.at].input).output;
+  ChannelTrack& channel = channels_[each.channel];
+  channel.ready[each.k - channel.first] = std::max(rank.note(each.at).launch, output);
   make(r, each.at, {output, output});
   try_channel(each.channel);
   wake(r);
@@ -61,13 +62,13 @@ void NetworkSweep::try_joint(std::uint32_t r) {
   if (rank.announced || rank.joint_at == rank.joints.size()) return;
   const Token i = rank.joints[rank.joint_at];
   const Instruction& each = (*rank.list)[i];
-  if (!known(rank, each.input)) return;
+  if (!rank.known(each.input)) return;
   if (stops_at_joints_) {
     at_joint_ = true;
     return;
   }
   const PricedOperation& price = priced_.collectives[each.target];
-  const std::int64_t ready = std::max(rank.launches[i], made(rank, each.input).end);
+  const std::int64_t ready = std::max(rank.note(i).launch, rank.made(each.input).end);
   rank.ready.push_back(Time{ready});
   rank.announced = true;
   JointTrack& joint = joints_[instance(r, each.target)];

@@ -12,6 +12,7 @@ PhaseRunner::PhaseRunner(const PricedProgram& priced, const std::vector<double>&
     std::vector<ChainBlock>& blocks = blocks_.emplace_back();
     for (std::size_t b = 0; b < program_.blocks.size(); ++b) blocks.emplace_back(there, b);
   }
+  unit_maps_.resize(speeds.size());
   for (const Phase& phase : program_.phases) {
     bool meets = false, waits = false;
     std::int64_t launches = 0;
@@ -35,6 +36,20 @@ void PhaseRunner::run_together(std::uint32_t phase, const std::vector<RankTrack*
   for (const Invocation& run : program_.phases[phase].invocations) {
     for (std::int64_t i = 0; i < run.count; ++i) run_block_together(run.block, members);
   }
+}
+
+Chain<NumberTime> PhaseRunner::run_unit(std::uint32_t phase,
+                                        const std::vector<RankTrack*>& members) {
+  std::unique_ptr<UnitMaps>& maps = unit_maps_[members[0]->speed];
+  if (!maps) maps = std::make_unique<UnitMaps>(program_, blocks_[members[0]->speed]);
+  Chain<NumberTime> latest = members[0]->state;
+  states_.clear();
+  for (RankTrack* member : members) {
+    for (int i = 0; i < chain_states; ++i) latest[i].raise(member->state[i]);
+    states_.push_back(&member->state);
+  }
+  maps->run(phase, latest, states_);
+  return latest;
 }
 
 void PhaseRunner::run_block_together(std::uint32_t block, const std::vector<RankTrack*>& members) {

@@ -2,11 +2,13 @@
 // What an evaluation with traffic keeps of its ranks, channels and groups.
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "models/evaluation/chain.hpp"
 #include "models/evaluation/phase_maps.hpp"
 #include "models/evaluation/traffic/traffic.hpp"
+#include "models/evaluation/traffic/unit_maps.hpp"
 #include "models/program/walk.hpp"
 
 namespace orrery::models::traffic {
@@ -43,12 +45,18 @@ struct InsideTrack {
 struct RankTrack {
   const std::vector<Instruction>* list = nullptr;
   std::size_t speed = 0;  // index of its runner
+  bool alone = true;      // it meets no other of its tensor group
   Token host_at = 0, device_at = 0;
   bool launched = false;  // the instruction at host_at is, and the host waits for its end
   std::int64_t host = 0;
-  std::vector<std::int64_t> launches;  // by instruction: the host's time at it
-  Chain<NumberTime> state{};           // of the queues, behind device_at
-  std::vector<Made> made;              // by instruction
+  Chain<NumberTime> state{};  // of the queues, behind device_at
+  Token first = 0;            // instruction whose Note is kept
+  struct Note {
+    std::int64_t launch = 0;  // the host's time at it
+    Made made{unknown, unknown};
+    std::uint32_t send = 0;  // of `sends`, the last that waits for it, from 1
+  };
+  std::vector<Note> notes;
   std::int64_t data_free = 0;
   std::vector<Token> joints;  // launched
   std::size_t joint_at = 0;   // that is next on comm:dp
@@ -58,24 +66,43 @@ struct RankTrack {
     Token at;
     std::uint32_t channel;
     std::size_t k;
-    std::size_t next;  // that waits for the same, from 1; 0: none
+    std::uint32_t next;  // that waits for the same, from 1; 0: none
   };
-  std::vector<Send> sends;              // whose input was not made yet
-  std::vector<std::size_t> first_send;  // of them that waits for an instruction, from 1
+  std::vector<Send> sends;  // whose input was not made yet
   InsideRun inside;
   InsideTimes inside_times;
   bool queued = false, finished = false;
 
+  Note& note(Token i) { return notes[i - first]; }
+  const Note& note(Token i) const { return notes[i - first]; }
+  bool known(Token i) const { return i == no_token || note(i).made.end != unknown; }
+  Made made(Token i) const { return i == no_token ? Made{0, 0} : note(i).made; }
   bool reached(Token i) const { return host_at > i || (host_at == i && launched); }
 };
 
+/// Transfers in order, of which another track may have the first ones.
 struct ChannelTrack {
-  std::vector<std::int64_t> ready;   // of sends, in order
+  const ChannelTrack* before = nullptr;
+  std::size_t first = 0;             // transfer of this track
+  std::vector<std::int64_t> ready;   // of sends
   std::vector<std::int64_t> posted;  // receives
   std::vector<Token> receives;
   std::vector<Time> starts, ends;
   bool busy = false;
   std::int64_t free = 0;
+
+  /// All of one of the lists of times above.
+  std::vector<Time> all(std::vector<Time> ChannelTrack::*times) const {
+    std::vector<Time> found;
+    if (before != nullptr) {
+      found = before->all(times);
+      found.resize(first);
+    }
+    found.insert(found.end(), (this->*times).begin(), (this->*times).end());
+    return found;
+  }
+  /// It takes over where `track` stands.
+  static ChannelTrack after(const ChannelTrack& track);
 };
 
 /// A joint collective of one group.
@@ -84,8 +111,8 @@ struct JointTrack {
   std::int64_t start = 0, end = unknown;
 };
 
-/// Runs phases: by maps where a rank decides alone, operation by operation with the other members
-/// of its tensor group where they differ.
+/// Runs phases: by maps where a rank decides alone or its tensor group is of one speed, operation
+/// by operation with the other members where they differ.
 class PhaseRunner {
  public:
   PhaseRunner(const PricedProgram& priced, const std::vector<double>& speeds);
@@ -95,6 +122,8 @@ class PhaseRunner {
   std::int64_t launches(std::uint32_t phase) const { return launches_[phase]; }
   void run(std::uint32_t phase, RankTrack& rank) const { maps_[rank.speed].run(phase, rank.state); }
   void run_together(std::uint32_t phase, const std::vector<RankTrack*>& members);
+  /// The same where all members are of one speed. Returns the latest of their times before.
+  Chain<NumberTime> run_unit(std::uint32_t phase, const std::vector<RankTrack*>& members);
   const ChainBlock& block(const RankTrack& rank, std::uint32_t id) const {
     return blocks_[rank.speed][id];
   }
@@ -107,7 +136,9 @@ class PhaseRunner {
   std::vector<std::vector<ChainBlock>> blocks_;  // by speed
   std::vector<char> meets_, host_waits_;
   std::vector<std::int64_t> launches_;
-  std::vector<std::vector<NumberTime>> ends_;  // by member
+  std::vector<std::vector<NumberTime>> ends_;         // by member
+  std::vector<std::unique_ptr<UnitMaps>> unit_maps_;  // by speed, once needed
+  std::vector<Chain<NumberTime>*> states_;            // by member
 };
 
 }  // namespace orrery::models::traffic

@@ -33,6 +33,7 @@ Wires::Wires(const Traffic& traffic, const EarlyTraffic& early, const Wires& bef
   }
   before.events_.each([&](const RadixHeap::Entry& entry) {
     const auto [kind, id] = happening(entry.payload);
+    if (kind == Event::step) push(kind, id, 0, entry.time);
     if (kind != Event::start) return;
     for (const std::uint32_t each : stood_for[id]) push(Event::start, each, 0, entry.time);
   });

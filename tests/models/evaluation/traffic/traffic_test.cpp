@@ -70,12 +70,14 @@ bool same_other_steps(const Traffic& traffic, const NetworkTimes& found,
 
 struct Tally {
   int ranks = 0, contended = 0, folded = 0, certified = 0, railed = 0, inside = 0, joined = 0,
-      repeated = 0, early = 0;
+      repeated = 0, early = 0, early_inside = 0, early_joined = 0;
 };
 
 /// Reports too are those of a step that is never folded further than the whole of it allows.
 void require_same_without_early(Traffic folded, const NetworkTimes& found, Tally& tally) {
   ++tally.early;
+  tally.early_inside += folded.inside.kinds > 0 ? 1 : 0;
+  tally.early_joined += folded.others.empty() ? 0 : 1;
   REQUIRE(folded.early->traffic.ranks.size() < folded.ranks.size());
   folded.early = nullptr;
   const NetworkTimes whole = evaluate_network(folded);
@@ -138,6 +140,20 @@ TEST_CASE("Traffic of random worlds: folded, unfolded and the oracle agree to th
   CHECK(tally.joined > 0);
   CHECK(tally.repeated > 0);
   CHECK(tally.early > 0);
+}
+
+TEST_CASE("Until our first joint collective less is told apart, next to other jobs and experts") {
+  Tally tally;
+  const auto few = [&] { return tally.early_inside == 0 || tally.early_joined == 0; };
+  for (std::uint64_t seed = 0; few() && seed < 2'000; ++seed) {
+    const NetworkWorld world = random_world(seed);
+    const Traffic folded = traffic_of(world.made.priced, world.site);
+    if (!folded.early || (folded.others.empty() && folded.inside.kinds == 0)) continue;
+    INFO("seed " << seed);
+    require_exact(world, tally);
+  }
+  CHECK(tally.early_inside > 0);
+  CHECK(tally.early_joined > 0);
 }
 
 TEST_CASE("Replicas of experts that hold parts of tensor groups keep rails from standing for all") {

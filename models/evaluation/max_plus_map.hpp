@@ -1,0 +1,79 @@
+#pragma once
+// What a block or phase does to the times of its queues, as a matrix.
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "models/evaluation/chain.hpp"
+
+namespace orrery::models {
+
+/// A (max,+) map: out_i = max_j (column_j[i] + in_j).
+struct MaxPlusMap {
+  alignas(16) std::array<std::array<std::int64_t, chain_states>, chain_states> columns;
+
+  static MaxPlusMap identity() {
+    MaxPlusMap map;
+    for (int j = 0; j < chain_states; ++j) {
+      for (int i = 0; i < chain_states; ++i) map.columns[j][i] = i == j ? 0 : never;
+    }
+    return map;
+  }
+
+  static MaxPlusMap of(const Chain<AffineTime>& rows) {
+    MaxPlusMap map;
+    for (int j = 0; j < chain_states; ++j) {
+      for (int i = 0; i < chain_states; ++i) map.columns[j][i] = rows[i].coefficients[j];
+    }
+    return map;
+  }
+
+  /// `in(j)` is read one number at a time: a wide load after narrow stores would stall.
+  template <class In>
+  std::array<std::int64_t, chain_states> apply(In&& in) const {
+    std::array<std::int64_t, chain_states> out;
+    out.fill(never);
+    for (int j = 0; j < chain_states; ++j) {
+      const std::int64_t x = in(j);
+      for (int i = 0; i < chain_states; ++i) {
+        const std::int64_t candidate = columns[j][i] + x;
+        out[i] = candidate > out[i] ? candidate : out[i];
+      }
+    }
+    return out;
+  }
+
+  /// This map, then `next`. What is never stays exactly never, so that sums cannot run away.
+  MaxPlusMap then(const MaxPlusMap& next) const {
+    MaxPlusMap both;
+    for (int j = 0; j < chain_states; ++j) {
+      auto column = next.apply([&](int i) { return columns[j][i]; });
+      for (std::int64_t& each : column) each = each < never / 2 ? never : each;
+      both.columns[j] = column;
+    }
+    return both;
+  }
+
+  /// The later of the two.
+  void raise(const MaxPlusMap& other) {
+    for (int j = 0; j < chain_states; ++j) {
+      for (int i = 0; i < chain_states; ++i) {
+        columns[j][i] = std::max(columns[j][i], other.columns[j][i]);
+      }
+    }
+  }
+
+  /// Itself, `count` times.
+  MaxPlusMap power(std::int64_t count) const {
+    if (count == 1) return *this;
+    MaxPlusMap result = identity();
+    for (MaxPlusMap base = *this; count > 0; count /= 2) {
+      if (count % 2 == 1) result = result.then(base);
+      if (count > 1) base = base.then(base);
+    }
+    return result;
+  }
+};
+
+}  // namespace orrery::models

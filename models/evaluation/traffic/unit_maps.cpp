@@ -1,0 +1,138 @@
+#include "models/evaluation/traffic/unit_maps.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "models/evaluation/max_plus_map.hpp"
+
+namespace orrery::models::traffic {
+
+namespace {
+
+/// A time by a member's own states, and by the latest of its group's.
+struct UnitTime {
+  AffineTime own, met;
+
+  void raise(const UnitTime& other) {
+    own.raise(other.own);
+    met.raise(other.met);
+  }
+  void advance(std::int64_t by) {
+    own.advance(by);
+    met.advance(by);
+  }
+  /// It waits for all members.
+  void meet() {
+    met.raise(own);
+    own = {};
+  }
+};
+
+}  // namespace
+
+struct UnitMaps::Pair {
+  MaxPlusMap own, met;
+
+  static Pair identity() {
+    Pair pair{MaxPlusMap::identity(), {}};
+    for (auto& column : pair.met.columns) column.fill(never);
+    return pair;
+  }
+
+  Pair then(const Pair& next) const {
+    MaxPlusMap any = own;
+    any.raise(met);
+    Pair both{own.then(next.own), any.then(next.met)};
+    both.met.raise(met.then(next.own));
+    return both;
+  }
+
+  /// Itself, `count` times.
+  Pair power(std::int64_t count) const {
+    if (count == 1) return *this;
+    Pair result = identity();
+    for (Pair base = *this; count > 0; count /= 2) {
+      if (count % 2 == 1) result = result.then(base);
+      if (count > 1) base = base.then(base);
+    }
+    return result;
+  }
+};
+
+UnitMaps::Pair UnitMaps::pair_of(const ChainBlock& block) {
+  Chain<UnitTime> state;
+  for (int i = 0; i < chain_states; ++i) state[i].own.coefficients[i] = 0;
+  std::vector<UnitTime> ends;
+  BlockRun<UnitTime> run{block, state, ends};
+  for (std::size_t i = 0; i < block.steps.size(); ++i) {
+    UnitTime start = run.start(i);
+    if (block.steps[i].meets) start.meet();
+    run.end(i, start, [](auto&&...) {});
+  }
+  run.finish();
+  Chain<AffineTime> own, met;
+  for (int i = 0; i < chain_states; ++i) {
+    own[i] = state[i].own;
+    met[i] = state[i].met;
+  }
+  return {MaxPlusMap::of(own), MaxPlusMap::of(met)};
+}
+
+/// Without the states that stay as they are and on which nothing else depends.
+UnitMaps::Turn UnitMaps::turn_of(const Pair& pair) {
+  Turn turn;
+  const Pair none = Pair::identity();
+  for (int i = 0; i < chain_states; ++i) {
+    bool stays = true;
+    for (int j = 0; j < chain_states; ++j) {
+      for (const auto& [from, to] : {std::pair{i, j}, std::pair{j, i}}) {
+        stays = stays && pair.own.columns[from][to] == none.own.columns[from][to] &&
+                pair.met.columns[from][to] == never;
+      }
+    }
+    if (!stays) turn.states[turn.size++] = static_cast<std::uint8_t>(i);
+  }
+  for (int j = 0; j < turn.size; ++j) {
+    for (int i = 0; i < turn.size; ++i) {
+      turn.own[j][i] = pair.own.columns[turn.states[j]][turn.states[i]];
+      turn.met[j][i] = pair.met.columns[turn.states[j]][turn.states[i]];
+    }
+  }
+  return turn;
+}
+
+UnitMaps::UnitMaps(const Program& program, const std::vector<ChainBlock>& blocks) {
+  std::vector<Pair> pairs;
+  for (const ChainBlock& block : blocks) pairs.push_back(pair_of(block));
+  std::map<std::vector<std::pair<std::uint32_t, std::int64_t>>, std::uint32_t> known;
+  for (const Phase& phase : program.phases) {
+    std::vector<std::pair<std::uint32_t, std::int64_t>> runs;
+    for (const Invocation& each : phase.invocations) runs.emplace_back(each.block, each.count);
+    const auto number = static_cast<std::uint32_t>(maps_.size());
+    const auto [found, fresh] = known.try_emplace(std::move(runs), number);
+    map_of_phase_.push_back(found->second);
+    if (!fresh) continue;
+    Pair all = Pair::identity();
+    for (const auto& [block, count] : found->first) all = all.then(pairs[block].power(count));
+    maps_.push_back(turn_of(all));
+  }
+}
+
+void UnitMaps::Turn::run(const Chain<NumberTime>& latest, States members) const {
+  std::array<std::int64_t, chain_states> together;
+  together.fill(never);
+  for (int j = 0; j < size; ++j) {
+    const std::int64_t x = latest[states[j]].value;
+    for (int i = 0; i < size; ++i) together[i] = std::max(together[i], met[j][i] + x);
+  }
+  for (Chain<NumberTime>* member : members) {
+    std::array<std::int64_t, chain_states> out = together;
+    for (int j = 0; j < size; ++j) {
+      const std::int64_t x = (*member)[states[j]].value;
+      for (int i = 0; i < size; ++i) out[i] = std::max(out[i], own[j][i] + x);
+    }
+    for (int i = 0; i < size; ++i) (*member)[states[i]].value = out[i];
+  }
+}
+
+}  // namespace orrery::models::traffic
