@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -87,18 +89,39 @@ RecipeLine read_line(const Row& row, const std::vector<std::string>& keys) {
   return line;
 }
 
-const std::vector<RecipeLine>& lines() {
-  static const std::vector<RecipeLine> all = [] {
-    std::vector<RecipeLine> read;
-    for (const EmbeddedFile& file : embedded_files()) {
-      if (file.path != published) continue;
-      const Table table = Table::parse(file.text, std::string{file.path});
-      const std::vector<std::string> keys = keys_of(table);
-      for (std::size_t i = 0; i < table.size(); ++i) read.push_back(read_line(table[i], keys));
-    }
-    return read;
-  }();
-  return all;
+/// The header, and the lines that name a number anywhere: the others are not worth taking apart.
+std::string lines_that_name(std::int64_t number, std::string_view text) {
+  const std::string cell = fmt::format(",{},", number);
+  const std::size_t header = text.find('\n') + 1;
+  std::string kept{text.substr(0, header)};
+  for (std::size_t at = text.find(cell, header); at < text.size();) {
+    const std::size_t begin = text.rfind('\n', at) + 1;
+    const std::size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    kept += text.substr(begin, end - begin);
+    at = text.find(cell, end);
+  }
+  return kept;
+}
+
+std::vector<RecipeLine> read_lines(std::int64_t hidden) {
+  std::vector<RecipeLine> read;
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (file.path != published) continue;
+    const Table table = Table::parse(lines_that_name(hidden, file.text), std::string{file.path});
+    const std::vector<std::string> keys = keys_of(table);
+    for (std::size_t i = 0; i < table.size(); ++i) read.push_back(read_line(table[i], keys));
+  }
+  return read;
+}
+
+/// Of models of this width, and maybe of others.
+const std::vector<RecipeLine>& lines_for(std::int64_t hidden) {
+  static std::mutex reading;
+  static std::map<std::int64_t, std::vector<RecipeLine>> known;
+  const std::lock_guard<std::mutex> lock{reading};
+  const auto [at, fresh] = known.try_emplace(hidden);
+  if (fresh) at->second = read_lines(hidden);
+  return at->second;
 }
 
 /// Stacks of which one took over another's recipes: a profile, its parent and its children.
@@ -153,7 +176,7 @@ const RecipeLine* nearest(const RecipeQuestion& asked) {
   const Model& model = asked.model;
   const RecipeDegrees& degrees = asked.degrees;
   std::vector<const RecipeLine*> left;
-  for (const RecipeLine& each : lines()) {
+  for (const RecipeLine& each : lines_for(model.hidden)) {
     const bool same = each.hidden == model.hidden && each.ffn_hidden == model.ffn_hidden &&
                       each.experts == model.experts && each.task == asked.task;
     if (!same || !last_by(each, asked.release)) continue;
