@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hardware/catalogue.hpp"
+#include "models/plan/conflicts.hpp"
 #include "models/plan/fields.hpp"
 #include "models/software/recipes.hpp"
 #include "scenarios/network_request.hpp"

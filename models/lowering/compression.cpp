@@ -1,5 +1,7 @@
 #include "models/lowering/compression.hpp"
 
+#include "models/plan/compression.hpp"
+
 #include <algorithm>
 #include <string>
 #include <utility>

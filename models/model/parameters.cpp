@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/model/counts.hpp"
 #include "models/model/model.hpp"
 #include "sim/errors.hpp"
 

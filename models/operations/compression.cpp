@@ -6,6 +6,7 @@
 
 #include "models/operations/blocks.hpp"
 #include "models/operations/builder.hpp"
+#include "models/plan/compression.hpp"
 
 namespace orrery::models {
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/plan/conflicts.hpp"
 #include "models/plan/fields.hpp"
 
 namespace orrery::models {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "models/plan/conflict_checks.hpp"
+#include "models/plan/conflicts.hpp"
 
 namespace orrery::models {
 namespace {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "models/plan/compression.hpp"
 #include "models/plan/fields.hpp"
 
 namespace orrery::models {

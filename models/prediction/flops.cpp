@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "models/model/counts.hpp"
 #include "models/program/counts.hpp"
 
 namespace orrery::models {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "hardware/catalogue.hpp"
+#include "models/model/counts.hpp"
 #include "models/model/model.hpp"
 #include "models/schedules/csv.hpp"
 #include "models/software/software.hpp"

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "models/operations/blocks.hpp"
+#include "models/plan/conflicts.hpp"
 #include "scenarios/search/dimensions.hpp"
 
 namespace orrery::scenarios {

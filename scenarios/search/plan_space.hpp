@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "models/plan/conflicts.hpp"
 #include "models/prediction/prediction.hpp"
 
 namespace orrery::scenarios {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "hardware/catalogue.hpp"
+#include "models/model/counts.hpp"
 #include "scenarios/search/plan_report.hpp"
 #include "sim/input/units.hpp"
 

@@ -1,5 +1,7 @@
 #include "scenarios/validation/run_experts.hpp"
 
+#include "models/model/counts.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -7,7 +7,9 @@
 #include <string_view>
 
 #include "hardware/catalogue.hpp"
+#include "models/model/counts.hpp"
 #include "models/model/import/config.hpp"
+#include "models/plan/conflicts.hpp"
 #include "models/plan/fields.hpp"
 #include "scenarios/validation/run_experts.hpp"
 #include "sim/errors.hpp"

@@ -12,6 +12,7 @@
 #include "executor/errors.hpp"
 #include "executor/fabric/threads/thread_fabric.hpp"
 #include "models/lowering/lower.hpp"
+#include "models/plan/conflicts.hpp"
 #include "models/software/software.hpp"
 
 namespace orrery::executor {

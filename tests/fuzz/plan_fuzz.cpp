@@ -1,6 +1,7 @@
 // Plans, as JSON and as the command line writes them, up to the prediction of a small model: its
 // figures are possible, or the plan is refused.
 #include "hardware/catalogue.hpp"
+#include "models/plan/conflicts.hpp"
 #include "models/prediction/prediction.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "hardware/catalogue.hpp"
+#include "models/plan/conflicts.hpp"
 #include "models/prediction/prediction.hpp"
 #include "models/software/software.hpp"
 #include "sim/input/document.hpp"

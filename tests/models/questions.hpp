@@ -5,6 +5,7 @@
 
 #include "hardware/catalogue.hpp"
 #include "models/lowering/lower.hpp"
+#include "models/model/counts.hpp"
 #include "models/prediction/prediction.hpp"
 #include "tests/models/indices.hpp"
 

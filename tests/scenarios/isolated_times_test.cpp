@@ -10,6 +10,7 @@
 
 #include "models/network/collectives/collective.hpp"
 #include "models/network/placement.hpp"
+#include "models/plan/conflicts.hpp"
 #include "models/pricing/price.hpp"
 #include "models/pricing/wire.hpp"
 #include "models/program/opcodes.hpp"

@@ -1,4 +1,5 @@
 // Encoders: BERT with its pre-training heads, and the vision transformer's trunk.
+#include "models/model/counts.hpp"
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/model/counts.hpp"
 #include "models/model/import/irrelevant_keys.hpp"
 
 namespace orrery::models {

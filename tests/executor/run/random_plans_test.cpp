@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <random>
 
+#include "models/plan/conflicts.hpp"
 #include "tests/executor/world.hpp"
 
 namespace orrery::executor {

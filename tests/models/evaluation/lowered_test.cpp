@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "models/model/counts.hpp"
+#include "models/plan/conflicts.hpp"
 #include "models/pricing/price.hpp"
 #include "models/program/check.hpp"
 #include "tests/models/evaluation/programs.hpp"

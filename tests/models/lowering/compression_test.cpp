@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "models/plan/compression.hpp"
 #include "tests/models/lowering/outline.hpp"
 #include "tests/models/questions.hpp"
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "models/model/counts.hpp"
+#include "models/plan/conflicts.hpp"
 #include "models/program/check.hpp"
 #include "tests/models/questions.hpp"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "models/plan/conflicts.hpp"
 #include "models/prediction/flops.hpp"
 #include "models/prediction/prediction.hpp"
 #include "tests/models/questions.hpp"

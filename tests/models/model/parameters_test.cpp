@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "models/model/counts.hpp"
 #include "models/model/model.hpp"
 #include "sim/errors.hpp"
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "models/model/counts.hpp"
 #include "models/program/check.hpp"
 #include "tests/models/questions.hpp"
 

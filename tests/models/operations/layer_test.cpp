@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "models/model/counts.hpp"
 #include "models/operations/blocks.hpp"
 #include "tests/models/questions.hpp"
 

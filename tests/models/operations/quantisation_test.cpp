@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "models/operations/blocks.hpp"
+#include "models/plan/conflicts.hpp"
 #include "tests/models/questions.hpp"
 
 namespace orrery::models {

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "models/plan/conflicts.hpp"
 #include "models/plan/plan.hpp"
 
 namespace orrery::models {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "models/plan/conflicts.hpp"
 #include "models/pricing/price.hpp"
 #include "models/program/stretches.hpp"
 #include "tests/models/questions.hpp"

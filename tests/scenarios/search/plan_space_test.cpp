@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "models/model/counts.hpp"
 #include "models/plan/fields.hpp"
 #include "tests/models/questions.hpp"
 #include "tests/scenarios/search/queries.hpp"

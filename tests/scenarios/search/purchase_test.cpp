@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "models/model/counts.hpp"
 #include "scenarios/search/purchase_report.hpp"
 #include "tests/scenarios/search/queries.hpp"
 

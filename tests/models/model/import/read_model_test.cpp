@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "models/model/counts.hpp"
 #include "models/model/model.hpp"
 #include "sim/errors.hpp"
 

@@ -1,0 +1,20 @@
+#pragma once
+// Sizes of compressed gradients.
+
+#include <cstdint>
+
+#include "models/plan/plan.hpp"
+
+namespace orrery::models {
+
+/// Gradients that top-k sends of a bucket: max(1, floor(share x elements)).
+std::int64_t kept_by_top_k(const Plan& plan, std::int64_t elements);
+
+/// A bucket as the matrix that PowerSGD factors: [rows, columns] ~ [rows, rank] x [rank, columns].
+///   columns = ceil(sqrt(elements)), rows = ceil(elements / columns); zeros pad the last row
+struct LowRankShape {
+  std::int64_t rows = 0, columns = 0, rank = 0;  // rank: the plan's, at most the shorter side
+};
+LowRankShape low_rank_shape(const Plan& plan, std::int64_t elements);
+
+}  // namespace orrery::models
