@@ -1,10 +1,11 @@
-// What stands after the last layer: final norm, BERT's transform and pooler, the vocabulary
+// What stands after the last layer: final norm, BERT's transform, the vocabulary
 // projection and the loss.
 
 #include <algorithm>
 #include <cmath>
 #include <string>
 
+#include "models/operations/pooler.hpp"
 #include "models/operations/tables.hpp"
 #include "models/operations/transformer.hpp"
 
@@ -12,11 +13,10 @@ namespace orrery::models {
 
 namespace {
 
-class HeadBuilder : private TransformerBuilder {
+class HeadBuilder : private PoolerBuilder {
  public:
   HeadBuilder(const BlockInputs& inputs, Pass pass)
-      : TransformerBuilder{inputs, pass == Pass::forward ? "head.forward" : "head.backward", pass} {
-  }
+      : PoolerBuilder{inputs, pass == Pass::forward ? "head.forward" : "head.backward", pass} {}
 
   Block forward() {
     const Model& model = inputs_.model;
@@ -87,19 +87,7 @@ class HeadBuilder : private TransformerBuilder {
             .stored_transposed = true,
             .tied_to = model.tied_embeddings ? embedding_table(model).name : ""};
   }
-  /// A dense layer that every rank of the tensor group has whole.
-  Linear whole(std::string name, std::int64_t out) const {
-    return {.name = std::move(name),
-            .in = inputs_.model.hidden,
-            .out = out,
-            .bias = true,
-            .low_precision = false};
-  }
   Linear dense() const { return whole("transform", inputs_.model.hidden); }
-  Linear pooler() const { return whole("pooler", inputs_.model.hidden); }
-  /// Does the second sentence follow the first?
-  Linear relation() const { return whole("relation", 2); }
-
   OperandId logits(std::string_view name, Role role, DType dtype) {
     const std::int64_t answers = inputs_.model.answers;
     if (answers > 0)
@@ -121,10 +109,6 @@ class HeadBuilder : private TransformerBuilder {
   OperandId labels() {
     return block_.operand("labels", Role::labels, DType::int64, {1, 1, predicted()},
                           of_tokens({}, Dimension::columns));
-  }
-  /// [b, columns]: of the first token of each sequence.
-  OperandId firsts(std::string_view name, Role role, std::int64_t columns) {
-    return block_.operand(name, role, storage_, {1, inputs_.plan.micro_batch, columns});
   }
   /// Rows that go through the head.
   OperandId predicted_rows(std::string_view name, Role role) {
@@ -272,44 +256,6 @@ class HeadBuilder : private TransformerBuilder {
     const OperandId d_out = predicted_narrow_rows("narrow.grad", Role::temporary);
     linear_.backward(vocabulary(), predicted_narrow_rows("narrow", Role::saved), d_logits, d_out);
     linear_.backward(project_out(), in, d_out, d_in);
-  }
-
-  /// Copies the first rows, which are all that it moves.
-  void take_firsts(OperandId from, OperandId to) {
-    block_.add(OpKind::cast, "first", {from}, {to}).bytes = block_.at(to).bytes() * 2;
-  }
-
-  void pool(OperandId in) {
-    const std::int64_t h = inputs_.model.hidden;
-    const OperandId first = firsts("first", Role::saved, h);
-    const OperandId out = firsts("pooler.out", Role::saved, h);
-    const OperandId active = firsts("pooler.active", Role::saved, h);
-    const OperandId answer = firsts("relation.out", Role::temporary, 2);
-    take_firsts(in, first);
-    linear_.forward(pooler(), first, out);
-    block_.add(OpKind::activation, "pooler.activation", {out}, {active});  // a tanh, priced as gelu
-    linear_.forward(relation(), active, answer);
-    block_.add(OpKind::softmax, "relation.softmax", {answer},
-               {firsts("relation.softmax", Role::saved, 2)});
-  }
-
-  /// Adds to the gradient of the first rows.
-  void pool_backward(OperandId d_in) {
-    const std::int64_t h = inputs_.model.hidden;
-    const OperandId out = firsts("pooler.out", Role::saved, h);
-    const OperandId d_answer = firsts("relation.out.grad", Role::temporary, 2);
-    const OperandId d_active = firsts("pooler.active.grad", Role::temporary, h);
-    const OperandId d_out = firsts("pooler.out.grad", Role::temporary, h);
-    const OperandId d_first = firsts("first.grad", Role::temporary, h);
-    const OperandId follows = block_.operand("sentence_labels", Role::labels, DType::int64,
-                                             {1, 1, inputs_.plan.micro_batch});
-    block_.add(OpKind::softmax_backward, "relation.backward",
-               {firsts("relation.softmax", Role::saved, 2), follows}, {d_answer});
-    linear_.backward(relation(), firsts("pooler.active", Role::saved, h), d_answer, d_active);
-    block_.add(OpKind::activation_backward, "pooler.activation.backward", {d_active, out}, {d_out});
-    linear_.backward(pooler(), firsts("first", Role::saved, h), d_out, d_first);
-    block_.add(OpKind::add, "first.add", {d_in, d_first}, {d_in}).bytes =
-        block_.at(d_first).bytes() * 3;
   }
 };
 
