@@ -122,8 +122,8 @@ hardware::DType storage_dtype(Precision precision);
 hardware::DType state_dtype(Precision precision);
 
 /// Reads the JSON object. What is left out is derived or a default, as its row of
-/// models/plan/fields.cpp says, most with a sentence of `assumptions`: `/plan/micro_batch: 1 taken
-/// as default`.
+/// models/plan/fields_of_*.cpp says, most with a sentence of `assumptions`: `/plan/micro_batch: 1
+/// taken as default`.
 /// Errors  unknown keys, wrong types, values out of range, each by name
 Plan read_plan(const Node& plan, const Model& model, std::int64_t gpus,
                std::vector<std::string>& assumptions);
