@@ -116,11 +116,49 @@ models::Perturbation read_perturbation(const Node& value) {
   return read;
 }
 
+std::optional<models::NcclSettings> read_choice(const Node& value) {
+  const std::vector<std::string_view> variables{"NCCL_ALGO", "NCCL_PROTO", "NCCL_MAX_NCHANNELS",
+                                                "NCCL_MAX_CTAS"};
+  value.only({"choice", "NCCL_ALGO", "NCCL_PROTO", "NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS"});
+  models::NcclSettings settings;
+  settings.place = value.place();
+  for (const std::string_view name : variables) {
+    const auto variable = value.find(name);
+    if (!variable) continue;
+    const bool number = variable->json().is_number_integer();
+    const std::string text = number ? variable->json().dump() : variable->as<std::string>();
+    models::read_nccl_variable(name, text, settings);
+  }
+  const auto choice = value.find("choice");
+  const bool fastest = choice && choice->one_of({"fastest", "nccl"}) == 0;
+  if (fastest && settings.any()) {
+    choice->fail_expected("nccl, whose environment is stated next to it");
+  }
+  if (fastest || (!choice && !settings.any())) return std::nullopt;
+  return settings;
+}
+
 }  // namespace
+
+models::NcclSettings nccl_settings_of(const std::vector<std::string>& written,
+                                      const std::string& place) {
+  models::NcclSettings settings;
+  settings.place = place;
+  std::set<std::string> seen;
+  for (const std::string& each : written) {
+    const std::size_t equals = std::min(each.find('='), each.size());
+    const std::string name = each.substr(0, equals);
+    if (!seen.insert(name).second) throw InputError{place, name + " is given twice"};
+    const std::string_view value = std::string_view{each}.substr(std::min(equals + 1, each.size()));
+    models::read_nccl_variable(name, value, settings);
+  }
+  return settings;
+}
 
 models::NetworkRequest read_network(const Node& root) {
   models::NetworkRequest request;
   if (const auto mode = root.find("network")) request.mode = mode->word(models::network_mode_words);
+  if (const auto choice = root.find("collectives")) request.collectives = read_choice(*choice);
   if (const auto placement = root.find("placement")) request.order = read_order(*placement);
   if (const auto list = root.find("perturbations")) {
     const std::vector<Node> elements = list->elements();

@@ -9,9 +9,13 @@
 //                   rate its share of the usual rate; from and to times in the step, of links
 //                   {kind: "jitter", distribution, deviation}: of every kernel, "normal" (default)
 //                   or "exponential", with a standard deviation such as "2 us"
+//   /collectives    {choice, NCCL_ALGO, NCCL_PROTO, NCCL_MAX_NCHANNELS}: "fastest" (default) of the
+//                   algorithms by their cost models, or "nccl", what NCCL's tuner would run, of
+//                   what its environment allows
 //   /jobs           [{scenario, nodes}]: other jobs on the cluster's nodes of these numbers; a
 //                   scenario's name, path or document, whose cluster is ours
 
+#include <string>
 #include <vector>
 
 #include "hardware/cluster.hpp"
@@ -19,6 +23,12 @@
 #include "sim/input/document.hpp"
 
 namespace orrery::scenarios {
+
+/// settings  "NCCL_ALGO=Ring,Tree", "NCCL_PROTO=^LL128", each name once
+/// place     where they are written: "--env"
+/// Errors    as read_nccl_variable, a name twice: InputError
+models::NcclSettings nccl_settings_of(const std::vector<std::string>& settings,
+                                      const std::string& place);
 
 /// All but the jobs. Errors: InputError with file and pointer.
 models::NetworkRequest read_network(const Node& root);

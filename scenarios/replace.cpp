@@ -76,6 +76,7 @@ void put(Json& root, const std::string& pointer, const Json& value) {
   const std::vector<std::string> steps = steps_of(pointer);
   for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
     Json* next = member_of(*at, steps[i]);
+    if (!next && i == 0 && steps[i] == "collectives") next = &(root[steps[i]] = Json::object());
     if (!next) refuse(pointer, "no such value; " + contents(*at, walked));
     walked += "/" + steps[i];
     at = next;
@@ -153,7 +154,7 @@ Scenario Scenario::replace(const std::vector<std::pair<std::string, Json>>& chan
   }
   Node{changed.json_, file_, ""}.only({"name", "model", "cluster", "plan", "software", "tokens",
                                        "published", "notes", "assumptions", "network", "placement",
-                                       "perturbations", "jobs"});
+                                       "perturbations", "jobs", "collectives"});
   return changed;
 }
 

@@ -128,7 +128,8 @@ Scenario Scenario::parse(const Json& json, const std::string& name) {
 Scenario Scenario::expand(const Document& written, const ScenarioParts& parts) {
   const Node root = written.root();
   root.only({"name", "model", "cluster", "plan", "software", "tokens", "published", "notes",
-             "assumptions", "unpriced", "network", "placement", "perturbations", "jobs"});
+             "assumptions", "unpriced", "network", "placement", "perturbations", "jobs",
+             "collectives"});
   Origins origins;
   Json result = root.json();
   result.erase("unpriced");  // what `show scenario` says of the others

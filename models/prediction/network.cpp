@@ -131,8 +131,9 @@ void vary_kernels(const Question& question, Prediction& result) {
 }
 
 void add_static_times(const Question& question, Prediction& result, std::string why) {
-  result.priced = price_program(*result.program, question.cluster, question.software,
-                                result.assumptions, {.order = question.network.order.axes});
+  result.priced =
+      price_program(*result.program, question.cluster, question.software, result.assumptions,
+                    {.order = question.network.order.axes, .nccl = question.network.tuner()});
   require_exact_times(result.priced);
   vary_kernels(question, result);
   result.times = evaluate_maps(result.priced);
@@ -216,6 +217,11 @@ void refuse_order(const AxisOrder& order, const Program& program) {
 
 void add_network_times(const Question& question, Prediction& result) {
   refuse_order(question.network.order.axes, *result.program);
+  if (question.network.tuner()) {
+    result.assumptions.push_back(
+        "/collectives: algorithms and protocols are those that NCCL 2.30's own constants say are "
+        "fastest; times are the cost models'");
+  }
   const NetworkRequest& asked = question.network;
   const bool wanted = asked.mode == NetworkMode::events || asked.particular();
   if (asked.mode == NetworkMode::fixed && asked.particular()) {
@@ -234,7 +240,9 @@ void add_network_times(const Question& question, Prediction& result) {
   if (!refused) {
     result.priced =
         price_program(*result.program, question.cluster, question.software, result.assumptions,
-                      {.sharing = LinkSharing::alone, .order = question.network.order.axes});
+                      {.sharing = LinkSharing::alone,
+                       .order = question.network.order.axes,
+                       .nccl = question.network.tuner()});
     require_exact_times(result.priced);
     vary_kernels(question, result);
     refused = evaluate_shared(question, result);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "models/evaluation/traffic/evaluate.hpp"
+#include "models/network/collectives/nccl_settings.hpp"
 #include "models/network/placement.hpp"
 #include "models/pricing/jitter.hpp"
 #include "sim/words.hpp"
@@ -70,7 +71,10 @@ struct NetworkRequest {
   std::vector<Perturbation> perturbations;
   std::optional<KernelJitter> jitter;  // of every kernel
   std::vector<JobRequest> jobs;
+  std::optional<NcclSettings> collectives;  // NCCL's tuner chooses; nothing: the fastest is run
 
+  /// Who chooses how collectives run, as prices are asked.
+  const NcclSettings* tuner() const { return collectives ? &*collectives : nullptr; }
   /// Is there anything that only events can answer?
   bool particular() const { return !order.contiguous() || !perturbations.empty() || !jobs.empty(); }
 };

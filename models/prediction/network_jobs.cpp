@@ -25,7 +25,7 @@ std::vector<PricedJob> priced_jobs(const Question& question) {
     check(*job.program);
     std::vector<std::string> notes;
     job.priced = price_program(*job.program, asked.cluster, asked.software, notes,
-                               {.sharing = LinkSharing::alone});
+                               {.sharing = LinkSharing::alone, .nccl = asked.network.tuner()});
     require_exact_times(job.priced);
   }
   return jobs;

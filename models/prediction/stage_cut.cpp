@@ -125,7 +125,8 @@ StageCut cut_stages(const Question& question) {
   even.plan.layers_by_time = false;
   const Program program = lower(even);
   std::vector<std::string> notes;
-  const PricedProgram priced = price_program(program, question.cluster, question.software, notes);
+  const PricedProgram priced = price_program(program, question.cluster, question.software, notes,
+                                             {.nccl = question.network.tuner()});
   std::vector<Time> kinds, layers;
   for (const LayerKind& each : program.kinds) kinds.push_back(time_of_kind(priced, each));
   for (const std::uint32_t kind : program.kind_of_layer) layers.push_back(kinds[kind]);

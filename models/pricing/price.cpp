@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "models/network/collectives/measured.hpp"
+#include "models/network/collectives/nccl_settings.hpp"
 #include "models/pricing/calibrated.hpp"
 #include "models/pricing/grouped.hpp"
 #include "models/pricing/notes.hpp"
@@ -169,7 +170,8 @@ PricedProgram price_program(const Program& program, const hardware::Cluster& clu
   PricedProgram priced = Pricer{program, cluster, software, places}.run();
   priced.borrowed_curves = note_borrowed(cluster.gpu(), program, software, assumptions);
   note_shapes(cluster.gpu(), program, software, assumptions);
-  note_tables(program, cluster, assumptions, places.order);
+  const bool tables_answer = !places.nccl || !places.nccl->any();
+  if (tables_answer) note_tables(program, cluster, assumptions, places.order);
   if (places.sharing == LinkSharing::with_siblings) {
     note_oversubscription(program, cluster, assumptions, places.order);
   }

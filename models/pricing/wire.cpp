@@ -40,11 +40,13 @@ CollectiveTime WirePricer::modelled(Collective kind, Bytes bytes,
                                ? shape_of(program_.mesh, program_.communicators[communicator], kind,
                                           cluster_.node.gpus, places_.order)
                                : groups_[communicator];
-  return price(kind, bytes, group, cluster_, {.sharing = places_.sharing});
+  return price(kind, bytes, group, cluster_, {.sharing = places_.sharing, .nccl = places_.nccl});
 }
 
-CollectivePricing pricing_of(std::int64_t copies, const GroupShape& group, LinkSharing sharing) {
-  CollectivePricing pricing{.sharing = sharing, .copies = static_cast<int>(copies)};
+CollectivePricing pricing_of(std::int64_t copies, const GroupShape& group,
+                             const WirePlaces& places) {
+  CollectivePricing pricing{
+      .sharing = places.sharing, .nccl = places.nccl, .copies = static_cast<int>(copies)};
   if (copies > 0 && group.nodes > 1) pricing.choice.algorithm = "deduplicating";
   return pricing;
 }
@@ -52,7 +54,7 @@ CollectivePricing pricing_of(std::int64_t copies, const GroupShape& group, LinkS
 /// Rows on their way to experts.
 CollectiveTime WirePricer::dispatched(const Operation& op) const {
   const GroupShape& group = groups_[op.communicator];
-  const CollectivePricing pricing = pricing_of(op.copies, group, places_.sharing);
+  const CollectivePricing pricing = pricing_of(op.copies, group, places_);
   if (group.nodes == 1 || op.copies > 0) {
     return price(op.collective, op.bytes, group, cluster_, pricing);
   }

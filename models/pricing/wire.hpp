@@ -20,16 +20,17 @@
 
 namespace orrery::models {
 
-/// How a collective is priced whose rows hold so many copies of each token, 0 where no two rows are
-/// alike: copies cross between nodes once, as dispatchers do that know of them.
-CollectivePricing pricing_of(std::int64_t copies, const GroupShape& group,
-                             LinkSharing sharing = LinkSharing::with_siblings);
-
-/// Which ranks are next to each other, and whether siblings count.
+/// Which ranks are next to each other, whether siblings count, and who chooses algorithms.
 struct WirePlaces {
   LinkSharing sharing = LinkSharing::with_siblings;
   AxisOrder order{};
+  const NcclSettings* nccl = nullptr;
 };
+
+/// How a collective is priced whose rows hold so many copies of each token, 0 where no two rows are
+/// alike: copies cross between nodes once, as dispatchers do that know of them.
+CollectivePricing pricing_of(std::int64_t copies, const GroupShape& group,
+                             const WirePlaces& places = {});
 
 /// Prices everything that one Program sends.
 class WirePricer {

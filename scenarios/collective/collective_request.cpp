@@ -7,10 +7,10 @@
 #include <cmath>
 #include <map>
 
-#include "models/network/collectives/nccl_tuner.hpp"
+#include "models/network/collectives/nccl_settings.hpp"
 #include "scenarios/collective/collective_sizes.hpp"
 #include "scenarios/collective/explain_measured.hpp"
-#include "scenarios/collective/nccl_environment.hpp"
+#include "scenarios/network_request.hpp"
 #include "scenarios/search/query.hpp"
 #include "sim/input/text.hpp"
 #include "sim/input/units.hpp"
@@ -64,13 +64,13 @@ models::CollectivePricing pricing_of(const CollectiveRequest& request, NetworkFo
 }
 
 /// How NCCL's tuner decides, where that is asked.
-std::optional<NcclEnvironment> tuned(const CollectiveRequest& request) {
+std::optional<models::NcclSettings> tuned(const CollectiveRequest& request) {
   if (request.choice != "fastest" && request.choice != "nccl") {
     throw InputError{"--choice", fmt::format("expected fastest or nccl, found '{}'",
                                              printable(request.choice, 60))};
   }
   if (request.choice == "fastest" && request.environment.empty()) return std::nullopt;
-  return read_nccl_environment(request.environment);
+  return nccl_settings_of(request.environment, "--env");
 }
 
 /// Patterns whose flows are counted link by link.
@@ -83,18 +83,19 @@ class Caller {
  public:
   Caller(const CollectiveReport& asked, const hardware::Cluster& cluster,
          const models::CollectivePricing& pricing, const std::vector<Bytes>& counts,
-         std::optional<NcclEnvironment> tuner)
+         std::optional<models::NcclSettings> tuner)
       : asked_{asked},
         cluster_{cluster},
         pricing_{pricing},
         counts_{counts},
         tuner_{std::move(tuner)} {
-    if (tuner_ && tuner_->channels) pricing_.choice.channels = tuner_->channels;
+    if (tuner_) pricing_.nccl = &*tuner_;
   }
+  Caller(const Caller&) = delete;
+  Caller& operator=(const Caller&) = delete;
 
   CollectiveRow row(Bytes size) {
     CollectiveRow row{.size = size};
-    if (tuner_) choose(size);
     row.price = priced(size);
     if (asked_.network == NetworkForm::fixed || row.price.time == Time{}) return row;
     const models::NetworkCall call{.collective = asked_.operation,
@@ -110,46 +111,20 @@ class Caller {
   }
 
  private:
-  /// What the flags leave open NCCL's tuner decides, but not where a table was measured.
-  void choose(Bytes size) {
-    const models::CollectiveChoice flags = pricing_.choice;
-    if (algorithm_by_tuner_) pricing_.choice.algorithm = {};
-    if (protocol_by_tuner_) pricing_.choice.protocol.reset();
-    algorithm_by_tuner_ = pricing_.choice.algorithm.empty();
-    protocol_by_tuner_ = !pricing_.choice.protocol;
-    const bool free = algorithm_by_tuner_ && protocol_by_tuner_ && !pricing_.choice.channels &&
-                      tuner_->algorithms.empty() && tuner_->protocols.empty();
-    if (free &&
-        models::price(asked_.operation, size, asked_.group, cluster_, pricing_).limited_by ==
-            "measured") {
-      return;
-    }
-    for (const models::TunedChoice& each :
-         models::nccl_choices(asked_.operation, size, asked_.group, cluster_)) {
-      const bool asked = (algorithm_by_tuner_ || each.algorithm == flags.algorithm) &&
-                         (protocol_by_tuner_ || each.protocol == *flags.protocol);
-      if (!asked || !tuner_->allows(each.algorithm, each.protocol)) continue;
-      models::CollectivePricing one = pricing_;
-      one.choice.algorithm = each.algorithm;
-      one.choice.protocol = each.protocol;
-      if (models::candidates(asked_.operation, size, asked_.group, cluster_, one).empty()) continue;
-      pricing_ = one;
-      return;
-    }
-    if (tuner_->algorithms.empty() && tuner_->protocols.empty()) return;  // it has no say here
-    throw InputError{"--env", fmt::format("nothing that is allowed runs {} of {} ranks here",
-                                          models::name(asked_.operation), asked_.group.ranks)};
+  /// Is the size priced otherwise than by the fastest of its algorithms?
+  bool is_chosen(Bytes size) const {
+    if (!pricing_.nccl) return !pricing_.choice.algorithm.empty();
+    const CollectiveTime one = price(size);
+    return one.limited_by != "measured" && !one.algorithm.empty();
+  }
+  CollectiveTime price(Bytes size) const {
+    return models::price(asked_.operation, size, asked_.group, cluster_, pricing_);
   }
 
   /// Where nothing is chosen, the fastest of those that the network's form knows.
   CollectiveTime priced(Bytes size) const {
-    const bool chosen = !pricing_.choice.algorithm.empty();
-    if (asked_.network == NetworkForm::fixed) {
-      return models::price(asked_.operation, size, asked_.group, cluster_, pricing_);
-    }
-    const CollectiveTime first =
-        chosen ? models::price(asked_.operation, size, asked_.group, cluster_, pricing_)
-               : fastest_known(size);
+    if (asked_.network == NetworkForm::fixed) return price(size);
+    const CollectiveTime first = is_chosen(size) ? price(size) : fastest_known(size);
     if (asked_.network == NetworkForm::events && !has_locked_parts(first)) {
       throw InputError{"--network", fmt::format("events do not know {}; accepted: static{}",
                                                 first.algorithm, in_steps(first) ? ", steps" : "")};
@@ -163,9 +138,7 @@ class Caller {
       return size > Bytes{} &&
              !(asked_.network == NetworkForm::steps ? in_steps(one) : has_locked_parts(one));
     });
-    if (times.empty()) {
-      return models::price(asked_.operation, size, asked_.group, cluster_, pricing_);
-    }
+    if (times.empty()) return price(size);
     return *std::min_element(times.begin(), times.end(),
                              [](const auto& a, const auto& b) { return a.time < b.time; });
   }
@@ -179,8 +152,7 @@ class Caller {
   const hardware::Cluster& cluster_;
   models::CollectivePricing pricing_;
   const std::vector<Bytes>& counts_;
-  std::optional<NcclEnvironment> tuner_;
-  bool algorithm_by_tuner_ = false, protocol_by_tuner_ = false;  // of the call before
+  std::optional<models::NcclSettings> tuner_;
 };
 
 void note(const CollectiveRequest& request, CollectiveReport& answer) {

@@ -114,8 +114,9 @@ std::string collectives_section(const ReportInputs& in) {
                    {"limited by", Align::left}}};
   const hardware::Cluster& cluster = in.question.cluster;
   for (const auto& [call, tally] : Counter{in.prediction, cluster.node.gpus}.run()) {
-    const models::CollectiveTime one = models::price(call.kind, call.bytes, tally.shape, cluster,
-                                                     models::pricing_of(call.copies, tally.shape));
+    const models::CollectiveTime one = models::price(
+        call.kind, call.bytes, tally.shape, cluster,
+        models::pricing_of(call.copies, tally.shape, {.nccl = in.question.network.tuner()}));
     const double bus = models::bus_factor(call.kind, tally.shape.ranks) *
                        static_cast<double>(call.bytes.count()) / seconds(one.time);
     const std::string protocol =

@@ -57,6 +57,30 @@ TEST_CASE("A part is named by its number or by its name") {
   CHECK(step_with("nic", R"("3/1")") == step_with("nic", R"("node3/nic1")"));
 }
 
+TEST_CASE("A step's collectives run as NCCL's tuner would, within what its environment allows") {
+  const auto step_with = [](const std::string& flags) {
+    const Ran run = orrery(question + flags + " --json");
+    INFO(run.error);
+    REQUIRE(run.exit_code == 0);
+    return parsed(run.out).at("step_time_s").get<double>();
+  };
+  const double usual = step_with("");
+  // The fastest is a ring's LL128 or Simple; NCCL's LL carries half as much.
+  CHECK(step_with("--set /collectives/NCCL_PROTO=LL") > usual);
+  CHECK(step_with("--set /collectives/NCCL_PROTO=LL --network events") > usual);
+  CHECK(step_with(R"(--set '/collectives={"NCCL_ALGO": "allreduce:Tree"}')") >= usual);
+  CHECK(step_with(R"(--set '/collectives={"choice": "fastest"}')") == usual);
+  const std::string report = orrery(question + "--explain --set /collectives/NCCL_PROTO=LL").out;
+  CHECK(report.find("ring/ll ") != std::string::npos);
+  CHECK(report.find("ring/ll128") == std::string::npos);
+  const auto refused = [](const std::string& flags) { return orrery(question + flags).error; };
+  CHECK(
+      refused("--set /collectives/NCCL_ALGO=Tree").find("/collectives: nothing that is allowed") !=
+      std::string::npos);
+  CHECK(refused("--set /collectives/NCCL_DEBUG=1").find("/collectives/NCCL_DEBUG: unknown key") !=
+        std::string::npos);
+}
+
 TEST_CASE("A network that does not exist is refused") {
   const auto refused = [](const std::string& flags) {
     const Ran run = orrery(question + flags);

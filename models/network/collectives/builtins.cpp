@@ -11,17 +11,18 @@ using enum Collective;
 
 Registry<CollectiveAlgorithm> all_algorithms() {
   Registry<CollectiveAlgorithm> known{"collective algorithm"};
+  // Before the tree whose nodes reduce by rings: where both are as fast, the switch does.
+  known.add("nvls_tree", {.times = collectives::nvls_tree,
+                          .operations = {all_reduce},
+                          .pattern = TrafficPattern::tree,
+                          .nccl = "NVLSTree",
+                          .paper = "NCCL, src/graph/tuning.cc"});
   known.add("tree", {.times = collectives::tree,
                      .operations = {all_reduce},
                      .pattern = TrafficPattern::tree,
                      .nccl = "Tree",
                      .paper = "Sanders, Speck & Traeff 2009, \"Two-tree algorithms for full "
                               "bandwidth broadcast, reduction and scan\""});
-  known.add("nvls_tree", {.times = collectives::nvls_tree,
-                          .operations = {all_reduce},
-                          .pattern = TrafficPattern::tree,
-                          .nccl = "NVLSTree",
-                          .paper = "NCCL, src/graph/tuning.cc"});
   known.add("ring",
             {.times = collectives::ring,
              .operations = {all_reduce, all_gather, reduce_scatter, broadcast, reduce},

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "models/network/collectives/measured.hpp"
+#include "models/network/collectives/nccl_settings.hpp"
 #include "models/network/collectives/terms.hpp"
 #include "sim/errors.hpp"
 
@@ -73,8 +74,11 @@ void add_times(const std::string& name, const CollectiveAlgorithm& algorithm, co
   }
 }
 
-bool chosen(const CollectiveChoice& choice) {
-  return !choice.algorithm.empty() || choice.protocol || choice.channels;
+/// Then no table answers.
+bool chosen(Collective collective, const CollectivePricing& pricing) {
+  const CollectiveChoice& choice = pricing.choice;
+  return !choice.algorithm.empty() || choice.protocol || choice.channels ||
+         (pricing.nccl && pricing.nccl->restricts(collective));
 }
 
 [[noreturn]] void refuse(Collective collective, const CollectivePricing& pricing,
@@ -126,13 +130,15 @@ std::vector<CollectiveTime> candidates(Collective collective, Bytes size, const 
 CollectiveTime price(Collective collective, Bytes size, const GroupShape& group,
                      const hardware::Cluster& cluster, const CollectivePricing& pricing) {
   std::optional<CollectiveTime> measured;
-  if (group.ranks > 1 && size > Bytes{0} && !chosen(pricing.choice)) {
+  if (group.ranks > 1 && size > Bytes{0} && !chosen(collective, pricing)) {
     check(collective, size, group, cluster);
     measured = collectives::measured_time({collective, size, group, cluster, pricing.sharing});
     if (measured && group.nodes == 1) return *measured;
   }
-  const auto times = candidates(collective, size, group, cluster, pricing);
-  if (times.empty()) refuse(collective, pricing, group, cluster);
+  CollectivePricing decided = pricing;
+  if (pricing.nccl) decided.choice = tuned_choice(collective, size, group, cluster, pricing);
+  const auto times = candidates(collective, size, group, cluster, decided);
+  if (times.empty()) refuse(collective, decided, group, cluster);
   const auto best = std::min_element(times.begin(), times.end(),
                                      [](const auto& a, const auto& b) { return a.time < b.time; });
   if (!measured) return *best;

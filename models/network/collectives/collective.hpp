@@ -63,9 +63,13 @@ struct CollectiveChoice {
   std::optional<int> channels{};  // at most so many: NCCL_MAX_NCHANNELS
 };
 
+struct NcclSettings;
+
 struct CollectivePricing {
   LinkSharing sharing = LinkSharing::with_siblings;
   CollectiveChoice choice{};
+  /// NCCL's tuner decides what the choice leaves open (nccl_settings.hpp); null: the fastest does.
+  const NcclSettings* nccl = nullptr;
   int copies = 0;  // of a token among an all-to-all's rows, for what sends it once per node
   const Registry<CollectiveAlgorithm>* algorithms = &builtin_algorithms();
 };
@@ -85,8 +89,8 @@ std::vector<CollectiveTime> candidates(Collective collective, Bytes size, const 
                                        const CollectivePricing& pricing = {});
 
 /// The cluster's own measured table where it has one and nothing is chosen (measured.hpp, limited
-/// by "measured"), else the fastest candidate, the first of equals. Never decreases with size or
-/// with siblings.
+/// by "measured"), else the fastest candidate, the first of equals, or the one that NCCL's tuner
+/// expects to be fastest. Never decreases with siblings, nor, but for the tuner, with size.
 /// Errors  as above; a choice that does not run here: InputError
 CollectiveTime price(Collective collective, Bytes size, const GroupShape& group,
                      const hardware::Cluster& cluster, const CollectivePricing& pricing = {});

@@ -8,12 +8,10 @@
 namespace orrery::models::collectives {
 namespace {
 
-/// Bus bandwidth inside a node: the switch's where it reduces and the group has enough ranks,
-/// else the ring's. V / size turns the switch's rate, counted on size, into one on bus bytes.
-double rate_inside(const CostCall& call) {
-  const int inside = call.ranks_inside();
-  const double ring = ring_rate(call.cluster, inside);
-  if (!nvls_runs(call.cluster, inside)) return ring;
+/// Bus bandwidth inside a node where the switch reduces, never below the ring's. V / size turns the
+/// switch's rate, counted on size, into one on bus bytes.
+double rate_of_switch(const CostCall& call) {
+  const double ring = ring_rate(call.cluster, call.ranks_inside());
   const double per_size = bus_factor(call.collective, call.group.ranks);
   return std::max(ring, per_size * call.cluster.collectives.switch_rate.count());
 }
@@ -22,6 +20,7 @@ double rate_inside(const CostCall& call) {
 ///   t = a + 2 h (p-1) + net log2(N) + ramp(V) + max(V, or size if N = 2) / (efficiency * share)
 /// and the last term not below V / (0.9 rate inside the node). On two nodes the data crosses once
 /// each way, not twice as on a ring or a deeper tree: 1.3 to 1.8 times the NICs' bus bandwidth.
+/// rate    of a ring's inside a node, or of the switch
 /// share   network_share: what the siblings leave of the NICs; a, h, net: the cluster's constants
 /// 0.9     what of its rate alone the part inside a node keeps while it feeds the network: 467-487
 ///         of 514 GB/s on 2 x 8 H100, 811 of 953 on two racks of GB200, 194 of 240 on 2 x 8 A100
@@ -29,7 +28,7 @@ double rate_inside(const CostCall& call) {
 /// Source  Sanders, Speck, Traeff 2009, "Two-tree algorithms for full bandwidth broadcast,
 ///         reduction and scan"; latency as NCCL's tuner composes it; public logs of 8 x H100, B200
 ///         on 2 to 1,024 nodes: 0.92 (0.80-0.98) of the NICs from three nodes on
-CollectiveTime tree_across_nodes(const CostCall& call) {
+CollectiveTime tree_across_nodes(const CostCall& call, double rate_inside) {
   const auto& constants = call.cluster.collectives;
   const int nodes = call.group.nodes;
   const int inside = call.ranks_inside();
@@ -37,7 +36,7 @@ CollectiveTime tree_across_nodes(const CostCall& call) {
   const double nics = network_share(call);
   const double crossing = nodes == 2 ? call.bytes() : v;
   const double on_wire = crossing / (call.cluster.fabric.efficiency * nics);
-  const double on_links = inside > 1 ? v / (call.protocols().tree_scale_up * rate_inside(call)) : 0;
+  const double on_links = inside > 1 ? v / (call.protocols().tree_scale_up * rate_inside) : 0;
 
   Terms terms;
   terms.latency = seconds(constants.base) + 2 * seconds(constants.step) * (inside - 1) +
@@ -48,16 +47,33 @@ CollectiveTime tree_across_nodes(const CostCall& call) {
   return finish(call, terms, std::nullopt);
 }
 
+/// All-reduce of n ranks inside one node as a chain there and back: NCCL's tree, which only a user
+/// or its tuner takes there. As the ring of the same protocol but for its bytes:
+///   t = latency(ring) + fluid(ring) * n / (n-1) / 0.92
+/// since those in the middle send the whole buffer up and down, a ring's ranks (n-1)/n of it twice.
+/// Source  NCCL 2.30.7, src/graph/tuning.cc: 0.92 of the ring's links; not measured
+std::vector<CollectiveTime> chain_in_node(const CostCall& call) {
+  constexpr double of_ring = 0.92;
+  const double n = call.group.ranks;
+  std::vector<CollectiveTime> times = ring(call);
+  for (CollectiveTime& one : times) {
+    one.fluid = scaled(one.fluid, n / (n - 1) / of_ring);
+    one.time = one.latency + one.fluid;
+    one.links.nvlink = std::min(one.time, scaled(one.links.nvlink, n / (n - 1)));
+  }
+  return times;
+}
+
 }  // namespace
 
 std::vector<CollectiveTime> tree(const CostCall& call) {
-  if (call.group.nodes == 1 || nvls_runs(call.cluster, call.ranks_inside())) return {};
-  return {tree_across_nodes(call)};
+  if (call.group.nodes == 1) return chain_in_node(call);
+  return {tree_across_nodes(call, ring_rate(call.cluster, call.ranks_inside()))};
 }
 
 std::vector<CollectiveTime> nvls_tree(const CostCall& call) {
   if (call.group.nodes == 1 || !nvls_runs(call.cluster, call.ranks_inside())) return {};
-  return {tree_across_nodes(call)};
+  return {tree_across_nodes(call, rate_of_switch(call))};
 }
 
 }  // namespace orrery::models::collectives

@@ -22,9 +22,9 @@ TEST_CASE("The collectives are shown with every algorithm of the table, one from
   const AlgorithmsTable table = algorithms_table(known);
   REQUIRE(table.rows.size() == models::collective_words.size());
   const Performers& all_reduce = table.rows.front();
-  CHECK(all_reduce.one_domain == std::vector<std::string>{"ring", "nvls"});
+  CHECK(all_reduce.one_domain == std::vector<std::string>{"tree", "ring", "nvls"});
   CHECK(all_reduce.across_nodes ==
-        std::vector<std::string>{"tree", "nvls_tree", "ring", "collnet"});
+        std::vector<std::string>{"nvls_tree", "tree", "ring", "collnet"});
   CHECK(all_reduce.named.back() == "instant");
   CHECK(table.text(false).find("instant") != std::string::npos);
   CHECK(table.json()[0]["where_named"].back() == "instant");

@@ -78,7 +78,7 @@ TEST_CASE("A choice as NCCL's environment makes it is kept, or refused with what
   CHECK_THROWS_WITH(answer(request),
                     Catch::Contains("does not run all_reduce of 8 ranks on 1 node"));
   request.algorithm = "rings";
-  CHECK_THROWS_WITH(answer(request), Catch::StartsWith("--algo: expected one of tree"));
+  CHECK_THROWS_WITH(answer(request), Catch::StartsWith("--algo: expected one of nvls_tree"));
   request.algorithm = {};
   request.ranks = 9;
   CHECK_THROWS_WITH(answer(request), "--ranks: expected 2 to 8, found 9");

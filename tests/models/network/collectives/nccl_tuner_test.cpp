@@ -5,7 +5,9 @@
 #include <cmath>
 
 #include "hardware/catalogue.hpp"
+#include "models/network/collectives/nccl_settings.hpp"
 #include "models/network/collectives/nccl_tuner.hpp"
+#include "sim/errors.hpp"
 
 namespace orrery::models {
 namespace {
@@ -51,6 +53,59 @@ TEST_CASE("A100 has no switch that reduces, gathers are rings, and messages are 
   CHECK(nccl_choices(Collective::all_to_all, Bytes{1 << 20}, of_8,
                      hardware::named_cluster("dgx-h100 x 1"))
             .empty());
+}
+
+NcclSettings settings_of(const char* name, const char* value) {
+  NcclSettings settings{.place = "--env"};
+  read_nccl_variable(name, value, settings);
+  return settings;
+}
+
+TEST_CASE("NCCL_ALGO lists algorithms for all functions, or for one") {
+  const auto of = settings_of("NCCL_ALGO", "ring,nvls;allreduce:^Tree;Broadcast:ring");
+  CHECK(of.allows(Collective::all_gather, "ring", Protocol::ll));
+  CHECK_FALSE(of.allows(Collective::all_gather, "tree", Protocol::ll));
+  CHECK(of.allows(Collective::all_reduce, "nvls_tree", Protocol::simple));
+  CHECK_FALSE(of.allows(Collective::all_reduce, "tree", Protocol::simple));
+  CHECK_FALSE(of.allows(Collective::broadcast, "nvls", Protocol::simple));
+  const auto one = settings_of("NCCL_PROTO", "allreduce:LL");
+  CHECK(one.restricts(Collective::all_reduce));
+  CHECK_FALSE(one.restricts(Collective::reduce_scatter));
+  CHECK_THROWS_WITH(settings_of("NCCL_ALGO", "Ring;Tree"),
+                    "--env: NCCL_ALGO: expected a function and a colon before each list but the "
+                    "first, found 'Tree'");
+  CHECK_THROWS_WITH(settings_of("NCCL_ALGO", "alltoall:Ring"),
+                    "--env: NCCL_ALGO: expected some of AllReduce, AllGather, ReduceScatter, "
+                    "Broadcast, Reduce, found 'alltoall'");
+}
+
+TEST_CASE("A price that NCCL's tuner decides is that of the algorithm which it would run") {
+  const auto cluster = hardware::named_cluster("dgx-h100 x 1");
+  const auto priced = [&](const NcclSettings& settings, const CollectiveChoice& choice) {
+    return price(Collective::all_reduce, 1_MiB, of_8, cluster,
+                 {.choice = choice, .nccl = &settings});
+  };
+  const CollectiveTime tuned = priced({}, {});
+  CHECK(tuned.algorithm == "ring");
+  CHECK(tuned.protocol == Protocol::ll);
+  // A tree inside a node has the ring's latency, and its bytes 8/7 and 1/0.92 times as long.
+  const auto named = [&](std::string_view algorithm) {
+    return price(Collective::all_reduce, 1_MiB, of_8, cluster,
+                 {.choice = {.algorithm = algorithm, .protocol = Protocol::ll}});
+  };
+  const NcclSettings trees = [] {
+    NcclSettings settings = settings_of("NCCL_ALGO", "Tree");
+    read_nccl_variable("NCCL_PROTO", "LL", settings);
+    return settings;
+  }();
+  CHECK(priced(trees, {}).time == named("tree").time);
+  CHECK(named("tree").latency == named("ring").latency);
+  CHECK(seconds(named("tree").fluid) == Approx(seconds(named("ring").fluid) * 8 / 7 / 0.92));
+  CHECK_THROWS_WITH(price(Collective::all_gather, 1_MiB, of_8, cluster, {.nccl = &trees}),
+                    Catch::StartsWith("--env: nothing that is allowed runs all_gather of 8 ranks"));
+  // It does not tune all-to-alls.
+  CHECK(price(Collective::all_to_all, 1_MiB, of_8, cluster, {.nccl = &trees}).algorithm ==
+        "pairwise");
 }
 
 }  // namespace

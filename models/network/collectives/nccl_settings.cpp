@@ -1,0 +1,196 @@
+#include "models/network/collectives/nccl_settings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <set>
+#include <utility>
+
+#include "models/network/collectives/nccl_tuner.hpp"
+#include "sim/errors.hpp"
+#include "sim/input/text.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+constexpr int most_channels = 64;
+
+template <class Value>
+using NcclNames = std::vector<std::pair<std::string_view, Value>>;
+
+/// NCCL's words are not case sensitive.
+bool alike(std::string_view a, std::string_view b) {
+  const auto small = [](char each) { return std::tolower(static_cast<unsigned char>(each)); };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char x, char y) { return small(x) == small(y); });
+}
+
+const NcclNames<Collective>& functions() {
+  static const NcclNames<Collective> known{{"AllReduce", Collective::all_reduce},
+                                           {"AllGather", Collective::all_gather},
+                                           {"ReduceScatter", Collective::reduce_scatter},
+                                           {"Broadcast", Collective::broadcast},
+                                           {"Reduce", Collective::reduce}};
+  return known;
+}
+
+NcclNames<std::string_view> algorithms_by_name() {
+  NcclNames<std::string_view> known;
+  for (const auto& [name, each] : builtin_algorithms()) {
+    if (!each.nccl.empty()) known.emplace_back(each.nccl, name);
+  }
+  return known;
+}
+
+NcclNames<Protocol> protocols_by_name() {
+  return {{"LL", Protocol::ll}, {"LL128", Protocol::ll128}, {"Simple", Protocol::simple}};
+}
+
+/// One variable's value as it is read.
+struct NcclValue {
+  std::string_view name, text;
+  const std::string& place;
+
+  [[noreturn]] void refuse(std::string_view expected, std::string_view found) const {
+    throw InputError{
+        place, fmt::format("{}: expected {}, found '{}'", name, expected, printable(found, 40))};
+  }
+};
+
+template <class Value>
+Value named(const NcclValue& value, std::string_view word, const NcclNames<Value>& known) {
+  std::string accepted;
+  for (const auto& [name, each] : known) {
+    if (alike(name, word)) return each;
+    accepted += (accepted.empty() ? "some of " : ", ") + std::string{name};
+  }
+  value.refuse(accepted, word);
+}
+
+/// The parts between `separator`, empty ones too.
+std::vector<std::string_view> parts_of(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, at), text.size());
+    parts.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+/// The names of a list; of one that begins with '^' all others.
+template <class Value>
+std::vector<Value> allowed_of(const NcclValue& value, std::string_view text,
+                              const NcclNames<Value>& known) {
+  const bool excludes = text.starts_with('^');
+  if (excludes) text.remove_prefix(1);
+  std::vector<Value> listed;
+  for (const std::string_view word : parts_of(text, ',')) {
+    listed.push_back(named(value, word, known));
+  }
+  std::vector<Value> allowed;
+  for (const auto& [name, each] : known) {
+    const bool is_listed = std::find(listed.begin(), listed.end(), each) != listed.end();
+    if (is_listed != excludes) allowed.push_back(each);
+  }
+  return allowed;
+}
+
+template <class Value>
+std::vector<NcclList<Value>> lists_of(const NcclValue& value, const NcclNames<Value>& known) {
+  std::vector<NcclList<Value>> lists;
+  for (std::string_view part : parts_of(value.text, ';')) {
+    NcclList<Value> list;
+    if (const std::size_t colon = part.find(':'); colon != std::string_view::npos) {
+      list.of = named(value, part.substr(0, colon), functions());
+      part.remove_prefix(colon + 1);
+    } else if (!lists.empty()) {
+      value.refuse("a function and a colon before each list but the first", part);
+    }
+    list.allowed = allowed_of(value, part, known);
+    lists.push_back(std::move(list));
+  }
+  return lists;
+}
+
+/// The list of a collective; null: it may be anything.
+template <class Value>
+const std::vector<Value>* list_of(const std::vector<NcclList<Value>>& lists,
+                                  Collective collective) {
+  const std::vector<Value>* found = nullptr;
+  for (const NcclList<Value>& each : lists) {
+    if (each.of == collective || (!each.of && !found)) found = &each.allowed;
+  }
+  return found;
+}
+
+int channels_of_text(const NcclValue& value) {
+  const std::string_view text = value.text;
+  int channels = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), channels);
+  if (error == std::errc{} && end == text.data() + text.size() && channels >= 1 &&
+      channels <= most_channels) {
+    return channels;
+  }
+  value.refuse(fmt::format("1 to {}", most_channels), text);
+}
+
+}  // namespace
+
+bool NcclSettings::restricts(Collective collective) const {
+  return channels || list_of(algorithms, collective) || list_of(protocols, collective);
+}
+
+bool NcclSettings::allows(Collective collective, std::string_view algorithm,
+                          Protocol protocol) const {
+  const auto has = [](const auto* list, const auto& value) {
+    return !list || std::find(list->begin(), list->end(), value) != list->end();
+  };
+  return has(list_of(algorithms, collective), algorithm) &&
+         has(list_of(protocols, collective), protocol);
+}
+
+void read_nccl_variable(std::string_view name, std::string_view text, NcclSettings& settings) {
+  const NcclValue value{name, text, settings.place};
+  if (name == "NCCL_ALGO") {
+    settings.algorithms = lists_of(value, algorithms_by_name());
+  } else if (name == "NCCL_PROTO") {
+    settings.protocols = lists_of(value, protocols_by_name());
+  } else if (name == "NCCL_MAX_NCHANNELS" || name == "NCCL_MAX_CTAS") {
+    settings.channels = channels_of_text(value);
+  } else {
+    throw InputError{settings.place,
+                     fmt::format("expected NCCL_ALGO, NCCL_PROTO, NCCL_MAX_NCHANNELS or "
+                                 "NCCL_MAX_CTAS and a value, found '{}'",
+                                 printable(name, 60))};
+  }
+}
+
+CollectiveChoice tuned_choice(Collective collective, Bytes size, const GroupShape& group,
+                              const hardware::Cluster& cluster, const CollectivePricing& pricing) {
+  const NcclSettings& settings = *pricing.nccl;
+  CollectiveChoice choice = pricing.choice;
+  if (!choice.channels) choice.channels = settings.channels;
+  if (group.ranks < 2 || size == Bytes{0}) return choice;
+  const std::vector<TunedChoice> tuned = nccl_choices(collective, size, group, cluster);
+  for (const TunedChoice& each : tuned) {
+    const bool asked = (choice.algorithm.empty() || each.algorithm == choice.algorithm) &&
+                       (!choice.protocol || each.protocol == *choice.protocol);
+    if (!asked || !settings.allows(collective, each.algorithm, each.protocol)) continue;
+    CollectivePricing one = pricing;
+    one.choice = choice;
+    one.choice.algorithm = each.algorithm;
+    one.choice.protocol = each.protocol;
+    if (!candidates(collective, size, group, cluster, one).empty()) return one.choice;
+  }
+  if (tuned.empty() || !settings.restricts(collective)) return choice;  // it has no say here
+  throw InputError{settings.place,
+                   fmt::format("nothing that is allowed runs {} of {} ranks here; a list may be of "
+                               "one function, as in NCCL_ALGO=allreduce:Tree",
+                               name(collective), group.ranks)};
+}
+
+}  // namespace orrery::models
