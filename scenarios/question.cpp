@@ -97,19 +97,6 @@ void take_cores(const Json& plan, models::Question& question) {
   node.gpus = static_cast<int>(ranks);
 }
 
-/// The first key of those taken that does not go with the rest of the plan; empty: none.
-std::string clash(const models::Question& question, const models::Plan& plan,
-                  const std::vector<models::RecipeChoice>& taken) {
-  models::Question asked = question;
-  asked.plan = plan;
-  for (const models::Conflict& found : models::conflicts(asked)) {
-    for (const models::RecipeChoice& each : taken) {
-      if (found.pointer == "/plan/" + each.key) return each.key;
-    }
-  }
-  return {};
-}
-
 /// What the recipes of the stack fix and the plan leaves open, in place of a default, where it goes
 /// with the plan.
 void take_recipe(const Node& stated, const models::Question& question, models::Plan& plan,
@@ -127,16 +114,17 @@ void take_recipe(const Node& stated, const models::Question& question, models::P
   const auto is_stated = [&](std::string_view key) {
     return stated.has(key) || std::find(left_out.begin(), left_out.end(), key) != left_out.end();
   };
-  models::Plan after = plan;
-  std::vector<models::RecipeChoice> choices = models::take_recipe(asked, is_stated, after);
+  models::Question tried = question;
+  std::vector<models::RecipeChoice> choices;
   for (;;) {
-    const std::string key = choices.empty() ? "" : clash(question, after, choices);
+    tried.plan = plan;
+    choices = models::take_recipe(asked, is_stated, tried.plan);
+    if (choices.empty()) break;
+    const std::string key = models::key_in_conflict(models::conflicts(tried), choices);
     if (key.empty()) break;
     left_out.push_back(key);
-    after = plan;
-    choices = models::take_recipe(asked, is_stated, after);
   }
-  plan = std::move(after);
+  plan = std::move(tried.plan);
   for (const models::RecipeChoice& each : choices) {
     const std::string head = fmt::format("/plan/{}:", each.key);
     std::erase_if(assumptions, [&](const std::string& old) { return old.rfind(head, 0) == 0; });

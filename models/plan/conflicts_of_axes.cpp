@@ -63,8 +63,10 @@ class AxisChecks : private ConflictChecks {
   void context() {
     if (plan_.context == 1) return;
     if (!model_.causal) add("/context", "context parallelism is simulated of causal models alone");
-    if (model_.sliding_window > 0) {
-      add("/context", "context parallelism is not simulated with a sliding window");
+    if (model_.sliding_window > 0 && plan_.context_form != ContextForm::ulysses) {
+      add("/context",
+          "context parallelism is simulated with a sliding window where ranks trade "
+          "tokens for heads alone: context_form ulysses");
     }
     if (model_.kv_rank > 0) {
       add("/context", "context parallelism is not simulated with latent attention");

@@ -138,6 +138,17 @@ std::vector<RecipeChoice> take_recipe(const RecipeQuestion& question,
   return choices;
 }
 
+std::string key_in_conflict(const std::vector<Conflict>& found,
+                            const std::vector<RecipeChoice>& taken) {
+  for (const Conflict& conflict : found) {
+    for (const RecipeChoice& each : taken) {
+      const bool whole = conflict.pointer.ends_with("/" + each.key);
+      if (whole) return each.key;
+    }
+  }
+  return {};
+}
+
 std::string assumption_of(const RecipeChoice& taken, std::string_view stack) {
   const Json& value = taken.value;
   return fmt::format("/plan/{}: {} taken from the recipes of {} ({})", taken.key,

@@ -14,6 +14,7 @@
 
 #include "hardware/gpu.hpp"
 #include "models/model/model.hpp"
+#include "models/plan/conflicts.hpp"
 #include "models/plan/plan.hpp"
 #include "sim/input/document.hpp"
 
@@ -59,6 +60,9 @@ std::vector<RecipeChoice> recipe_of(const RecipeQuestion& question);
 std::vector<RecipeChoice> take_recipe(const RecipeQuestion& question,
                                       const std::function<bool(std::string_view)>& stated,
                                       Plan& plan);
+/// The first key of those taken that does not go with the rest of the plan; empty: none.
+std::string key_in_conflict(const std::vector<Conflict>& found,
+                            const std::vector<RecipeChoice>& taken);
 /// "/plan/lora_rank: 16 taken from the recipes of nemo (SOURCE)".
 std::string assumption_of(const RecipeChoice& taken, std::string_view stack);
 

@@ -68,6 +68,7 @@ std::vector<Plan> forms_of(const Plan& plan, std::int64_t ranks, const SearchBou
     const bool grouped = form == models::ContextForm::hierarchical;
     each.context_heads = grouped ? in_node : 1;
     if (grouped && (in_node < 2 || ranks <= in_node || ranks % in_node != 0)) continue;
+    if (query.model.sliding_window > 0 && form != models::ContextForm::ulysses) continue;
     found.push_back(each);
     if (!bounds.full()) break;
   }
@@ -79,8 +80,8 @@ std::vector<Plan> contexts(const Plan& plan, const SearchBounds& bounds) {
   const PlanQuery& query = bounds.query;
   constexpr std::int64_t shortest_piece = 1024, shortest_sequence = 8192;
   std::vector<Plan> plans{plan};
-  const bool has = has_context(query.software.runs) && query.model.causal &&
-                   query.model.sliding_window == 0 && query.seq_len >= shortest_sequence;
+  const bool has =
+      has_context(query.software.runs) && query.model.causal && query.seq_len >= shortest_sequence;
   if (!has) return plans;
   for (std::int64_t ranks = 2; ranks * 2 * shortest_piece <= query.seq_len; ranks *= 2) {
     if (bounds.gpus / plan.tensor % ranks != 0) break;

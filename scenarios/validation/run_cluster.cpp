@@ -57,7 +57,7 @@ std::string usual_node(const MeasuredRun& run, int domain) {
   struct Home {
     std::string_view gpu, node, efa_node;
   };
-  constexpr std::array<Home, 14> homes{{
+  constexpr std::array<Home, 19> homes{{
       {"v100-sxm-16gb", "dgx-1-v100", ""},
       {"v100-sxm-32gb", "dgx-1-v100-32gb", ""},
       {"a100-sxm-40gb", "dgx-a100-40gb", "p4d"},
@@ -68,7 +68,12 @@ std::string usual_node(const MeasuredRun& run, int domain) {
       {"h100-pcie-80gb", "h100-pcie-8x", ""},
       {"h200-sxm-141gb", "hgx-h200", "p5en"},
       {"h200-nvl-141gb", "h200-nvl-8x", ""},
+      {"h800-sxm-80gb", "hgx-h800", ""},
+      {"l40s", "l40s-8x", ""},
+      {"mi250x", "mi250x-4x", ""},
+      {"mi300x", "mi300x-8x", ""},
       {"b200-sxm", "hgx-b200", "p6-b200"},
+      {"b300-sxm", "dgx-b300", "p6-b300"},
       {"gb200", "gb200-nvl72", ""},
       {"gb300", "gb300-nvl72", ""},
       {"gh200-96gb", "gh200-4x", ""},
@@ -153,7 +158,8 @@ Json cluster_json(const MeasuredRun& run, int domain, std::vector<std::string>& 
   if (!scale_up.empty()) node["scale_up"] = scale_up;
   Json cluster{{"name", run.gpu}, {"nodes", 1}};
   add_network(run, domain, usual.empty() ? nullptr : &expanded, node, cluster, assumptions);
-  if (node.contains("nic_bandwidth")) node["nic"] = nullptr;  // replaced, not laid next to it
+  const bool replaces = !usual.empty() && node.contains("nic_bandwidth");
+  if (replaces) node["nic"] = nullptr;  // not laid next to it
   cluster["node"] = std::move(node);
   return cluster;
 }

@@ -107,12 +107,12 @@ models::Release release_of(const MeasuredRun& run) {
   return numbers;
 }
 
-/// Takes what the recipes of the run's stack fix and the run leaves open; the keys.
-std::vector<std::string> from_recipes(const MeasuredRun& run, const Model& model,
-                                      const hardware::Gpu* gpu, Plan& plan,
-                                      std::vector<std::string>& assumptions) {
-  std::vector<std::string> keys;
-  if (gpu == nullptr) return keys;
+/// Takes what the recipes of the run's stack fix and the run leaves open, but the keys left out.
+std::vector<models::RecipeChoice> from_recipes(const MeasuredRun& run, const Model& model,
+                                               const hardware::Gpu* gpu,
+                                               const std::vector<std::string>& left_out,
+                                               Plan& plan) {
+  if (gpu == nullptr) return {};
   const models::RecipeQuestion asked{.stack = run.software,
                                      .year = static_cast<int>(run.year.value_or(0)),
                                      .model = model,
@@ -125,13 +125,10 @@ std::vector<std::string> from_recipes(const MeasuredRun& run, const Model& model
   // A table's fp8 does not say whose scales: the stack's.
   const auto stated = [&](std::string_view key) {
     const bool any_fp8 = key == "precision" && plan.precision == models::Precision::fp8;
-    return run.plan.contains(key) && !any_fp8;
+    const bool left = std::find(left_out.begin(), left_out.end(), key) != left_out.end();
+    return left || (run.plan.contains(key) && !any_fp8);
   };
-  for (const models::RecipeChoice& each : models::take_recipe(asked, stated, plan)) {
-    keys.push_back(each.key);
-    assumptions.push_back(assumption_of(each, run.software));
-  }
-  return keys;
+  return models::take_recipe(asked, stated, plan);
 }
 
 /// What goes with the degrees, whatever a run states next to them.
@@ -144,31 +141,60 @@ void settle(Plan& plan) {
     plan.schedule = models::usual_schedule(plan.virtual_stages);
 }
 
+/// A run's plan, what it took from recipes, and why the rest is as it is.
+struct FilledPlan {
+  Plan plan;
+  std::vector<models::RecipeChoice> taken{};
+  std::vector<std::string> assumptions{};
+
+  bool takes(std::string_view key) const {
+    return std::any_of(taken.begin(), taken.end(),
+                       [&](const models::RecipeChoice& each) { return each.key == key; });
+  }
+};
+
+FilledPlan filled_plan(const Unstated& all, const hardware::Gpu* gpu,
+                       const std::vector<std::string>& left_out) {
+  const MeasuredRun& run = all.run;
+  FilledPlan filled{.plan = stated_plan(run)};
+  Plan& plan = filled.plan;
+  filled.taken = from_recipes(run, all.model, gpu, left_out, plan);
+  for (const models::RecipeChoice& each : filled.taken) {
+    filled.assumptions.push_back(assumption_of(each, run.software));
+  }
+  for (const PlanField& field : models::plan_fields()) {
+    const bool stated = run.plan.contains(field.key) || filled.takes(field.key);
+    if (field.column.empty() || stated) continue;
+    const std::string reason = all.fill(field, plan);
+    if (reason.empty()) continue;
+    filled.assumptions.push_back(
+        fmt::format("/plan/{}: {} taken, {}", field.key, field.text(plan), reason));
+  }
+  settle(plan);
+  plan.embedding_counts = ends_count(plan, all.model);
+  if (plan.embedding_counts) {
+    filled.assumptions.push_back(
+        "/plan/embedding_counts: true taken, the layers divide evenly no other way");
+  }
+  return filled;
+}
+
 }  // namespace
 
 Plan plan_of(const MeasuredRun& run, const Model& model, const RunDefaults& defaults,
              std::vector<std::string>& assumptions, const hardware::Gpu* gpu) {
-  Plan plan = stated_plan(run);
-  const std::vector<std::string> taken = from_recipes(run, model, gpu, plan, assumptions);
-  const auto is_taken = [&](std::string_view key) {
-    return std::find(taken.begin(), taken.end(), key) != taken.end();
-  };
   const Unstated all{run, model, defaults};
-  for (const PlanField& field : models::plan_fields()) {
-    const bool stated = run.plan.contains(field.key) || is_taken(field.key);
-    if (field.column.empty() || stated) continue;
-    const std::string reason = all.fill(field, plan);
-    if (reason.empty()) continue;
-    assumptions.push_back(
-        fmt::format("/plan/{}: {} taken, {}", field.key, field.text(plan), reason));
+  std::vector<std::string> left_out;
+  FilledPlan filled = filled_plan(all, gpu, left_out);
+  while (!filled.taken.empty()) {
+    const std::string key =
+        models::key_in_conflict(models::conflicts(filled.plan, model, *run.gpus), filled.taken);
+    if (key.empty()) break;
+    left_out.push_back(key);
+    filled = filled_plan(all, gpu, left_out);
   }
-  settle(plan);
-  plan.embedding_counts = ends_count(plan, model);
-  if (plan.embedding_counts) {
-    assumptions.push_back(
-        "/plan/embedding_counts: true taken, the layers divide evenly no other way");
-  }
-  return plan;
+  assumptions.insert(assumptions.end(), filled.assumptions.begin(), filled.assumptions.end());
+  return std::move(filled.plan);
 }
 
 }  // namespace orrery::scenarios

@@ -323,7 +323,11 @@ TEST_CASE("Ranks share a sequence in pieces that are equal, of heads that they c
   Model window = small_gpt();
   window.sliding_window = 1024;
   CHECK(conflicts_of(plan, window) ==
-        Lines{"/context: context parallelism is not simulated with a sliding window"});
+        Lines{"/context: context parallelism is simulated with a sliding window where ranks trade "
+              "tokens for heads alone: context_form ulysses"});
+  plan.context_form = ContextForm::ulysses;
+  plan.context_heads = 1;
+  CHECK(conflicts_of(plan, window).empty());
 }
 
 }  // namespace orrery::models

@@ -40,4 +40,23 @@ TEST_CASE("Trays of 4 whose GPUs a switch joins are a rack, others are nodes") {
   CHECK(rack_of(64, "", "NVLINK Gen5").node.gpus == 4);
 }
 
+// Its NICs replace those of the usual node, or stand alone where a GPU has no usual node.
+TEST_CASE("A run's own network rate is its nodes', whatever the GPU") {
+  for (const std::string gpu : {"b300-sxm", "h800-sxm-80gb", "h20", "mi300x"}) {
+    MeasuredRun run;
+    run.run = "two nodes";
+    run.gpu = gpu;
+    run.gpus = 16;
+    run.gpus_per_node = 8;
+    run.network = "8x NDR InfiniBand 400Gb/s per node";
+    RunClusters clusters;
+    std::vector<std::string> assumptions;
+    const hardware::Cluster cluster = clusters.of(run, assumptions);
+    INFO(gpu);
+    CHECK(cluster.nodes == 2);
+    CHECK(cluster.node.nics == 8);
+    CHECK(cluster.nic_bandwidth() == Bandwidth{50e9});
+  }
+}
+
 }  // namespace orrery::scenarios

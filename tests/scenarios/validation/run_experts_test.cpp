@@ -77,6 +77,28 @@ TEST_CASE("A run follows the recipes of its own release, not later ones") {
   CHECK(asked(run).plan.dispatcher == models::Dispatcher::hybridep);
 }
 
+TEST_CASE("A recipe's choice that does not go with the rest of a run is left out") {
+  // Recipes of these widths gather weights in 8 bits, which a plan that shards nothing does not.
+  MeasuredRun run = latent_run();
+  run.software = "megatron-bridge";
+  run.release = "26.02.01";
+  run.hidden = 7168;
+  run.heads = 64;
+  run.experts = 384;
+  run.gpu = "b200-sxm";
+  run.gpus = 256;
+  run.plan = {{"tensor", "1"},          {"pipeline", "16"},
+              {"expert", "16"},         {"data", "16"},
+              {"micro_batch", "1"},     {"virtual_stages", "1"},
+              {"global_batch", "2048"}, {"seq_len", "4096"},
+              {"precision", "fp8"},     {"zero", "1"}};
+  CHECK(asked(run).plan.low_precision_gather);
+  run.plan["zero"] = "0";
+  const models::Question question = asked(run);
+  CHECK_FALSE(question.plan.low_precision_gather);
+  CHECK(question.plan.dispatcher == models::Dispatcher::deepep);
+}
+
 TEST_CASE("Without a recipe of its time a run does what Megatron-Core does unasked") {
   MeasuredRun run = latent_run();
   run.release = "24.11";
