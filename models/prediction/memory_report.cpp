@@ -55,7 +55,8 @@ void add_memory(const Question& question, Prediction& prediction) {
                     allowed.per_communicator * communicators_of(question.plan);
     add_loss_copies(question, program, program.classes[c], stage.program);
     const Bytes dynamic = total(stage.program) + stage.context - stage.held();
-    stage.fragmentation = share(dynamic, allowed.fragmentation);
+    stage.fragmentation = share(dynamic, allowed.fragmentation) +
+                          share(stage.held() - stage.context, allowed.state_fragmentation);
     stage.total = total(stage.program) + stage.context + stage.fragmentation;
     const bool all = allowed.reported == ReportedMemory::device;
     stage.reported = all ? stage.total : stage.total - (stage.context - allowed.workspace);

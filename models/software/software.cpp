@@ -112,13 +112,14 @@ Overlap read_overlap(const Node& node) {
 }
 
 MemoryAllowances read_memory(const Node& node) {
-  node.only({"context", "workspace", "per_communicator", "fragmentation", "sent_kept",
-             "masters_alone", "loss_copies", "reported"});
+  node.only({"context", "workspace", "per_communicator", "fragmentation", "state_fragmentation",
+             "sent_kept", "masters_alone", "loss_copies", "reported"});
   const auto reported = node.find("reported");
   return {.context = node.value_or("context", Bytes{}),
           .workspace = node.value_or("workspace", Bytes{}),
           .per_communicator = node.value_or("per_communicator", Bytes{}),
           .fragmentation = number(node, "fragmentation", 0, 0, 1),
+          .state_fragmentation = number(node, "state_fragmentation", 0, 0, 1),
           .sent_kept = node.value_or("sent_kept", false),
           .masters_alone = node.value_or("masters_alone", false),
           .loss_copies = number(node, "loss_copies", 0, -1, 8),

@@ -101,7 +101,8 @@ struct MemoryAllowances {
   Bytes context{};           // CUDA context and libraries
   Bytes workspace{};         // cuBLAS and friends
   Bytes per_communicator{};  // NCCL buffers
-  double fragmentation = 0;  // share of dynamic memory
+  double fragmentation = 0;        // share of dynamic memory
+  double state_fragmentation = 0;  // share of parameters, gradients and optimizer state
   /// The pipeline holds what a stage sent until backward begins at it.
   bool sent_kept = false;
   /// Shards of parameters are the master weights, cast when they are gathered.
