@@ -10,8 +10,9 @@ namespace {
 /// Which of a block's forward operations backward repeats.
 class Repetition {
  public:
-  Repetition(const Block& forward, const Plan& plan)
-      : plan_{plan}, dropped_(forward.operands.size(), false) {
+  /// All of it, or the operations of these modules.
+  Repetition(const Block& forward, bool all, WordSet<RecomputeModule> modules)
+      : all_{all}, modules_{modules}, dropped_(forward.operands.size(), false) {
     for (const Operation& op : forward.operations) repeated_.push_back(repeats(op));
   }
 
@@ -20,10 +21,10 @@ class Repetition {
   bool drops(OperandId id) const { return dropped_[id]; }
 
  private:
-  bool listed(RecomputeModule each) const { return plan_.recompute_modules.has(each); }
+  bool listed(RecomputeModule each) const { return modules_.has(each); }
 
   bool repeats(const Operation& op) {
-    if (plan_.recompute == Recompute::full) return true;
+    if (all_) return true;
     if (listed(RecomputeModule::core_attn) && op.attention_core) return true;
     if (listed(RecomputeModule::mlp) && op.mlp) return true;
     if (!remade(op)) return false;
@@ -42,7 +43,8 @@ class Repetition {
                        [&](OperandId id) { return bool{dropped_[id]}; });
   }
 
-  const Plan& plan_;
+  bool all_;
+  WordSet<RecomputeModule> modules_;
   std::vector<bool> repeated_;
   std::vector<bool> dropped_;  // by operand
 };
@@ -82,8 +84,7 @@ void settle_roles(const Block& forward, Block& backward, const std::vector<Opera
   }
 }
 
-void recompute_block(Block& forward, Block& backward, const Plan& plan) {
-  const Repetition which{forward, plan};
+void recompute_block(Block& forward, Block& backward, const Repetition& which) {
   std::vector<Operation> again;
   for (std::size_t i = 0; i < forward.operations.size(); ++i) {
     if (!which.repeats(i)) continue;
@@ -111,8 +112,12 @@ void recompute_block(Block& forward, Block& backward, const Plan& plan) {
 
 Program insert_recompute(Program program, const Plan& plan) {
   for (const LayerKind& kind : program.kinds) {
-    if (!kind.recomputes) continue;
-    recompute_block(program.blocks[kind.forward], program.blocks[kind.backward], plan);
+    if (!kind.recomputes && !kind.recomputes_less) continue;
+    Block& forward = program.blocks[kind.forward];
+    const bool all = kind.recomputes && plan.recompute == Recompute::full;
+    const Repetition which{forward, all,
+                           kind.recomputes ? plan.recompute_modules : plan.recompute_elsewhere};
+    recompute_block(forward, program.blocks[kind.backward], which);
   }
   return program;
 }

@@ -1,5 +1,6 @@
 // Which layers recompute: all, or of each chunk's first so many the first of every so many. Those
-// are kinds of their own, since their backward does more.
+// are kinds of their own, since their backward does more; the other layers may run some modules
+// again, too.
 // Source  recompute_method block and recompute_num_layers of Megatron-Core
 
 #include <map>
@@ -14,6 +15,7 @@ namespace {
 std::uint32_t recomputing(Program& program, std::uint32_t of) {
   const std::uint32_t copy = copy_kind(program, of, "recomputed");
   program.kinds[copy].recomputes = true;
+  program.kinds[copy].recomputes_less = false;
   return copy;
 }
 
@@ -38,6 +40,9 @@ void mark_recomputed(Program& program, const BlockInputs& inputs) {
   if (plan.recompute_layers == 0 && plan.recompute_every == 1) {
     for (LayerKind& kind : program.kinds) kind.recomputes = kind.part == ModelPart::layer;
     return;
+  }
+  if (!plan.recompute_elsewhere.empty()) {
+    for (LayerKind& kind : program.kinds) kind.recomputes_less = kind.part == ModelPart::layer;
   }
   std::map<std::uint32_t, std::uint32_t> copies;
   std::size_t layer = 0;

@@ -80,6 +80,11 @@ class StateChecks : private ConflictChecks {
       add(plan_.recompute_layers > 0 ? "/recompute_layers" : "/recompute_every",
           "says which layers recompute, and recompute is none");
     }
+    const bool some = plan_.recompute_layers > 0 || plan_.recompute_every > 1;
+    if (!plan_.recompute_elsewhere.empty() && !(recomputes && some)) {
+      add("/recompute_elsewhere",
+          "is of the layers that recompute_layers and recompute_every leave, and there are none");
+    }
     if (plan_.offload_layers > 0 && plan_.task == Task::dpo) {
       add("/offload_layers", "is not simulated with task dpo, whose reference keeps nothing");
     }

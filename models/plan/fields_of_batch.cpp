@@ -56,6 +56,11 @@ Json write_recompute_modules(const Plan& plan) {
   return words_of_set<&Plan::recompute_modules, recompute_module_words>(plan);
 }
 
+Json write_recompute_elsewhere(const Plan& plan) {
+  if (plan.recompute_elsewhere.empty()) return nullptr;
+  return words_of_set<&Plan::recompute_elsewhere, recompute_module_words>(plan);
+}
+
 constexpr PlanField batch_rows[] = {
     {.key = "micro_batch",
      .name = "micro-batch",
@@ -122,6 +127,13 @@ constexpr PlanField batch_rows[] = {
      .count = &Plan::recompute_every,
      .most = most_layers,
      .written = Written::where_changed},
+    {.key = "recompute_elsewhere",  // in the layers that those two leave out
+     .name = "recomputed elsewhere",
+     .kind = Kind::some,
+     .by_default = Default::silent,
+     .words = words_in<recompute_module_words>,
+     .read = read_some<&Plan::recompute_elsewhere, recompute_module_words>,
+     .write = write_recompute_elsewhere},
     {.key = "offload_layers",  // the first ones of each chunk, whose activations the host keeps
      .name = "offloaded layers",
      .by_default = Default::silent,

@@ -43,7 +43,8 @@ struct Plan {
   WordSet<RecomputeModule> recompute_modules{RecomputeModule::core_attn};  // of selective
   std::int64_t recompute_layers = 0;  // first layers of each chunk that recompute; 0: all
   std::int64_t recompute_every = 1;   // of those, the first of every so many
-  std::int64_t offload_layers = 0;    // first layers of each chunk whose activations the host keeps
+  WordSet<RecomputeModule> recompute_elsewhere;  // what the other layers run again
+  std::int64_t offload_layers = 0;  // first layers of each chunk whose activations the host keeps
   Moments moments = Moments::full;
   bool fused_cross_entropy = false;  // the head's products and the loss by pieces: no logits kept
   Task task = Task::pretrain;

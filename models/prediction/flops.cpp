@@ -26,7 +26,8 @@ double recomputing_share(const Model& model, const Plan& plan) {
   return layers / of(model.layers);
 }
 
-double all_layers_recomputed(const Model& model, const Plan& plan) {
+/// Of all layers.
+double modules_recomputed(const Model& model, const Plan& plan, WordSet<RecomputeModule> modules) {
   const std::int64_t length = attended_length(plan);
   const std::int64_t value_width = model.value_dim > 0 ? model.value_dim : model.head_dim;
   // Scores and context: 2 x 2 s d per head and token, half of it when causal.
@@ -34,9 +35,13 @@ double all_layers_recomputed(const Model& model, const Plan& plan) {
                            of(model.head_dim + value_width) / 2 * of(model.layers);
   const double mlp =
       2 * of(model.hidden) * of(model.ffn_hidden) * (model.gated_mlp ? 3 : 2) * of(model.layers);
+  return (modules.has(RecomputeModule::core_attn) ? attention : 0) +
+         (modules.has(RecomputeModule::mlp) ? mlp : 0);
+}
+
+double all_layers_recomputed(const Model& model, const Plan& plan) {
   if (plan.recompute == Recompute::selective) {
-    return (plan.recompute_modules.has(RecomputeModule::core_attn) ? attention : 0) +
-           (plan.recompute_modules.has(RecomputeModule::mlp) ? mlp : 0);
+    return modules_recomputed(model, plan, plan.recompute_modules);
   }
   Model layers_only = model;
   layers_only.prediction_layers = layers_only.generator_hidden = 0;
@@ -48,7 +53,7 @@ double all_layers_recomputed(const Model& model, const Plan& plan) {
   layers_only.vocab = 0;
   layers_only.embedding_dim = 0;
   layers_only.head_transform = false;
-  return forward_flops_per_token(layers_only, length);
+  return forward_flops_per_token(layers_only, attended_length(plan));
 }
 
 /// Weights that adapters add to those that multiply a token.
@@ -68,7 +73,9 @@ double adapter_parameters(const Model& model, const Plan& plan) {
 
 double recomputed_flops_per_token(const Model& model, const Plan& plan) {
   if (plan.recompute == Recompute::none) return 0;
-  return recomputing_share(model, plan) * all_layers_recomputed(model, plan);
+  const double share = recomputing_share(model, plan);
+  return share * all_layers_recomputed(model, plan) +
+         (1 - share) * modules_recomputed(model, plan, plan.recompute_elsewhere);
 }
 
 double training_flops_per_token(const Model& model, const Plan& plan) {

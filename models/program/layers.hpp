@@ -30,9 +30,10 @@ struct LayerKind {
   std::int64_t parameters = 0;
   /// Of them, those of experts, where the replicas of experts are not the dense layers'.
   std::int64_t expert_parameters = 0;
-  Bytes frozen{};           // what the others take, which have neither gradient nor state
-  bool recomputes = false;  // backward repeats what the plan's recomputation says
-  bool offloads = false;    // the host keeps what forward saved until backward
+  Bytes frozen{};                // what the others take, which have neither gradient nor state
+  bool recomputes = false;       // backward repeats what the plan's recomputation says
+  bool recomputes_less = false;  // or what it says of the layers that it leaves out
+  bool offloads = false;         // the host keeps what forward saved until backward
 };
 
 /// What a block does: for the model, or for the step as a whole.

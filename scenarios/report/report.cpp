@@ -61,9 +61,10 @@ std::string listed_in_words(const Json& value) {
 
 /// " · adapters' rank 16 · moments int8": fields that hardly any plan states.
 std::string further_choices(const models::Plan& plan) {
-  constexpr std::string_view rare[] = {
-      "recompute_modules", "recompute_layers", "recompute_every", "offload_layers",     "lora_rank",
-      "lora_targets",      "sequence_lengths", "moments",         "fused_cross_entropy"};
+  constexpr std::string_view rare[] = {"recompute_modules",   "recompute_layers", "recompute_every",
+                                       "recompute_elsewhere", "offload_layers",   "lora_rank",
+                                       "lora_targets",        "sequence_lengths", "moments",
+                                       "fused_cross_entropy"};
   std::string text;
   for (const std::string_view key : rare) {
     const models::PlanField& field = models::plan_field(key);

@@ -85,6 +85,17 @@ TEST_CASE("The first layers of each chunk recompute, or every second of them") {
   CHECK(kept_by(every, "layer") == layer_saved("recompute=none"));
 }
 
+TEST_CASE("Layers that recomputation leaves out may run modules of their own again") {
+  const Program program = savers_program(
+      "recompute=selective,recompute_modules=layernorm:activation:mlp,recompute_every=2,"
+      "recompute_elsewhere=layernorm:activation");
+  check(program);
+  CHECK(kept_by(program, "layer") ==
+        layer_saved("recompute=selective,recompute_modules=layernorm:activation"));
+  CHECK(kept_by(program, "recomputed layer") ==
+        layer_saved("recompute=selective,recompute_modules=layernorm:activation:mlp"));
+}
+
 TEST_CASE("The first layers' activations wait on the host, and cross the link once each way") {
   const Program program = savers_program("offload_layers=3");
   check(program);
@@ -171,6 +182,8 @@ TEST_CASE("Recomputed layers without recomputation, and words that are not modul
   };
   CHECK(refusal("recompute_layers=2") ==
         "/plan/recompute_layers: says which layers recompute, and recompute is none");
+  CHECK(refusal("recompute=selective,recompute_elsewhere=activation")
+            .starts_with("/plan/recompute_elsewhere: "));
   CHECK(refusal("task=dpo,offload_layers=1").starts_with("/plan/offload_layers: "));
   CHECK_THROWS_WITH(refusal("recompute=selective,recompute_modules=heads"),
                     Catch::Contains("core_attn") && Catch::Contains("heads"));
