@@ -98,9 +98,9 @@ struct Overlap {
 enum class ReportedMemory : std::uint8_t { device, allocator };
 
 struct MemoryAllowances {
-  Bytes context{};           // CUDA context and libraries
-  Bytes workspace{};         // cuBLAS and friends
-  Bytes per_communicator{};  // NCCL buffers
+  Bytes context{};                 // CUDA context and libraries
+  Bytes workspace{};               // cuBLAS and friends
+  Bytes per_communicator{};        // NCCL buffers
   double fragmentation = 0;        // share of dynamic memory
   double state_fragmentation = 0;  // share of parameters, gradients and optimizer state
   /// The pipeline holds what a stage sent until backward begins at it.
