@@ -7,6 +7,7 @@
 #include <map>
 
 #include "models/network/fabric/fabric_graph.hpp"
+#include "models/network/fabric/inside_links.hpp"
 #include "models/prediction/limits.hpp"
 #include "models/prediction/network_jobs.hpp"
 #include "models/prediction/prediction.hpp"
@@ -100,13 +101,23 @@ std::vector<TrafficLoss> losses_of(const Traffic& traffic, const NetworkTimes& t
   return losses;
 }
 
-std::vector<FullLinks> links_of(const FabricGraph& fabric, const Traffic& traffic,
+/// Between nodes, and between GPUs and NICs inside them.
+struct NamedLinks {
+  const FabricGraph& fabric;
+  InsideLinks inside;
+
+  std::string name(std::uint32_t link) const {
+    return link < fabric.links() ? fabric.name(LinkId{link}) : inside.name(link);
+  }
+};
+
+std::vector<FullLinks> links_of(const NamedLinks& named, const Traffic& traffic,
                                 const NetworkTimes& times) {
   std::vector<FullLinks> links;
   for (std::size_t row = 0; row < traffic.rows.size(); ++row) {
     if (times.overloaded[row] == Time{}) continue;
-    links.push_back({fabric.name(LinkId{traffic.rows[row].link}), traffic.rows[row].alike,
-                     times.overloaded[row]});
+    links.push_back(
+        {named.name(traffic.rows[row].link), traffic.rows[row].alike, times.overloaded[row]});
   }
   std::stable_sort(links.begin(), links.end(), [](const FullLinks& a, const FullLinks& b) {
     return a.overloaded > b.overloaded;
@@ -158,7 +169,7 @@ void add_jobs(const NetworkSite& site, const Traffic& traffic, const NetworkTime
       "what they cost depends on that");
 }
 
-void evaluate_traffic(const FabricGraph& fabric, const NetworkSite& site, Prediction& result) {
+void evaluate_traffic(const NamedLinks& named, const NetworkSite& site, Prediction& result) {
   const Traffic traffic = traffic_of(result.priced, site);
   NetworkAnswer& found = result.network;
   if (traffic.certified) {
@@ -180,7 +191,7 @@ void evaluate_traffic(const FabricGraph& fabric, const NetworkSite& site, Predic
       fmt::format("{} of {} links can be filled, {} kinds of them; {} transfers shared them",
                   traffic.suspects, traffic.links, traffic.rows.size(), times.items);
   found.contention = times.times.step - alone_step(traffic, site);
-  found.links = links_of(fabric, traffic, times);
+  found.links = links_of(named, traffic, times);
   found.losses = losses_of(traffic, times);
   found.rank_classes = traffic.ranks.size();
   add_jobs(site, traffic, times, result);
@@ -200,7 +211,7 @@ std::optional<std::string> evaluate_shared(const Question& question, Prediction&
   if (!jobs.empty()) {
     result.network.jobs = answers_of_jobs(question, site, evaluate_maps(result.priced).step);
   }
-  evaluate_traffic(*fabric, site, result);
+  evaluate_traffic({*fabric, {question.cluster, fabric->links()}}, site, result);
   return std::nullopt;
 }
 

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "models/network/fabric/fabric_graph.hpp"
+#include "models/network/fabric/inside_links.hpp"
 #include "models/network/scattered.hpp"
 #include "models/prediction/prediction.hpp"
 #include "sim/errors.hpp"
@@ -40,7 +41,10 @@ constexpr const char* ours = "this job";
 class SiteMaker {
  public:
   SiteMaker(const Question& question, std::shared_ptr<const FabricGraph> fabric)
-      : question_{question}, cluster_{question.cluster}, fabric_{std::move(fabric)} {}
+      : question_{question},
+        cluster_{question.cluster},
+        fabric_{std::move(fabric)},
+        inside_{cluster_, fabric_->links()} {}
 
   NetworkSite run(const Program& program) {
     const std::vector<JobRequest>& jobs = question_.network.jobs;
@@ -60,6 +64,10 @@ class SiteMaker {
     for (std::uint32_t link = 0; link < fabric_->links(); ++link) {
       site_.links.push_back(fabric_->capacity(LinkId{link}));
     }
+    for (std::size_t link = 0; link < inside_.links(); ++link) {
+      site_.links.push_back(inside_.capacity(fabric_->links() + link));
+    }
+    site_.inside = inside_.paths();
     site_.ports_per_node = static_cast<std::uint32_t>(cluster_.node.nics);
     site_.port = cluster_.nic_bandwidth();
     site_.rails_alike = fabric_->rails_alike();
@@ -183,9 +191,10 @@ class SiteMaker {
         return narrow(each, fabric_->into(port));
       }
       case PerturbedPart::link: {
-        const auto link = fabric_->link_named(each.at);
-        if (!link) refuse(each, "a link such as '" + fabric_->name(LinkId{0}) + "'");
-        return narrow(each, *link);
+        if (const auto link = fabric_->link_named(each.at)) return narrow(each, *link);
+        const auto within = inside_.named(each.at);
+        if (!within) refuse(each, "a link such as '" + fabric_->name(LinkId{0}) + "'");
+        return narrow(each, LinkId{static_cast<std::uint32_t>(*within)});
       }
       case PerturbedPart::packet_switch: {
         const auto found = fabric_->switch_named(each.at);
@@ -246,6 +255,7 @@ class SiteMaker {
   const Question& question_;
   const hardware::Cluster& cluster_;
   std::shared_ptr<const FabricGraph> fabric_;
+  InsideLinks inside_;
   NetworkSite site_;
   std::vector<std::string> owner_of_node_;  // empty: free
 };

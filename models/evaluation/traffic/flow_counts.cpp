@@ -58,18 +58,16 @@ void FlowCounter::count(std::span<const End> members, TrafficPattern pattern, st
     spread_ports();
     for (std::size_t from = 0; from < nodes; ++from) {
       for (std::size_t to = 0; to < nodes; ++to) {
-        if (from != to) add_pairs(from, to, flows);
+        if (from == to) continue;
+        add_pairs(from, to, flows);
+        if (!site_.inside.empty()) add_pairs_inside(from, to, flows);
       }
     }
     return sum_up();
   }
   choose_ports();
   for (const NodeEdge& edge : edges_of(pattern, nodes, flows)) {
-    for (std::size_t k = 0; k < ports_[edge.from].size(); ++k) {
-      add_flow(std::size_t{nodes_[edge.from]} * site_.ports_per_node + ports_[edge.from][k],
-               std::size_t{nodes_[edge.to]} * site_.ports_per_node + ports_[edge.to][k],
-               edge.flows);
-    }
+    for (std::size_t k = 0; k < exits_[edge.from].size(); ++k) add_edge(edge, k);
   }
   sum_up();
 }
@@ -88,15 +86,15 @@ std::uint32_t FlowCounter::busiest() const {
 /// Nodes in the order in which members are first met on them, and the members' ports of each.
 void FlowCounter::collect_nodes(std::span<const End> members) {
   nodes_.clear();
-  for (auto& each : ports_) each.clear();
+  for (auto& each : exits_) each.clear();
   for (const End& member : members) {
     if (seen_.size() <= member.node) seen_.resize(member.node + 1, 0);
     if (seen_[member.node] == 0) {
       nodes_.push_back(member.node);
       seen_[member.node] = static_cast<std::uint32_t>(nodes_.size());
-      if (ports_.size() < nodes_.size()) ports_.emplace_back();
+      if (exits_.size() < nodes_.size()) exits_.emplace_back();
     }
-    ports_[seen_[member.node] - 1].push_back(member.port);
+    exits_[seen_[member.node] - 1].push_back({member.port, member.gpu});
   }
   for (const std::uint32_t at : nodes_) seen_[at] = 0;
 }
@@ -109,16 +107,20 @@ std::uint32_t FlowCounter::ports_of_rank() const {
 /// and where several ranks are next to one, the ones after it.
 void FlowCounter::choose_ports() {
   const std::uint32_t all = site_.ports_per_node;
-  std::size_t fewest = ports_[0].size();
-  for (std::size_t i = 0; i < nodes_.size(); ++i) fewest = std::min(fewest, ports_[i].size());
+  std::size_t fewest = exits_[0].size();
+  for (std::size_t i = 0; i < nodes_.size(); ++i) fewest = std::min(fewest, exits_[i].size());
   const std::size_t wanted = std::min<std::size_t>(all, fewest * ports_of_rank());
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    std::vector<std::uint32_t>& each = ports_[i];
-    std::vector<std::uint32_t> chosen;
+    std::vector<NodeExit>& each = exits_[i];
+    std::vector<NodeExit> chosen;
+    const auto taken = [&chosen](std::uint32_t port) {
+      return std::any_of(chosen.begin(), chosen.end(),
+                         [port](const NodeExit& other) { return other.port == port; });
+    };
     for (std::size_t k = 0; chosen.size() < wanted; ++k) {
-      std::uint32_t port = each[k % each.size()];
-      while (std::find(chosen.begin(), chosen.end(), port) != chosen.end()) port = (port + 1) % all;
-      chosen.push_back(port);
+      NodeExit exit = each[k % each.size()];
+      while (taken(exit.port)) exit.port = (exit.port + 1) % all;
+      chosen.push_back(exit);
     }
     each = std::move(chosen);
   }
@@ -129,12 +131,24 @@ void FlowCounter::spread_ports() {
   const std::uint32_t each = ports_of_rank();
   if (each == 1) return;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    std::vector<std::uint32_t> all;
-    for (const std::uint32_t port : ports_[i]) {
-      for (std::uint32_t k = 0; k < each; ++k) all.push_back((port + k) % site_.ports_per_node);
+    std::vector<NodeExit> all;
+    for (const NodeExit& exit : exits_[i]) {
+      for (std::uint32_t k = 0; k < each; ++k) {
+        all.push_back({(exit.port + k) % site_.ports_per_node, exit.gpu});
+      }
     }
-    ports_[i] = std::move(all);
+    exits_[i] = std::move(all);
   }
+}
+
+void FlowCounter::add_edge(const NodeEdge& edge, std::size_t exit) {
+  const std::uint32_t from = nodes_[edge.from], to = nodes_[edge.to];
+  const NodeExit out = exits_[edge.from][exit], in = exits_[edge.to][exit];
+  add_flow(std::size_t{from} * site_.ports_per_node + out.port,
+           std::size_t{to} * site_.ports_per_node + in.port, edge.flows);
+  if (site_.inside.empty()) return;
+  add_inside(from, site_.by_rail ? next_to(in.port) : out, Direction::out, edge.flows);
+  add_inside(to, in, Direction::in, edge.flows);
 }
 
 /// From all members on a node to all on another, port k of one to port k of the other; members at
@@ -142,16 +156,16 @@ void FlowCounter::spread_ports() {
 void FlowCounter::add_pairs(std::size_t from, std::size_t to, std::uint32_t flows) {
   const std::uint32_t each = ports_of_rank();
   const std::size_t base = std::size_t{nodes_[from]} * site_.ports_per_node;
-  const std::vector<std::uint32_t>&out = ports_[from], &in = ports_[to];
+  const std::vector<NodeExit>&out = exits_[from], &in = exits_[to];
   const auto ranks = static_cast<std::uint32_t>(out.size() / each);
   for (std::size_t i = 0; i < in.size(); ++i) {
-    const std::size_t end = std::size_t{nodes_[to]} * site_.ports_per_node + in[i];
+    const std::size_t end = std::size_t{nodes_[to]} * site_.ports_per_node + in[i].port;
     if (site_.by_rail) {
-      add_flow(base + in[i], end, ranks * flows);
+      add_flow(base + in[i].port, end, ranks * flows);
       continue;
     }
     at_port_.assign(site_.ports_per_node, 0);
-    for (std::size_t o = i % each; o < out.size(); o += each) at_port_[out[o]] += flows;
+    for (std::size_t o = i % each; o < out.size(); o += each) at_port_[out[o].port] += flows;
     for (std::uint32_t port = 0; port < at_port_.size(); ++port) {
       if (at_port_[port] > 0) add_flow(base + port, end, at_port_[port]);
     }
@@ -166,6 +180,41 @@ void FlowCounter::add_flow(std::size_t out, std::size_t in, std::uint32_t flows)
   }
   cables_.push_back(static_cast<std::uint32_t>(index(route_.front())));
   cables_.push_back(static_cast<std::uint32_t>(index(route_.back())));
+}
+
+/// The ways of the same flows between GPUs and ports.
+void FlowCounter::add_pairs_inside(std::size_t from, std::size_t to, std::uint32_t flows) {
+  const std::uint32_t each = ports_of_rank();
+  const std::vector<NodeExit>&out = exits_[from], &in = exits_[to];
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const auto ranks = static_cast<std::uint32_t>(out.size() / each);
+    add_inside(nodes_[to], in[i], Direction::in, ranks * flows);
+    if (site_.by_rail) {
+      add_inside(nodes_[from], next_to(in[i].port), Direction::out, ranks * flows);
+      continue;
+    }
+    for (std::size_t o = i % each; o < out.size(); o += each) {
+      add_inside(nodes_[from], out[o], Direction::out, flows);
+    }
+  }
+}
+
+void FlowCounter::add_inside(std::uint32_t node, NodeExit exit, Direction direction,
+                             std::uint32_t flows) {
+  const InsidePaths& inside = site_.inside;
+  const std::size_t way = std::size_t{exit.gpu} * site_.ports_per_node + exit.port;
+  const std::uint32_t first = inside.first_link + node * inside.links_per_node;
+  for (const std::uint32_t link : (direction == Direction::out ? inside.out : inside.in)[way]) {
+    found_.push_back({first + link, flows});
+  }
+}
+
+/// The GPU that hands over what leaves by a port; where none is next to it, the first.
+FlowCounter::NodeExit FlowCounter::next_to(std::uint32_t port) const {
+  for (std::uint32_t gpu = 0; gpu < site_.placement.gpus_per_node; ++gpu) {
+    if (site_.port_of(gpu) == port) return {port, gpu};
+  }
+  return {port, 0};
 }
 
 void FlowCounter::sum_up() {

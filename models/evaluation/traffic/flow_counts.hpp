@@ -7,6 +7,8 @@
 //   tree       to parents and children in NCCL's two trees, half of the channels in each; of groups
 //              over several stages, which sum norms, a ring
 //   all_pairs  from every member to every member on another node
+// Where the links between GPUs and ports are known, a flow crosses those of the members that send
+// and receive it: on rails that meet inside nodes, of the GPU next to the port by which it leaves.
 // Leaves out that flows of an all-to-all under one leaf may end before those across.
 
 #include <cstdint>
@@ -36,7 +38,7 @@ class FlowCounter {
 
   /// A member of the group, and the port next to its GPU; of several, the first.
   struct End {
-    std::uint32_t node = 0, port = 0;
+    std::uint32_t node = 0, port = 0, gpu = 0;
   };
   /// The flows of one template; `tag` tells it apart from others where routes are hashed.
   /// Nothing crosses a link where all are on one node.
@@ -48,21 +50,31 @@ class FlowCounter {
   std::uint32_t busiest() const;
 
  private:
+  /// By which port a GPU sends and receives.
+  struct NodeExit {
+    std::uint32_t port = 0, gpu = 0;
+  };
+  enum class Direction : std::uint8_t { out, in };
+
   void collect_nodes(std::span<const End> members);
   std::uint32_t ports_of_rank() const;
   void choose_ports();
   void spread_ports();
   void add_pairs(std::size_t from, std::size_t to, std::uint32_t flows);
   void add_flow(std::size_t out, std::size_t in, std::uint32_t flows);
+  void add_edge(const NodeEdge& edge, std::size_t exit);
+  void add_pairs_inside(std::size_t from, std::size_t to, std::uint32_t flows);
+  void add_inside(std::uint32_t node, NodeExit exit, Direction direction, std::uint32_t flows);
+  NodeExit next_to(std::uint32_t port) const;
   void sum_up();
 
   const NetworkSite& site_;
   Route route_;
   std::uint64_t tag_ = 0;
   std::vector<std::uint32_t> nodes_;
-  std::vector<std::uint32_t> seen_;                // by node: its place in nodes_, from 1
-  std::vector<std::vector<std::uint32_t>> ports_;  // by place
-  std::vector<std::uint32_t> at_port_;             // flows of one node's members to one port
+  std::vector<std::uint32_t> seen_;           // by node: its place in nodes_, from 1
+  std::vector<std::vector<NodeExit>> exits_;  // by place
+  std::vector<std::uint32_t> at_port_;        // flows of one node's members to one port
   std::vector<LinkFlows> found_;
   std::vector<std::uint32_t> cables_;  // of ports, that flows leave or enter by
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/evaluation/priced.hpp"
+#include "models/network/fabric/inside_paths.hpp"
 #include "sim/flows/link.hpp"
 
 namespace orrery::models {
@@ -51,6 +52,8 @@ struct NetworkSite {
   std::function<void(std::size_t from, std::size_t to, std::uint64_t flow, Route& route)> route;
   std::uint32_t ports_per_node = 1;
   std::vector<std::uint32_t> nearest;  // port, of each GPU of a node; empty: ports in equal parts
+  /// Between GPUs and ports, as links among the others; empty where they are never full.
+  InsidePaths inside;
   /// Messages leave by their destination's rail, which they reach inside the node.
   bool by_rail = false;
   Bandwidth port{};  // line rate of one
@@ -61,6 +64,11 @@ struct NetworkSite {
   std::vector<double> speeds;       // of each rank's GPU, 1 as priced; empty: all 1
   std::vector<LinkChange> changes;  // during the step
   std::vector<NeighbourJob> others;
+
+  /// The port next to a GPU; of several, the first.
+  std::uint32_t port_of(std::uint32_t gpu) const {
+    return nearest.empty() ? gpu * ports_per_node / placement.gpus_per_node : nearest[gpu];
+  }
 };
 
 /// The same as one of those others sees it, alone.

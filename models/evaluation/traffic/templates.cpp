@@ -79,10 +79,7 @@ class EntityMaker {
   FlowCounter::End end_of(std::uint32_t rank) const {
     const std::uint32_t at = device(rank);
     const std::uint32_t gpu = at % site_.placement.gpus_per_node;
-    const std::uint32_t port = site_.nearest.empty()
-                                   ? gpu * site_.ports_per_node / site_.placement.gpus_per_node
-                                   : site_.nearest[gpu];
-    return {at / site_.placement.gpus_per_node, port};
+    return {at / site_.placement.gpus_per_node, site_.port_of(gpu), gpu};
   }
 
   void add_channel(std::uint32_t c) {
@@ -241,6 +238,7 @@ std::uint32_t rails_of(const PricedProgram& priced, const NetworkSite& site) {
   const std::uint32_t rails = site.ports_per_node;
   const Mesh& mesh = priced.program->mesh;
   if (!site.rails_alike || !site.changes.empty() || placement.gpus_per_node != rails) return 1;
+  if (!site.inside.empty()) return 1;
   if (mesh.degree(MeshAxis::tensor) != rails || meets_inside(priced, site)) return 1;
   if (!groups_keep_to_rails(*priced.program)) return 1;
   for (std::uint32_t gpu = 0; gpu < site.nearest.size(); ++gpu) {

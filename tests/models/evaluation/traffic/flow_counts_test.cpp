@@ -95,5 +95,34 @@ TEST_CASE("A ring of several channels puts them all on each edge") {
   for (const auto& [link, each] : flows) CHECK(each == 3);
 }
 
+/// Behind the links of one_switch, in every node: 0 from the GPUs' switch to the NICs, 1 back.
+NetworkSite behind_one_bridge(std::uint32_t nodes) {
+  NetworkSite site = one_switch(nodes, 2);
+  site.inside.first_link = static_cast<std::uint32_t>(site.links.size());
+  site.inside.links_per_node = 2;
+  site.inside.out.assign(4, {0});
+  site.inside.in.assign(4, {1});
+  site.links.resize(site.links.size() + std::size_t{2} * nodes, 50_GBps);
+  return site;
+}
+
+TEST_CASE("Flows of two GPUs behind one bridge cross it together, each way") {
+  const NetworkSite site = behind_one_bridge(3);
+  FlowCounter counter{site};
+  const std::vector<FlowCounter::End> members{{0, 0, 0}, {0, 1, 1}, {1, 0, 0},
+                                              {1, 1, 1}, {2, 0, 0}, {2, 1, 1}};
+  // A ring of two flows a port: two ports a node, in and out.
+  counter.count(members, TrafficPattern::ring, 2, 0);
+  auto flows = counted(counter);
+  for (std::uint32_t link = 0; link < 12; ++link) CHECK(flows[link] == 2);
+  for (std::uint32_t link = 12; link < 18; ++link) CHECK(flows[link] == 4);
+  CHECK(counter.busiest() == 2);  // of a port: a bridge is none
+  // All pairs: each of two members to four others, and from as many.
+  counter.count(members, TrafficPattern::all_pairs, 1, 0);
+  flows = counted(counter);
+  for (std::uint32_t link = 0; link < 12; ++link) CHECK(flows[link] == 4);
+  for (std::uint32_t link = 12; link < 18; ++link) CHECK(flows[link] == 8);
+}
+
 }  // namespace
 }  // namespace orrery::models

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "models/network/fabric/fabric_graph.hpp"
+#include "models/network/fabric/inside_links.hpp"
 #include "tests/models/evaluation/random_program.hpp"
 
 namespace orrery::models {
@@ -216,9 +217,34 @@ class WorldMaker {
     for (std::uint32_t link = 0; link < graph->links(); ++link) {
       site_.links.push_back(graph->capacity(LinkId{link}));
     }
+    if (percent(25)) cable_nodes(cluster, graph->links());
     site_.route = [graph](std::size_t out, std::size_t in, std::uint64_t flow, Route& route) {
       graph->route({.from = out, .to = in, .flow = flow}, route);
     };
+  }
+
+  /// Two GPUs on each PCIe switch, NICs on any, all switches on one socket.
+  void cable_nodes(hardware::Cluster& cluster, std::size_t links) {
+    const auto lanes = [&] { return site_.port * (static_cast<double>(from(1, 8)) / 4); };
+    const Bandwidth of_gpus = lanes(), of_switches = lanes(), of_nics = lanes();
+    cluster.node.gpus = static_cast<int>(site_.placement.gpus_per_node);
+    const auto bridge = [](std::int64_t number) { return "pcie" + std::to_string(number); };
+    const std::int64_t switches = (cluster.node.gpus + 1) / 2;
+    std::vector<hardware::NodeCable>& cables = cluster.node.cables;
+    for (int gpu = 0; gpu < cluster.node.gpus; ++gpu) {
+      cables.push_back({"gpu" + std::to_string(gpu), bridge(gpu / 2), of_gpus});
+    }
+    for (std::int64_t each = 0; each < switches; ++each) {
+      cables.push_back({bridge(each), "cpu0", of_switches});
+    }
+    for (int nic = 0; nic < cluster.node.nics; ++nic) {
+      cables.push_back({"nic" + std::to_string(nic), bridge(below(switches)), of_nics});
+    }
+    const InsideLinks inside{cluster, links};
+    for (std::size_t link = links; link < links + inside.links(); ++link) {
+      site_.links.push_back(inside.capacity(link));
+    }
+    site_.inside = inside.paths();
   }
 
   LinkTimes split(Time whole, Time& fluid) {

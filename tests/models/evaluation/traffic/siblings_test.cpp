@@ -7,6 +7,7 @@
 #include "models/evaluation/traffic/evaluate.hpp"
 #include "models/network/collectives/collective.hpp"
 #include "models/network/fabric/fabric_graph.hpp"
+#include "models/network/fabric/inside_links.hpp"
 #include "models/network/placement.hpp"
 #include "tests/models/evaluation/programs.hpp"
 #include "tests/models/questions.hpp"
@@ -42,6 +43,11 @@ NetworkSite site_on(const hardware::Cluster& cluster, std::size_t ranks) {
   site.route = [graph](std::size_t from, std::size_t to, std::uint64_t flow, Route& route) {
     graph->route({.from = from, .to = to, .flow = flow}, route);
   };
+  const InsideLinks inside{cluster, site.links.size()};
+  for (std::size_t link = 0; link < inside.links(); ++link) {
+    site.links.push_back(inside.capacity(graph->links() + link));
+  }
+  site.inside = inside.paths();
   site.ports_per_node = static_cast<std::uint32_t>(cluster.node.nics);
   site.port = cluster.nic_bandwidth();
   site.placement = contiguous(ranks, static_cast<std::uint32_t>(cluster.node.gpus));
@@ -119,6 +125,40 @@ TEST_CASE("A ring whose flows collide on its own takes as long as the fabric let
   CHECK_FALSE(traffic.certified);
   CHECK(traffic.rows.empty());  // what it can have alone fills no link
   CHECK(evaluate_network(traffic).times.step == 2_ms);
+}
+
+/// Nodes of two GPUs on one PCIe switch, whose uplink leads to both NICs.
+hardware::Cluster behind_one_switch(Bandwidth uplink) {
+  hardware::Cluster cluster = tree_of_nodes(4, {4, 1, 2, hardware::Routing::d_mod_k});
+  cluster.node.gpus = 2;
+  cluster.fabric.efficiency = 1;
+  const Bandwidth nic = cluster.nic_bandwidth();
+  cluster.node.cables = {{"gpu0", "pcie0", nic},
+                         {"gpu1", "pcie0", nic},
+                         {"pcie0", "cpu0", uplink},
+                         {"nic0", "cpu0", nic},
+                         {"nic1", "cpu0", nic}};
+  return cluster;
+}
+
+TEST_CASE("Two GPUs behind one PCIe switch share its uplink as they would share a cable") {
+  // Two rings of four nodes, one of each GPU: at the rate of one NIC the uplink gives each half.
+  const Case made = all_reduce(2, 4, 1_ms);
+  const Bandwidth nic = tree_of_nodes(4, {4, 1, 2, hardware::Routing::d_mod_k}).nic_bandwidth();
+  const NetworkSite narrow = site_on(behind_one_switch(nic), 8);
+  CHECK(step_of(made, narrow) == 2_ms);
+  CHECK(step_of(made, site_on(behind_one_switch(nic * 2.0), 8)) == 1_ms);
+  CHECK(traffic_of(made.priced, site_on(behind_one_switch(nic * 2.0), 8)).certified);
+  // One ring over both GPUs of every node has a flow on each NIC, and meets itself.
+  CHECK(step_of(all_reduce(1, 8, 1_ms), narrow) == 2_ms);
+  // Efficiency is lost between nodes: inside, the same bytes are the smaller part of a link.
+  hardware::Cluster lossy = behind_one_switch(nic);
+  lossy.fabric.efficiency = 0.5;
+  CHECK(step_of(made, site_on(lossy, 8)) == 1_ms);
+  const InsideLinks links{behind_one_switch(nic), 100};
+  CHECK(links.named("node2/pcie0 to cpu0"));
+  CHECK(links.name(*links.named("node2/pcie0 to cpu0")) == "node2/pcie0 to cpu0");
+  CHECK_FALSE(links.named("node4/pcie0 to cpu0"));
 }
 
 }  // namespace

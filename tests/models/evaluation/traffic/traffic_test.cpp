@@ -70,7 +70,7 @@ bool same_other_steps(const Traffic& traffic, const NetworkTimes& found,
 
 struct Tally {
   int ranks = 0, contended = 0, folded = 0, certified = 0, railed = 0, inside = 0, joined = 0,
-      repeated = 0, early = 0, early_inside = 0, early_joined = 0;
+      repeated = 0, early = 0, early_inside = 0, early_joined = 0, cabled = 0;
 };
 
 /// Reports too are those of a step that is never folded further than the whole of it allows.
@@ -101,6 +101,7 @@ void require_exact(const NetworkWorld& world, Tally& tally) {
   REQUIRE(same_other_steps(every, unfolded, oracle));
   tally.ranks += static_cast<int>(oracle.ranks.size());
   tally.contended += oracle.contended > 0 ? 1 : 0;
+  tally.cabled += world.site.inside.empty() ? 0 : 1;
   if (folded.certified) {
     ++tally.certified;
     const StepTimes maps = evaluate_maps(priced);
@@ -140,6 +141,7 @@ TEST_CASE("Traffic of random worlds: folded, unfolded and the oracle agree to th
   CHECK(tally.joined > 0);
   CHECK(tally.repeated > 0);
   CHECK(tally.early > 0);
+  CHECK(tally.cabled > 0);
 }
 
 TEST_CASE("Until our first joint collective less is told apart, next to other jobs and experts") {
@@ -189,8 +191,8 @@ TEST_CASE("Traffic is exact on 10,000 more random worlds", "[slow]") {
                    << " folded, " << tally.railed << " by one rail, " << tally.inside
                    << " with collectives inside blocks, " << tally.joined << " next to other jobs, "
                    << tally.repeated << " of which took several steps, " << tally.early
-                   << " folded further before joint collectives, " << tally.certified
-                   << " certified");
+                   << " folded further before joint collectives, " << tally.cabled
+                   << " with PCIe trees inside nodes, " << tally.certified << " certified");
 }
 
 }  // namespace

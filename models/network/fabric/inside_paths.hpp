@@ -1,0 +1,19 @@
+#pragma once
+// Which links inside a node lie between its GPUs and its NICs.
+
+#include <cstdint>
+#include <vector>
+
+namespace orrery::models {
+
+/// Links of one node are numbered from 0, those of node n from first_link + n x links_per_node.
+struct InsidePaths {
+  std::uint32_t first_link = 0;
+  std::uint32_t links_per_node = 0;
+  /// By GPU x NICs + NIC, on the way out of the node and into it. Empty: nothing is known of them.
+  std::vector<std::vector<std::uint32_t>> out, in;
+
+  bool empty() const { return out.empty(); }
+};
+
+}  // namespace orrery::models
