@@ -59,6 +59,11 @@ class RadixHeap {
     base_ = time;
     if ((occupied_ >> bucket & 1) == 0 || bucket == 0) return;
     occupied_ &= ~(std::uint64_t{1} << bucket);
+    if (due_at_once(buckets_[bucket])) {  // no second copy of a crowd
+      buckets_[0].swap(buckets_[bucket]);
+      occupied_ |= 1;
+      return;
+    }
     for (const Entry& entry : buckets_[bucket]) push(entry);
     buckets_[bucket].clear();
   }
@@ -79,6 +84,12 @@ class RadixHeap {
   /// Times are never negative, so 63 bits and one bucket for "equal" are all there is.
   int bucket_of(std::int64_t time) const {
     return std::bit_width(static_cast<std::uint64_t>(time ^ base_));
+  }
+
+  bool due_at_once(const std::vector<Entry>& bucket) const {
+    constexpr std::size_t crowd = 256;
+    return bucket.size() > crowd && std::all_of(bucket.begin(), bucket.end(),
+                                                [this](const Entry& x) { return x.time == base_; });
   }
 
   std::array<std::vector<Entry>, 64> buckets_;

@@ -240,11 +240,11 @@ void add_network_times(const Question& question, Prediction& result) {
                      "static times know no placement, no perturbation and no other job"};
   }
   if (!wanted) {
-    return add_static_times(
-        question, result,
-        asked.mode == NetworkMode::fixed
-            ? "as asked"
-            : "no placement, perturbation or other job is stated, and events not asked");
+    return add_static_times(question, result,
+                            asked.mode == NetworkMode::fixed
+                                ? "as asked"
+                                : "nothing is stated that only events answer (nodes, slow parts, "
+                                  "other jobs), nor are they asked");
   }
   std::optional<std::string> refused = no_events(question);
   const auto begin = std::chrono::steady_clock::now();

@@ -25,7 +25,9 @@ void prepare_heap() {
   for (void*& block : blocks) block = std::malloc(64 << 10);
   const auto end = reinterpret_cast<std::uintptr_t>(sbrk(0));
   for (void* block : blocks) std::free(block);
-  const std::uintptr_t first = (end - room + huge_page - 1) / huge_page * huge_page;
+  // A short command stays on small pages: of a huge one it would touch a part and hold the whole.
+  const std::uintptr_t small = end - room + 2 * huge_page;
+  const std::uintptr_t first = (small + huge_page - 1) / huge_page * huge_page;
   if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
 }
 

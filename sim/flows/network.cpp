@@ -66,7 +66,10 @@ FlowId Network::send(Bytes size, std::span<const LinkId> route, Engine::Handler 
   Message& message = messages_[flow];
   message.serial = ++sent_;
   message.size = size;
-  message.done = std::move(done);
+  if (done) {
+    if (done_.size() <= flow) done_.resize(flow + std::size_t{1});
+    done_[flow] = std::move(done);
+  }
   if (latency > Time{} || size == Bytes{} || route.empty()) {
     engine_.signal(engine_.now() + latency, start_, flow);
   } else {
@@ -101,6 +104,13 @@ std::uint32_t Network::new_flow(std::size_t hops) {
   }
   flows_[flow].hops = static_cast<std::uint32_t>(hops);
   return flow;
+}
+
+void Network::expect(std::size_t flows) {
+  flows_.reserve(flows);
+  messages_.reserve(flows);
+  hops_.reserve(flows * stride_);
+  retired_flows_.reserve(flows);
 }
 
 void Network::widen(std::size_t hops) {
@@ -188,14 +198,15 @@ void Network::finish(std::uint32_t flow) {
   retired_flows_.push_back(flow);
   settle_at_instant_end();
   ++ended_;
-  Engine::Handler done = std::move(messages_[flow].done);  // it may send, and so move messages_
+  if (done_.size() <= flow) return;
+  Engine::Handler done = std::move(done_[flow]);  // it may send, and so move done_
   if (done) done();
 }
 
 Bytes Network::memory() const {
   const auto held = [](const auto& all) { return all.capacity() * sizeof(all.front()); };
   std::size_t bytes = held(links_) + held(tanks_) + held(flows_) + held(messages_) + held(hops_) +
-                      held(components_) + held(free_flows_) + held(retired_flows_);
+                      held(done_) + held(components_) + held(free_flows_) + held(retired_flows_);
   for (const FlowLink& link : links_) bytes += held(link.flows);
   for (const Component& component : components_) {
     bytes += held(component.flows) + held(component.links);
@@ -228,16 +239,21 @@ void Network::end_next(std::uint32_t index) {
     if (flows_[flow].remaining > 0) {
       component.flows[left++] = flow;
     } else {
-      ending_.emplace_back(messages_[flow].serial, flow);
+      ending_.push_back(flow);
     }
   }
   component.flows.resize(left);
   ensure(!ending_.empty(), "a component's next end has come, but none of its flows has ended");
   dissolve(index);
 
-  if (!std::is_sorted(ending_.begin(), ending_.end())) std::sort(ending_.begin(), ending_.end());
-  for (const auto& [serial, flow] : ending_) leave(flow);
-  for (const auto& [serial, flow] : ending_) finish(flow);
+  const auto before = [this](std::uint32_t a, std::uint32_t b) {
+    return messages_[a].serial < messages_[b].serial;
+  };
+  if (!std::is_sorted(ending_.begin(), ending_.end(), before)) {
+    std::sort(ending_.begin(), ending_.end(), before);
+  }
+  for (const std::uint32_t flow : ending_) leave(flow);
+  for (const std::uint32_t flow : ending_) finish(flow);
 }
 
 std::vector<Bandwidth> fair_rates(std::span<const Bandwidth> links, std::span<const Route> routes) {

@@ -58,6 +58,9 @@ class Network {
   /// Bytes of all flows over this link that have ended.
   Bytes carried(LinkId link) const { return links_.at(index(link)).carried; }
 
+  /// Makes room for so many flows at once: fewer bytes than growing to them.
+  void expect(std::size_t flows);
+
   std::size_t links() const { return links_.size(); }
   /// The ledger: every flow sent ends once.
   std::uint64_t sent() const { return sent_; }
@@ -108,7 +111,6 @@ class Network {
   struct Message {
     std::uint64_t serial = 0;  // 0: no flow
     Bytes size{};
-    Engine::Handler done;
   };
   /// Flows that share links, directly or through others. One event: its next end.
   struct Component {
@@ -155,9 +157,10 @@ class Network {
   std::vector<FlowLink> links_;
   std::vector<Tank> tanks_;  // by link
   std::vector<Flow> flows_;
-  std::vector<Message> messages_;  // by flow
-  std::vector<Hop> hops_;          // by flow, `stride_` each
-  std::size_t stride_ = 4;         // room for the longest route: a power of two
+  std::vector<Message> messages_;      // by flow
+  std::vector<Engine::Handler> done_;  // by flow, up to the last one that had any
+  std::vector<Hop> hops_;              // by flow, `stride_` each
+  std::size_t stride_ = 4;             // room for the longest route: a power of two
   std::vector<Component> components_;
   std::vector<std::uint32_t> free_flows_;
   std::vector<std::uint32_t> free_components_;
@@ -167,11 +170,11 @@ class Network {
   std::vector<std::uint32_t> touched_;
   std::vector<std::uint32_t> retired_flows_;
   std::vector<std::uint32_t> dissolved_;
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> ending_;  // serial, flow
-  std::vector<std::uint32_t> reached_;                           // links, one from another
-  std::vector<LinkShare> shares_;    // of the links that are filled: a heap, least first
-  std::vector<std::uint32_t> full_;  // those of them that are full at the level at hand
-  std::uint64_t unsettled_ = 0;      // flows that must find a component
+  std::vector<std::uint32_t> ending_;   // flows, as sent
+  std::vector<std::uint32_t> reached_;  // links, one from another
+  std::vector<LinkShare> shares_;       // of the links that are filled: a heap, least first
+  std::vector<std::uint32_t> full_;     // those of them that are full at the level at hand
+  std::uint64_t unsettled_ = 0;         // flows that must find a component
   std::uint64_t settlement_ = 0;
   bool joined_ = false;    // a flow has started
   bool settling_ = false;  // a settlement has been asked for

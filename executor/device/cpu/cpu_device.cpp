@@ -1,7 +1,7 @@
 #include "executor/device/cpu/cpu_device.hpp"
 
 #ifdef ORRERY_OPENBLAS
-#include <cblas.h>
+#include "executor/device/cpu/blas.hpp"
 #endif
 #include <fmt/format.h>
 
@@ -134,15 +134,15 @@ void dispatch(const cpu::Call<T>& call) {
 
 CpuDevice::CpuDevice(Arithmetic arithmetic) : arithmetic_{arithmetic} {
 #ifdef ORRERY_OPENBLAS
-  openblas_set_num_threads(1);  // a rank is a thread
+  cpu::blas();  // now, not while a step is timed
 #endif
 }
 
 std::string CpuDevice::description() const {
 #ifdef ORRERY_OPENBLAS
-  std::string version{openblas_get_config()};
+  std::string version{cpu::blas().config()};
   version = version.substr(0, version.find(' ', version.find(' ') + 1));
-  return fmt::format("{} ({}), 1 thread", version, openblas_get_corename());
+  return fmt::format("{} ({}), 1 thread", version, cpu::blas().core());
 #else
   return "CPU without BLAS, 1 thread";
 #endif

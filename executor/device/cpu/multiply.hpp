@@ -1,13 +1,10 @@
 #pragma once
 // One matrix product, by BLAS where there is one.
 
-#ifdef ORRERY_OPENBLAS
-#include <cblas.h>
-#endif
-
 #include <algorithm>
 #include <type_traits>
 
+#include "executor/device/cpu/blas.hpp"
 #include "models/program/operation.hpp"
 
 namespace orrery::executor::cpu {
@@ -47,13 +44,13 @@ void multiply(const models::GemmShape& s, const Matrices<T>& x) {
   const auto transposed = [](bool yes) { return yes ? CblasTrans : CblasNoTrans; };
   const auto size = [](std::int64_t n) { return static_cast<blasint>(n); };
   if constexpr (std::is_same_v<T, float>) {
-    cblas_sgemm(CblasRowMajor, transposed(s.transpose_a), transposed(s.transpose_b), size(s.m),
-                size(s.n), size(s.k), s.subtract ? -1.0F : 1.0F, x.a, size(x.row_a), x.b,
-                size(x.row_b), s.accumulate ? 1.0F : 0.0F, x.c, size(x.row_c));
+    blas().sgemm(CblasRowMajor, transposed(s.transpose_a), transposed(s.transpose_b), size(s.m),
+                 size(s.n), size(s.k), s.subtract ? -1.0F : 1.0F, x.a, size(x.row_a), x.b,
+                 size(x.row_b), s.accumulate ? 1.0F : 0.0F, x.c, size(x.row_c));
   } else if constexpr (std::is_same_v<T, double>) {
-    cblas_dgemm(CblasRowMajor, transposed(s.transpose_a), transposed(s.transpose_b), size(s.m),
-                size(s.n), size(s.k), s.subtract ? -1.0 : 1.0, x.a, size(x.row_a), x.b,
-                size(x.row_b), s.accumulate ? 1.0 : 0.0, x.c, size(x.row_c));
+    blas().dgemm(CblasRowMajor, transposed(s.transpose_a), transposed(s.transpose_b), size(s.m),
+                 size(s.n), size(s.k), s.subtract ? -1.0 : 1.0, x.a, size(x.row_a), x.b,
+                 size(x.row_b), s.accumulate ? 1.0 : 0.0, x.c, size(x.row_c));
   } else {
     multiply_by_loops(s, x);
   }

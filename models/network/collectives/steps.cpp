@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "models/network/collectives/rank_network.hpp"
 #include "sim/engine.hpp"
@@ -171,13 +172,14 @@ NetworkRun ring_steps(const NetworkCall& call) {
   return run.finish();
 }
 
-/// All messages begin at once.
-struct PairMessage {
-  int from, to;
-  Bytes size;
-};
+/// Says each message's ends and size, one after another.
+using SendPair = std::function<void(int from, int to, Bytes size)>;
 
-NetworkRun pair_steps(const NetworkCall& call, const std::vector<PairMessage>& messages) {
+/// All messages begin at once.
+/// flows    how many there are at most
+/// each     calls what it is given for every message
+NetworkRun pair_steps(const NetworkCall& call, std::size_t flows,
+                      const std::function<void(const SendPair&)>& each) {
   const CostCall cost = cost_call(call);
   const auto& constants = call.cluster.collectives;
   const auto& protocols = constants.protocols;
@@ -186,13 +188,14 @@ NetworkRun pair_steps(const NetworkCall& call, const std::vector<PairMessage>& m
       cost, collectives::pair_efficiency(cost),
       inside_rate(cost, one ? protocols.message_rate : protocols.pairs_ring_share)};
   StepsRun run{ranks};
+  run.network.expect(flows);
   const Time calls = one ? Time{} : constants.step * (call.group.ranks - 1);
   run.engine.at(constants.base + protocols.pair_base + calls, [&] {
     Route route;
-    for (const PairMessage& each : messages) {
-      ranks.route(each.from, each.to, route);
-      run.network.send(each.size, route, {});
-    }
+    each([&](int from, int to, Bytes size) {
+      ranks.route(from, to, route);
+      run.network.send(size, route, {});
+    });
   });
   return run.finish();
 }
@@ -200,34 +203,33 @@ NetworkRun pair_steps(const NetworkCall& call, const std::vector<PairMessage>& m
 NetworkRun pairwise_steps(const NetworkCall& call) {
   const int n = call.group.ranks;
   const std::vector<Bytes> parts = cut(call.size, n);
-  std::vector<PairMessage> messages;
-  messages.reserve(static_cast<std::size_t>(n) * static_cast<std::size_t>(n - 1));
-  for (int from = 0; from < n; ++from) {
-    for (int to = 0; to < n; ++to) {
-      if (from == to) continue;
-      const auto pair = static_cast<std::size_t>(from) * static_cast<std::size_t>(n) +
-                        static_cast<std::size_t>(to);
-      const Bytes size =
-          call.counts.empty() ? parts[static_cast<std::size_t>(to)] : call.counts[pair];
-      if (size > Bytes{}) messages.push_back({from, to, size});
+  const auto flows = static_cast<std::size_t>(n) * static_cast<std::size_t>(n - 1);
+  return pair_steps(call, flows, [&](const SendPair& send) {
+    for (int from = 0; from < n; ++from) {
+      for (int to = 0; to < n; ++to) {
+        if (from == to) continue;
+        const auto pair = static_cast<std::size_t>(from) * static_cast<std::size_t>(n) +
+                          static_cast<std::size_t>(to);
+        const Bytes size =
+            call.counts.empty() ? parts[static_cast<std::size_t>(to)] : call.counts[pair];
+        if (size > Bytes{}) send(from, to, size);
+      }
     }
-  }
-  return pair_steps(call, messages);
+  });
 }
 
 NetworkRun direct_steps(const NetworkCall& call) {
-  return pair_steps(call, {{0, 1, call.size}});
+  return pair_steps(call, 1, [&](const SendPair& send) { send(0, 1, call.size); });
 }
 
 NetworkRun rooted_steps(const NetworkCall& call) {
   const std::vector<Bytes> parts = cut(call.size, call.group.ranks);
-  std::vector<PairMessage> messages;
-  for (int other = 1; other < call.group.ranks; ++other) {
-    const Bytes part = parts[static_cast<std::size_t>(other)];
-    const bool gathers = call.collective == Collective::gather;
-    messages.push_back({gathers ? other : 0, gathers ? 0 : other, part});
-  }
-  return pair_steps(call, messages);
+  const bool gathers = call.collective == Collective::gather;
+  return pair_steps(call, parts.size(), [&](const SendPair& send) {
+    for (int other = 1; other < call.group.ranks; ++other) {
+      send(gathers ? other : 0, gathers ? 0 : other, parts[static_cast<std::size_t>(other)]);
+    }
+  });
 }
 
 using StepFunction = NetworkRun (*)(const NetworkCall&);
