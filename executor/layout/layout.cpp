@@ -235,6 +235,17 @@ std::int64_t Layout::offset(std::int64_t layer, const std::string& tensor) const
                                    : frozen_[frozen_by_name_.at(key)].offset;
 }
 
+std::vector<StateRun> Layout::frozen_runs() const {
+  std::vector<StateRun> runs;
+  for (const PlacedTensor& each : frozen_) {
+    for (StateRun run : runs_of(each, frozen_tensors_[each.tensor])) {
+      run.writer = each.writes && !each.copy;
+      runs.push_back(run);
+    }
+  }
+  return runs;
+}
+
 /// Where the first parameter of such a layer, embedding or head begins.
 std::int64_t Layout::begin_of(const LayerKind& kind, std::int64_t layer) const {
   const std::vector<Operand>& operands = program_.blocks[kind.forward].operands;

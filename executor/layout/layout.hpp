@@ -100,6 +100,7 @@ class Layout {
     return runs_of(tensor, tensors_[tensor.tensor]);
   }
   static std::vector<StateRun> runs_of(const PlacedTensor& tensor, const StateTensor& whole);
+  std::vector<StateRun> frozen_runs() const;  // not trained; `local` is in their buffer
   /// What this rank's share of the gradient norm counts, so that the ranks that sum the norm count
   /// each element of the model once.
   const std::vector<Span>& counted() const { return counted_; }

@@ -13,7 +13,7 @@ namespace orrery::executor {
 
 namespace {
 
-constexpr std::int64_t at_once = std::int64_t{1} << 16;  // elements
+constexpr std::int64_t exported_at_once = std::int64_t{1} << 16;  // elements
 
 /// Files that a path stands for.
 std::vector<std::string> files_of(const std::string& path) {
@@ -165,11 +165,11 @@ void PretrainedExport::write(const ExportedState& state) {
 
 void PretrainedExport::write_run(const ExportedState& state, const StateRun& run) {
   std::vector<double> values;
-  for (std::int64_t i = 0; i < run.count; i += at_once) {
-    const std::int64_t count = std::min(at_once, run.count - i);
+  for (std::int64_t i = 0; i < run.count; i += exported_at_once) {
+    const std::int64_t count = std::min(exported_at_once, run.count - i);
     values.resize(static_cast<std::size_t>(count));
     state.read(run.local + i, values);
-    for (const NumberedPart& each : parts_[run.tensor]) {
+    for (const NumberedPart& each : parts_[state.first + run.tensor]) {
       for_each_piece(
           state.tensors[run.tensor], each.stored, run.offset + i, count,
           [&](std::int64_t row, std::int64_t column, std::int64_t run_of, std::int64_t offset) {

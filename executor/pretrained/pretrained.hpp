@@ -47,6 +47,7 @@ struct ExportedState {
   std::vector<StateTensor> tensors{};
   std::vector<StateRun> runs{};
   std::function<void(std::int64_t local, std::span<double> to)> read{};
+  std::size_t first = 0;  // of its tensors, among all that are exported
 };
 
 /// The parameters of all ranks as one file; ranks call the steps in order, with barriers between.

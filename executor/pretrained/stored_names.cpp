@@ -158,6 +158,22 @@ Parts qwen3_moe_parts(const Model& model, const Asked& of) {
   return expert_parts(model, of, {"mlp", "gate_proj", "up_proj", "down_proj"});
 }
 
+/// What DeepSeek's layers of experts have, and dense ones have not.
+Parts deepseek_expert_parts(const Model& model, const Asked& of) {
+  const std::string block = "model.layers." + of.layer + ".mlp.";
+  const std::string shared = block + "shared_experts.";
+  if (of.part == "router" && of.kind == "correction") {
+    return {whole(of, block + "gate.e_score_correction_bias")};
+  }
+  if (of.part == "shared.down") return {linear(of, shared + "down_proj.weight")};
+  if (of.part == "shared.up") {
+    const std::int64_t width = of.tensor.columns / 2;
+    return side_by_side(of,
+                        {{shared + "gate_proj.weight", width}, {shared + "up_proj.weight", width}});
+  }
+  return expert_parts(model, of, {"mlp", "gate_proj", "up_proj", "down_proj"});
+}
+
 /// DeepSeek: as LLaMA, with latents in place of queries, keys and values.
 Parts deepseek_parts(const Model& model, const Asked& of) {
   const std::string attention = "model.layers." + of.layer + ".self_attn.";
@@ -170,7 +186,7 @@ Parts deepseek_parts(const Model& model, const Asked& of) {
   if (of.part == "query_up") {
     return {linear(of, attention + (model.query_rank > 0 ? "q_b_proj" : "q_proj") + end)};
   }
-  return llama_parts(model, of);
+  return deepseek_expert_parts(model, of);
 }
 
 /// GPT-2: queries, keys and values fused, its linear layers [in, out] as ours.
@@ -219,9 +235,9 @@ using PartsOfModel = Parts (*)(const Model&, const Asked&);
 const std::map<std::string, PartsOfModel, std::less<>>& families() {
   static const std::map<std::string, PartsOfModel, std::less<>> known{
       {"deepseek_v2", deepseek_parts}, {"deepseek_v3", deepseek_parts}, {"gpt2", gpt2_parts},
-      {"gpt_neox", gpt_neox_parts},    {"llama", llama_parts},          {"mistral", llama_parts},
-      {"mixtral", mixtral_parts},      {"qwen2", llama_parts},          {"qwen3", llama_parts},
-      {"qwen3_moe", qwen3_moe_parts}};
+      {"gpt_neox", gpt_neox_parts},    {"kimi_k2", deepseek_parts},     {"llama", llama_parts},
+      {"mistral", llama_parts},        {"mixtral", mixtral_parts},      {"qwen2", llama_parts},
+      {"qwen3", llama_parts},          {"qwen3_moe", qwen3_moe_parts}};
   return known;
 }
 

@@ -126,6 +126,14 @@ void fill(const std::vector<Slice>& slices, std::byte* to) {
   for (std::thread& each : threads) each.join();
 }
 
+/// Are adapters all that is trained?
+bool trains_adapters(const models::Program& program) {
+  const auto is_adapter = [](const models::Operand& each) { return each.adapter; };
+  return std::any_of(program.blocks.begin(), program.blocks.end(), [&](const models::Block& of) {
+    return std::any_of(of.operands.begin(), of.operands.end(), is_adapter);
+  });
+}
+
 }  // namespace
 
 void Weights::draw() {
@@ -161,8 +169,7 @@ void Weights::draw_frozen() {
 void Weights::draw_trained() {
   const RunSettings& settings = rank_.settings;
   std::vector<InitialValues> initials;
-  ParameterSource* const source =
-      rank_.layout.frozen_tensors().empty() ? settings.initial : nullptr;
+  ParameterSource* const source = trains_adapters(rank_.program) ? nullptr : settings.initial;
   if (source != nullptr) source->require(rank_.layout.tensors());
   for (const StateTensor& each : rank_.layout.tensors()) {
     initials.emplace_back(each, settings, source);

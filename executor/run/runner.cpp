@@ -247,6 +247,15 @@ const std::vector<StateTensor>& Runner::state_tensors() const {
 const std::vector<StateRun>& Runner::state_runs() const {
   return parts_->layout.runs();
 }
+const std::vector<StateTensor>& Runner::frozen_tensors() const {
+  return parts_->layout.frozen_tensors();
+}
+std::vector<StateRun> Runner::frozen_runs() const {
+  return parts_->layout.frozen_runs();
+}
+void Runner::read_frozen(std::int64_t local, std::span<double> to) const {
+  parts_->weights.read_frozen(local, to);
+}
 models::DType Runner::state_format() const {
   return parts_->weights.formats().state;
 }

@@ -56,6 +56,10 @@ class Runner {
   /// times the loss's scale.
   const std::vector<StateTensor>& state_tensors() const;
   const std::vector<StateRun>& state_runs() const;
+  /// The same of what training leaves as it is, `local` for read_frozen.
+  const std::vector<StateTensor>& frozen_tensors() const;
+  std::vector<StateRun> frozen_runs() const;
+  void read_frozen(std::int64_t local, std::span<double> to) const;
   models::DType state_format() const;
   models::DType gradient_format() const;
   /// `count` elements from element `local` on, which lie in one run.

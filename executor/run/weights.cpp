@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "executor/device/half.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor {
@@ -103,6 +104,26 @@ void Weights::read_state(StateKind kind, std::int64_t local, std::int64_t count,
   const bool moment = kind == StateKind::first_moment || kind == StateKind::second_moment;
   if (moment) return moments_.read(kind, local, count, to);
   rank_.device.read(state(kind, local), to, Bytes{count * width_of_state(kind)});
+}
+
+void Weights::read_frozen(std::int64_t local, std::span<double> to) const {
+  const auto read = [&](auto zero, auto wide) {
+    std::vector<decltype(zero)> stored(to.size());
+    const Bytes size{std::ssize(stored) * static_cast<std::int64_t>(sizeof(zero))};
+    rank_.device.read(frozen(local), stored.data(), size);
+    std::transform(stored.begin(), stored.end(), to.begin(), wide);
+  };
+  const auto half = [](auto each) { return static_cast<double>(widened(each)); };
+  switch (formats().storage) {
+    case models::DType::bf16:
+      return read(Bf16{}, half);
+    case models::DType::fp16:
+      return read(Fp16{}, half);
+    case models::DType::fp64:
+      return read(double{}, [](double each) { return each; });
+    default:
+      return read(float{}, [](float each) { return static_cast<double>(each); });
+  }
 }
 
 void Weights::load_state(StateKind kind, std::int64_t local, std::int64_t count, const void* from) {

@@ -6,6 +6,7 @@
 // Sharded gradients (ZeRO-2 and 3) are the owned sums, and backward fills buckets. Sharded
 // parameters (ZeRO-3) are the owned ones, and all of a bucket lie where they were last gathered.
 
+#include <span>
 #include <vector>
 
 #include "executor/run/held_memory.hpp"
@@ -42,6 +43,9 @@ class Weights {
   std::byte* frozen(std::int64_t element) const {
     return frozen_ + element * width_of(formats().storage);
   }
+
+  /// Elements of what is not trained, from `local` on.
+  void read_frozen(std::int64_t local, std::span<double> to) const;
 
   /// Of what this rank owns.
   std::byte* owned_gradient(std::int64_t element) const;

@@ -56,8 +56,8 @@ class RankRun {
   void train() {
     first_ = checkpoints_.resume(runner_);
     initial_.reset();
-    const bool other = !models::trains_adapters(question_.plan);
-    if (first_ > 0 && options_.initial && other && rank_ == 0) {
+    const bool all_trained = runner_.frozen_tensors().empty();
+    if (first_ > 0 && options_.initial && all_trained && rank_ == 0) {
       session_.note("--init is left out: the checkpoint has later parameters");
     }
     if (options_.checkpoint) session_.requests().answer_after_the_step();
@@ -99,7 +99,15 @@ class RankRun {
     const bool wide = runner_.state_format() == models::DType::fp64;
     return std::make_unique<PretrainedExport>(*options_.exported, question_.model,
                                               wide ? StoredFormat::fp64 : StoredFormat::fp32,
-                                              runner_.state_tensors());
+                                              exported_tensors());
+  }
+
+  /// What is trained, and what is not but is the model's own.
+  std::vector<StateTensor> exported_tensors() const {
+    std::vector<StateTensor> all = runner_.state_tensors();
+    if (models::trains_adapters(question_.plan)) return all;
+    all.insert(all.end(), runner_.frozen_tensors().begin(), runner_.frozen_tensors().end());
+    return all;
   }
 
   void export_parameters() {
@@ -110,6 +118,13 @@ class RankRun {
         {.tensors = runner_.state_tensors(),
          .runs = runner_.state_runs(),
          .read = [this](std::int64_t local, std::span<double> to) { read_parameters(local, to); }});
+    if (!models::trains_adapters(question_.plan)) {
+      export_->write({.tensors = runner_.frozen_tensors(),
+                      .runs = runner_.frozen_runs(),
+                      .read = [this](std::int64_t local,
+                                     std::span<double> to) { runner_.read_frozen(local, to); },
+                      .first = runner_.state_tensors().size()});
+    }
     session_.barrier("export written");
     if (rank_ == 0) export_->commit();
     session_.steps(runner_, limits_);

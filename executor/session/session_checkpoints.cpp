@@ -58,8 +58,9 @@ Checkpoints SessionCheckpoints::of(const Runner& runner) const {
       {"global_batch", std::to_string(plan.global_batch)},
       {"seq_len", std::to_string(plan.seq_len)},
       {"precision", std::string{models::name(plan.precision)}}};
-  // A checkpoint of adapters is one of nothing else.
-  if (models::trains_adapters(plan)) inputs.emplace_back("init", options_.initial.value_or("seed"));
+  // A checkpoint has what is trained and nothing else.
+  if (!runner.frozen_tensors().empty())
+    inputs.emplace_back("init", options_.initial.value_or("seed"));
   return {{.folder = *options_.checkpoint,
            .rank = session_.placed().rank,
            .ranks = session_.placed().ranks,

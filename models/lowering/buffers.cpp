@@ -250,7 +250,8 @@ void add_persistent(const Program& program, RankClass& ranks, const BlockInputs&
        Bytes{master} + moments_bytes(inputs.plan, here ? ranks.owned : 0)}};
   ranks.persistent.insert(ranks.persistent.begin(), held.begin(), held.end());
   if (ranks.frozen > Bytes{}) {
-    const std::int64_t ways = sharding.parameters ? program.shards() : 1;
+    const bool shared_out = sharding.parameters && keeps_most_weights(inputs.plan);
+    const std::int64_t ways = shared_out ? program.shards() : 1;
     ranks.persistent.push_back({"frozen_parameters", BufferKind::parameter,
                                 Bytes{(ranks.frozen.count() + ways - 1) / ways}});
   }

@@ -122,7 +122,7 @@ void add_kinds(Program& program, const BlockInputs& inputs) {
   }
 }
 
-void add_units(Program& program) {
+void add_units(Program& program, const Plan& plan) {
   const auto id = [&](ModelPart part) {
     return static_cast<std::uint32_t>(&program.kind(part) - program.kinds.data());
   };
@@ -130,7 +130,7 @@ void add_units(Program& program) {
     Unit unit{.name = std::move(name), .kinds = std::move(kinds), .layer = layer};
     for (const std::uint32_t each : unit.kinds) {
       unit.elements += program.kinds[each].parameters - program.kinds[each].expert_parameters;
-      unit.frozen += program.kinds[each].frozen;
+      if (keeps_most_weights(plan)) unit.frozen += program.kinds[each].frozen;
     }
     unit.replicated = program.sharding.over;
     if (program.mesh.degree(MeshAxis::replica) > 1) unit.replicated = unit.replicated | data_axes;

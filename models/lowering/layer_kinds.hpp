@@ -14,6 +14,6 @@ void add_kinds(Program& program, const BlockInputs& inputs);
 
 /// Layers one by one between embedding and head; these two as one where a table that they share is
 /// gathered.
-void add_units(Program& program);
+void add_units(Program& program, const Plan& plan);
 
 }  // namespace orrery::models

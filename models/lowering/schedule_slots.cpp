@@ -252,7 +252,7 @@ Program schedule_slots(const BlockInputs& inputs) {
   state_facts(program, inputs);
   place_table(program, inputs.model, stages);
   add_kinds(program, inputs);
-  add_units(program);
+  add_units(program, inputs.plan);
   add_chunks(program, inputs, stages);
   add_classes(program, inputs.plan, slots_of(program, inputs));
   return program;

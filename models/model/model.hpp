@@ -11,6 +11,7 @@
 #include "models/model/activation.hpp"
 #include "models/model/norm.hpp"
 #include "models/model/rotary.hpp"
+#include "models/model/routing.hpp"
 #include "sim/input/document.hpp"
 
 namespace orrery::models {
@@ -47,6 +48,7 @@ struct Model {
   bool parallel_block = false;  // attention and MLP read the same normalised input
   bool shared_norm = false;     // ... and share one norm
   bool post_norms = false;      // two more norms per layer, after attention and MLP (Gemma 2)
+  bool norms_of_sums = false;   // the two norms are of x + attention(x) and x + mlp(x) (BERT)
   bool tied_embeddings = true;
   bool final_norm = true;
   bool embedding_norm = false;  // BLOOM, BERT
@@ -62,6 +64,7 @@ struct Model {
 
   // What a run computes with, and a simulation does not ask for.
   double norm_epsilon = 1e-5;
+  double latent_epsilon = 1e-6;     // of the norms of latents
   double initial_deviation = 0.02;  // of weights before the first step
   Rotary rotary;
   std::string inexact;  // what of its config Orrery computes otherwise; empty: nothing
@@ -75,6 +78,7 @@ struct Model {
   std::int64_t dense_first = 0;
   std::int64_t expert_every = 1;
   bool router_bias = false;
+  Routing routing;
 
   /// Modules after the last layer that predict one token further each (MTP): a layer of the last
   /// kind on the joined norms of what is below and of the next token's row, with the table and the

@@ -8,8 +8,34 @@ namespace orrery::models {
 
 namespace {
 
+/// YaRN's bounds: the number of the pair, not whole, that turns so many times in the positions that
+/// the model was first trained with.
+double pair_that_turns(const Rotary& rotary, double turns, double pairs) {
+  const double longest = rotary.original_positions / (turns * 2 * std::numbers::pi);
+  return pairs * std::log(longest) / std::log(rotary.base);
+}
+
+/// Fast pairs keep their frequency, slow ones are slowed by the factor, in between by degrees.
+void scale_by_pair(const Rotary& rotary, std::vector<double>& frequencies) {
+  const auto pairs = static_cast<double>(frequencies.size());
+  double first = pair_that_turns(rotary, rotary.high_turns, pairs);
+  double last = pair_that_turns(rotary, rotary.low_turns, pairs);
+  if (rotary.whole_pairs) {
+    first = std::floor(first);
+    last = std::ceil(last);
+  }
+  first = std::max(first, 0.0);
+  last = std::min(last, 2 * pairs - 1);
+  if (first == last) last += 0.001;
+  for (std::size_t i = 0; i < frequencies.size(); ++i) {
+    const double slowed = std::clamp((static_cast<double>(i) - first) / (last - first), 0.0, 1.0);
+    frequencies[i] *= slowed / rotary.factor + 1 - slowed;
+  }
+}
+
 double scaled(const Rotary& rotary, double frequency) {
-  if (rotary.scaling == RotaryScaling::none) return frequency;
+  const bool by_pair = rotary.scaling == RotaryScaling::yarn;
+  if (rotary.scaling == RotaryScaling::none || by_pair) return frequency;
   if (rotary.scaling == RotaryScaling::linear) return frequency / rotary.factor;
   const double turns = rotary.original_positions * frequency / (2 * std::numbers::pi);
   const double between = rotary.high_turns - rotary.low_turns;
@@ -28,6 +54,7 @@ std::vector<double> rotary_frequencies(const Rotary& rotary, std::int64_t head_d
     const double exponent = -static_cast<double>(i) / static_cast<double>(pairs);
     frequencies.push_back(scaled(rotary, std::pow(rotary.base, exponent)));
   }
+  if (rotary.scaling == RotaryScaling::yarn) scale_by_pair(rotary, frequencies);
   return frequencies;
 }
 

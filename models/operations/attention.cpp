@@ -31,7 +31,8 @@ AttentionShape LayerBuilder::attention_shape() const {
           .head_dim = model.head_dim,
           .causal = model.causal,
           .window = model.sliding_window,
-          .value_dim = model.value_dim};
+          .value_dim = model.value_dim,
+          .score_factor = model.rotary.score_factor};
 }
 
 /// Packed documents see themselves alone: as many attentions of their length as fit.
@@ -94,6 +95,7 @@ void LayerBuilder::rotary(OpKind kind, std::string_view name, OperandId qkv_out)
   Operation& op = block_.add(kind, name, {qkv_out}, {qkv_out});
   op.heads = head_columns();
   op.frequencies = rotary_frequencies(inputs_.model.rotary, inputs_.model.head_dim);
+  op.magnitude = inputs_.model.rotary.magnitude;
   const std::int64_t rotated = (op.heads.queries + op.heads.keys) * op.heads.dim;
   op.bytes = Bytes{op.bytes.count() / block_.at(qkv_out).shape[2] * rotated};
 }

@@ -34,6 +34,7 @@ OperandId BlockBuilder::parameter(const ModelTensor& tensor, DType dtype) {
               .view = tensor.view,
               .initial = tensor.initial,
               .adapter = tensor.adapter,
+              .frozen = tensor.frozen,
               .transposed = tensor.transposed});
 }
 

@@ -23,6 +23,7 @@ struct ModelTensor {
   bool transposed = false;
   MeshView view = MeshView::dense;  // of the mesh, whose replicas hold it
   bool adapter = false;
+  bool frozen = false;  // training leaves it as it is, whatever else it trains
 };
 
 class BlockBuilder {

@@ -1,4 +1,4 @@
-// A layer's experts on their ranks: the router, the way there and back, the grouped GEMMs.
+// A layer's experts on their ranks: the way there and back, the grouped GEMMs.
 //
 // Tokens T of a rank become k T rows, one for each expert that a token meets. They are put in the
 // order of their experts, sent to the ranks that have those (all-to-all over the expert axis;
@@ -44,41 +44,9 @@ OperandId LayerBuilder::expert_rows(std::string_view name, Role role, OperandId 
                         {inputs_.model.experts, rows_of_expert(tokens) * senders, columns}, layout);
 }
 
-/// [T, k]: which experts a token meets, and with what weight.
-OperandId LayerBuilder::routing(std::string_view name, Role role, DType dtype) {
-  return block_.operand(name, role, dtype, {1, tokens(), inputs_.model.experts_per_token},
-                        rows_layout(inputs_.plan));
-}
-
-OperandId LayerBuilder::chosen() {
-  return routing("router.chosen", Role::saved, DType::int32);
-}
-
-/// In fp32, or as wide as everything else where that is wider.
-OperandId LayerBuilder::weights() {
-  return routing("router.probabilities", Role::saved, weights_dtype());
-}
-
-OperandId LayerBuilder::weights_gradient() {
-  return routing("router.probabilities.grad", Role::temporary, weights_dtype());
-}
-
-DType LayerBuilder::weights_dtype() const {
-  return storage_ == DType::fp64 ? DType::fp64 : DType::fp32;
-}
-
 /// What experts made of a rank's tokens, kept until backward.
 OperandId LayerBuilder::kept_outputs(OperandId tokens) {
   return expert_rows("experts.kept", Role::saved, tokens, inputs_.model.hidden, at_senders());
-}
-
-Linear LayerBuilder::router() const {
-  const Model& model = inputs_.model;
-  return {.name = "router",
-          .in = model.hidden,
-          .out = model.experts,
-          .bias = model.router_bias,
-          .low_precision = false};
 }
 
 Sharding LayerBuilder::expert_up_layout() const {
@@ -144,13 +112,6 @@ Operation& LayerBuilder::permute(RowMove move, const std::string& name, OperandI
   op.copies = copies_to_nodes();
   op.next_to_other = inputs_.plan.expert_overlap == ExpertOverlap::micro_batches;
   return op;
-}
-
-void LayerBuilder::route(OperandId in) {
-  const OperandId logits =
-      features("router.out", Role::saved, inputs_.model.experts, rows_layout(inputs_.plan));
-  linear_.forward(router(), in, logits);
-  block_.add(OpKind::route, "route", {logits}, {weights(), chosen()});
 }
 
 /// Rows that arrived by rank in the order of local experts, or the other way round.
@@ -236,18 +197,6 @@ void LayerBuilder::local_experts_backward(OperandId tokens, OperandId gradient,
   linear_.backward(expert_up(),
                    expert_rows("experts.in", Role::saved, tokens, model.hidden, at_experts()),
                    d_inner, rows_gradient);
-}
-
-void LayerBuilder::route_backward(OperandId saved_in, OperandId gradient_in) {
-  const Sharding layout = rows_layout(inputs_.plan);
-  const OperandId logits = features("router.out", Role::saved, inputs_.model.experts, layout);
-  const OperandId d_logits =
-      features("router.out.grad", Role::temporary, inputs_.model.experts, layout);
-  Operation& op = block_.add(OpKind::route_backward, "route.backward",
-                             {logits, weights(), chosen()}, {d_logits});
-  op.dtype = storage_;
-  if (keeps_outputs()) block_.read(op, weights_gradient());
-  linear_.backward(router(), saved_in, d_logits, gradient_in);
 }
 
 /// The gradients of what experts made, at the ranks that they were sent back to, and of the weights

@@ -57,7 +57,7 @@ void LayerBuilder::latent_forward(const LatentPart& part, OperandId in) {
   Operation& norm = block_.add(OpKind::norm, part.name + "_norm",
                                {latent, parameter(latent_norm(part))}, {normed});
   norm.norm = inputs_.model.norm;
-  norm.epsilon = inputs_.model.norm_epsilon;
+  norm.epsilon = inputs_.model.latent_epsilon;
   linear_.forward(part.up(h), normed, heads);
 }
 
@@ -82,7 +82,7 @@ void LayerBuilder::latent_backward(const LatentPart& part, OperandId saved_in,
                              {d_normed, latent, of}, {d_latent, weight_gradient});
   op.dtype = storage_;
   op.norm = inputs_.model.norm;
-  op.epsilon = inputs_.model.norm_epsilon;
+  op.epsilon = inputs_.model.latent_epsilon;
   linear_.backward(part.down(h), saved_in, d_latent, gradient_in);
 }
 
@@ -107,6 +107,7 @@ void LayerBuilder::join_shared_gradient(std::size_t first, OperandId normed) {
 void LayerBuilder::rotates(Operation& op) const {
   op.heads = head_columns();
   op.frequencies = rotary_frequencies(inputs_.model.rotary, inputs_.model.rotary_dim);
+  op.magnitude = inputs_.model.rotary.magnitude;
 }
 
 void LayerBuilder::qkv_forward(OperandId in) {

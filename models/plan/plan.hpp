@@ -111,6 +111,12 @@ inline bool trains_adapters(const Plan& plan) {
   return plan.task == Task::lora || plan.task == Task::qlora;
 }
 
+/// Most weights are left as they are, those of adapters' layers or of a reference: replicas share
+/// them out as they do what is trained.
+inline bool keeps_most_weights(const Plan& plan) {
+  return trains_adapters(plan) || plan.task == Task::dpo;
+}
+
 /// Tokens of a document as attention's work counts them: the mean over tokens of their document's
 /// length, sum l^2 / sum l; seq_len where nothing is packed.
 std::int64_t attended_length(const Plan& plan);

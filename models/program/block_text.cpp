@@ -77,6 +77,14 @@ void put_shape(TextBuffer& text, const Operation& op, const Program& program) {
   if (op.kind == OpKind::collective) {
     put(text, " {} comm={}", name(op.collective), program.communicators[op.communicator].name);
   }
+  const bool scored = op.routing != Routing{};
+  if (scored) {
+    const Routing& of = op.routing;
+    put(text, " {}{}{} scale={} groups={} of {} by {}",
+        of.score == Routing::Score::sigmoid ? "sigmoid" : "softmax",
+        of.normalised ? " normalised" : "", of.corrected ? " corrected" : "", of.scale,
+        of.groups_kept, of.groups, of.best_of_group);
+  }
   if (op.epsilon > 0) put(text, " epsilon={}", op.epsilon);
   if (!op.frequencies.empty()) {
     put(text, " pairs={} slowest={:.6g}", op.frequencies.size(), op.frequencies.back());

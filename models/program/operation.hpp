@@ -8,6 +8,8 @@
 
 #include "models/model/activation.hpp"
 #include "models/model/norm.hpp"
+#include "models/model/routing.hpp"
+#include "models/program/attention_shape.hpp"
 #include "models/program/ids.hpp"
 #include "models/program/op_kind.hpp"
 #include "models/program/operand.hpp"
@@ -51,32 +53,6 @@ enum class RowMove : std::uint8_t {
   by_rank,            // and back
 };
 std::string_view name(RowMove move);
-
-/// Sizes of one attention on one rank.
-struct AttentionShape {
-  std::int64_t batch = 0, seq = 0, heads = 0, kv_heads = 0, head_dim = 0;
-  bool causal = true;
-  std::int64_t window = 0;     // tokens that one attends to at most; 0: all before it
-  std::int64_t keys = 0;       // of a part of the sequence: what its tokens attend to; 0: seq
-  std::int64_t value_dim = 0;  // of a value where it is not head_dim; 0: head_dim
-
-  std::int64_t value_width() const { return value_dim > 0 ? value_dim : head_dim; }
-};
-
-/// Of ranks that share a sequence: what an attention reads of it, and what brings it there.
-struct SequencePart {
-  enum class Keys : std::uint8_t { own, gathered, passed };
-  enum class Queries : std::uint8_t { all, early, late };
-  Keys keys = Keys::own;           // of an attention: whose keys and values it reads
-  Queries queries = Queries::all;  // ... and which of the rank's pieces ask
-  /// How many places after this rank in its group stands the one whose keys were passed here, or to
-  /// which a send_receive sends.
-  std::int64_t ahead = 0;
-  /// An attention that leaves the keys which it read in the place of the rank's own: backward
-  /// begins with them.
-  bool leaves_keys = false;
-  bool merges = false;  // an add of what attentions to several ranks' keys have made
-};
 
 /// Heads next to each other in a row, queries and then keys. The columns after them are values.
 struct HeadColumns {
@@ -126,10 +102,12 @@ struct Operation {
   /// Of rotary positions: radians per position of each pair (i, i + pairs) of a head's columns; the
   /// columns after them are not turned.
   std::vector<double> frequencies;
+  double magnitude = 1;  // ... and what cosines and sines are multiplied by
   Norm norm = Norm::layer_norm;
   /// Of an all-to-all that sends a token once to each node that has any of its experts, and of what
   /// makes its rows: how many copies of a token they hold. 0: every row is sent.
   std::int64_t copies = 0;
+  Routing routing;                // of route and route_backward
   RowMove moves = RowMove::none;  // of permute and unpermute
   bool fused = false;             // ... by one kernel, whose traffic is no more than its operands
   std::int64_t senders = 1;       // of by_expert and by_rank: ranks whose rows an expert has

@@ -24,6 +24,22 @@ LLAMA = {
     "max_position_embeddings": 64,
     "rms_norm_eps": 1e-3,
 }
+DEEPSEEK = {
+    **LLAMA,
+    "num_key_value_heads": 4,
+    "kv_lora_rank": 12,
+    "qk_nope_head_dim": 8,
+    "qk_rope_head_dim": 8,
+    "v_head_dim": 6,
+    "first_k_dense_replace": 1,
+    "moe_intermediate_size": 24,
+    "n_routed_experts": 8,
+    "num_experts_per_tok": 3,
+    "n_shared_experts": 2,
+    "n_group": 4,
+    "topk_group": 2,
+    "num_nextn_predict_layers": 0,
+}
 CONFIGS = {
     "llama": {
         **LLAMA,
@@ -46,24 +62,39 @@ CONFIGS = {
         "rope_parameters": {"rope_type": "linear", "rope_theta": 1000.0, "factor": 2.0},
     },
     "qwen3": {**LLAMA, "model_type": "qwen3", "head_dim": 16},
-    **{
-        family: {
-            **LLAMA,
-            "model_type": family,
-            "num_key_value_heads": 4,
-            "rms_norm_eps": 1e-6,
-            "q_lora_rank": query_rank,
-            "kv_lora_rank": 12,
-            "qk_nope_head_dim": 8,
-            "qk_rope_head_dim": 4,
-            "v_head_dim": 6,
-            "first_k_dense_replace": 2,
-            "moe_intermediate_size": 24,
-            "n_routed_experts": 4,
-            "num_experts_per_tok": 2,
-            "num_nextn_predict_layers": 0,
-        }
-        for family, query_rank in (("deepseek_v2", None), ("deepseek_v3", 16))
+    "deepseek_v2": {
+        **DEEPSEEK,
+        "model_type": "deepseek_v2",
+        "q_lora_rank": None,
+        "topk_method": "group_limited_greedy",
+        "norm_topk_prob": False,
+        "routed_scaling_factor": 1.5,
+        "rope_parameters": {
+            "rope_type": "yarn",
+            "rope_theta": 100.0,
+            "factor": 4.0,
+            "beta_fast": 4.0,
+            "beta_slow": 0.5,
+            "original_max_position_embeddings": 16,
+        },
+    },
+    "deepseek_v3": {
+        **DEEPSEEK,
+        "model_type": "deepseek_v3",
+        "q_lora_rank": 16,
+        "topk_method": "noaux_tc",
+        "norm_topk_prob": True,
+        "routed_scaling_factor": 2.5,
+        "rope_parameters": {
+            "rope_type": "yarn",
+            "rope_theta": 1000.0,
+            "factor": 8.0,
+            "beta_fast": 2.0,
+            "beta_slow": 0.25,
+            "mscale": 0.7,
+            "mscale_all_dim": 1.0,
+            "original_max_position_embeddings": 16,
+        },
     },
     "mixtral": {
         **LLAMA,
@@ -81,6 +112,21 @@ CONFIGS = {
         "moe_intermediate_size": 24,
         "norm_topk_prob": True,
         "decoder_sparse_step": 2,
+    },
+    "qwen3_moe_unnormalised": {
+        **LLAMA,
+        "model_type": "qwen3_moe",
+        "num_experts": 4,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 24,
+        "norm_topk_prob": False,
+        "rope_parameters": {
+            "rope_type": "yarn",
+            "rope_theta": 1000.0,
+            "factor": 4.0,
+            "truncate": False,
+            "original_max_position_embeddings": 16,
+        },
     },
     "gpt2": {
         "model_type": "gpt2",
@@ -115,7 +161,10 @@ CONFIGS = {
 # What checkpoints call a layer's experts, and the gate, the other input and the output of one.
 EXPERTS = {
     "mixtral": ("block_sparse_moe", "w1", "w3", "w2"),
-    "qwen3_moe": ("mlp", "gate_proj", "up_proj", "down_proj"),
+    **{
+        family: ("mlp", "gate_proj", "up_proj", "down_proj")
+        for family in ("deepseek_v2", "deepseek_v3", "qwen3_moe", "qwen3_moe_unnormalised")
+    },
 }
 
 

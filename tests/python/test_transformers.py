@@ -34,6 +34,9 @@ def parts_of(family: str, model) -> dict[str, np.ndarray]:
     parts = {}
     for name, parameter in model.named_parameters():
         parts |= stored(family, name, parameter.detach().numpy())
+    for name, buffer in model.named_buffers():
+        if name.endswith("e_score_correction_bias"):
+            parts[name] = buffer.numpy()
     return parts
 
 

@@ -56,7 +56,7 @@ void for_each_query(const Call<T>& call, T* out, Row row) {
 
 }  // namespace
 
-/// p = softmax(score / sqrt(head_dim)) over the keys that a query sees, 0 elsewhere. In the ring p
+/// p = softmax(score * scale) over the keys that a query sees, 0 elsewhere. In the ring p
 /// is the score.
 template <class T>
 void softmax(const Call<T>& call) {
@@ -67,13 +67,13 @@ void softmax(const Call<T>& call) {
     if constexpr (in_ring<T>) {
       std::copy(scores + at + seen.first, scores + at + seen.last, out + at + seen.first);
     } else {
-      const auto scale = static_cast<T>(1.0 / std::sqrt(static_cast<double>(shape.head_dim)));
+      const auto scale = static_cast<T>(shape.score_scale());
       softmax_row(scores + at, out + at, seen, scale);
     }
   });
 }
 
-/// dS = p (dp - sum(p dp)) / sqrt(head_dim)
+/// dS = p (dp - sum(p dp)) * scale
 template <class T>
 void softmax_backward(const Call<T>& call) {
   const AttentionShape& shape = call.operation().attention;
@@ -84,7 +84,7 @@ void softmax_backward(const Call<T>& call) {
     if constexpr (in_ring<T>) {
       std::copy(gradient + at + seen.first, gradient + at + seen.last, out + at + seen.first);
     } else {
-      const auto scale = static_cast<T>(1.0 / std::sqrt(static_cast<double>(shape.head_dim)));
+      const auto scale = static_cast<T>(shape.score_scale());
       T sum{};
       for (std::int64_t j = at + seen.first; j < at + seen.last; ++j) {
         sum += probability[j] * gradient[j];
@@ -108,8 +108,9 @@ void rotary(const Call<T>& call) {
   const std::int64_t columns = view.shape[2];
   const bool back = call.operation().kind == models::OpKind::rotary_backward;
   const Place& place = call.kernel.place;
-  const auto& rotations = rotations_of<T>(
-      place.tokens == nullptr ? place.sequence : place.tokens->sequence(), frequencies);
+  const auto& rotations =
+      rotations_of<T>(place.tokens == nullptr ? place.sequence : place.tokens->sequence(),
+                      frequencies, call.operation().magnitude);
   for (std::int64_t row = 0; row < view.shape[1]; ++row) {
     const auto* rotation = rotations.data() + position_of(place, row) * half;
     for (std::int64_t h = 0; h < heads; ++h) {

@@ -1,8 +1,7 @@
-// Routing, and rows on their way to experts and back. Which slot a token takes follows from the
+// Rows on their way to experts and back. Which slot a token takes follows from the
 // experts that were chosen, tokens in their order, and is found again by whatever moves rows.
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "executor/device/cpu/call.hpp"
@@ -14,41 +13,11 @@ namespace {
 
 using models::RowMove;
 
-template <class Chosen>
-Chosen* experts_of(const View& chosen) {
-  return reinterpret_cast<Chosen*>(chosen.data);
-}
-
-/// What of a token's logits is largest, k of them in that order; of equals the lower expert.
-template <class T>
-void choose_largest(const T* logits, std::int64_t experts, std::int64_t k, std::int32_t* chosen) {
-  for (std::int64_t j = 0; j < k; ++j) {
-    std::int32_t best = -1;
-    for (std::int32_t e = 0; e < experts; ++e) {
-      if (std::find(chosen, chosen + j, e) != chosen + j) continue;
-      if (best < 0 || logits[e] > logits[best]) best = e;
-    }
-    chosen[j] = best;
-  }
-}
-
-/// exp(x_i) / sum exp(x) over those chosen.
-template <class T>
-void softmax_of_chosen(const T* logits, const std::int32_t* chosen, std::int64_t k, T* weights) {
-  const T largest = logits[chosen[0]];
-  T sum{};
-  for (std::int64_t j = 0; j < k; ++j) {
-    weights[j] = std::exp(logits[chosen[j]] - largest);
-    sum += weights[j];
-  }
-  for (std::int64_t j = 0; j < k; ++j) weights[j] /= sum;
-}
-
 /// Slots of a rank's tokens.
 class Slots {
  public:
   Slots(const View& chosen, const View& slots)
-      : chosen_{experts_of<const std::int32_t>(chosen)},
+      : chosen_{reinterpret_cast<const std::int32_t*>(chosen.data)},
         tokens_{chosen.shape[1]},
         per_token_{chosen.shape[2]},
         room_{slots.shape[1]},
@@ -141,51 +110,6 @@ class RowMover {
 
 }  // namespace
 
-/// Of a token's experts the k with the largest logits, and the softmax over those logits: weights
-/// that add up to 1, as of Mixtral. In the ring the experts are a function of the token's position
-/// p alone, (p p + j) mod E, and weights are the logits. Source  Jiang et al. 2024, arXiv
-/// 2401.04088, section 2.1
-template <class T>
-void route(const Call<T>& call) {
-  const std::int64_t tokens = call.in(0).shape[1], experts = call.in(0).shape[2];
-  const std::int64_t k = call.out(1).shape[2];
-  const Place& place = call.kernel.place;
-  for (std::int64_t token = 0; token < tokens; ++token) {
-    const T* const logits = call.reads[0] + token * experts;
-    std::int32_t* const chosen = experts_of<std::int32_t>(call.out(1)) + token * k;
-    T* const weights = call.writes[0] + token * k;
-    if constexpr (in_ring<T>) {
-      const std::int64_t p = position_of(place, place.first_row + token);
-      for (std::int64_t j = 0; j < k; ++j) {
-        chosen[j] = static_cast<std::int32_t>((p * p + j) % experts);
-        weights[j] = logits[chosen[j]];
-      }
-    } else {
-      choose_largest(logits, experts, k, chosen);
-      softmax_of_chosen(logits, chosen, k, weights);
-    }
-  }
-}
-
-/// d logit_i = w_i (d w_i - sum_j w_j d w_j) of those chosen, 0 of the others.
-template <class T>
-void route_backward(const Call<T>& call) {
-  const std::int64_t tokens = call.in(0).shape[1], experts = call.in(0).shape[2];
-  const std::int64_t k = call.in(2).shape[2];
-  std::fill_n(call.writes[0], call.out(0).elements(), T{});
-  for (std::int64_t token = 0; token < tokens; ++token) {
-    const std::int32_t* const chosen = experts_of<const std::int32_t>(call.in(2)) + token * k;
-    const T* const weights = call.reads[1] + token * k;
-    const T* const gradient = call.reads[3] + token * k;
-    T* const logits = call.writes[0] + token * experts;
-    T mean{};
-    for (std::int64_t j = 0; j < k; ++j) mean += weights[j] * gradient[j];
-    for (std::int64_t j = 0; j < k; ++j) {
-      logits[chosen[j]] = in_ring<T> ? gradient[j] : weights[j] * (gradient[j] - mean);
-    }
-  }
-}
-
 template <class T>
 void move_rows(const Call<T>& call) {
   const RowMover<T> rows{call};
@@ -209,12 +133,6 @@ void move_rows(const Call<T>& call) {
   throw ContractError{"a permutation does not say which"};
 }
 
-template void route(const Call<float>&);
-template void route(const Call<double>&);
-template void route(const Call<Ring>&);
-template void route_backward(const Call<float>&);
-template void route_backward(const Call<double>&);
-template void route_backward(const Call<Ring>&);
 template void move_rows(const Call<float>&);
 template void move_rows(const Call<double>&);
 template void move_rows(const Call<Ring>&);

@@ -195,7 +195,7 @@ class SequenceAttention {
     }
   }
 
-  T scale() const { return static_cast<T>(1.0 / std::sqrt(static_cast<double>(of_.head_dim))); }
+  T scale() const { return static_cast<T>(of_.score_scale()); }
 
   /// Scores to their softmax, and the logarithm of its sum.
   void weigh(const PlaceRun& queries, std::int64_t row, const std::vector<PlaceRun>& seen, T* of,
@@ -247,7 +247,7 @@ class SequenceAttention {
     });
   }
 
-  /// dS = P (dP - dO O') / sqrt(head_dim), in place of dP; in the ring dP.
+  /// dS = P (dP - dO O') * scale, in place of dP; in the ring dP.
   void slope(const PlaceRun& queries, std::int64_t row, const std::vector<PlaceRun>& seen,
              const T* weights, T* of, T product) const {
     for_seen(queries, row, seen, of, [&](std::int64_t first, std::int64_t last) {

@@ -37,8 +37,9 @@ template <class T>
 const std::pair<T, T>* angles_of(const Call<T>& call, std::int64_t row) {
   const Place& place = call.kernel.place;
   const std::vector<double>& frequencies = call.operation().frequencies;
-  const auto& all = rotations_of<T>(
-      place.tokens == nullptr ? place.sequence : place.tokens->sequence(), frequencies);
+  const auto& all =
+      rotations_of<T>(place.tokens == nullptr ? place.sequence : place.tokens->sequence(),
+                      frequencies, call.operation().magnitude);
   return all.data() + position_of(place, row) * std::ssize(frequencies);
 }
 

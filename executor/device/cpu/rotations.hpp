@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -11,11 +12,12 @@
 
 namespace orrery::executor::cpu {
 
-/// cos and sin of position x frequency, [sequence][pairs]; in the ring small integers that differ
-/// by position.
+/// cos and sin of position x frequency, times the magnitude, [sequence][pairs]; in the ring small
+/// integers that differ by position.
 template <class T>
 std::vector<std::pair<T, T>> computed_rotations(std::int64_t sequence,
-                                                const std::vector<double>& frequencies) {
+                                                const std::vector<double>& frequencies,
+                                                double magnitude) {
   const auto pairs = static_cast<std::int64_t>(frequencies.size());
   std::vector<std::pair<T, T>> rotations(static_cast<std::size_t>(sequence * pairs));
   for (std::int64_t s = 0; s < sequence; ++s) {
@@ -25,7 +27,8 @@ std::vector<std::pair<T, T>> computed_rotations(std::int64_t sequence,
         rotation = {static_cast<T>(2 * s + 1), static_cast<T>(s + i)};
       } else {
         const double angle = static_cast<double>(s) * frequencies[static_cast<std::size_t>(i)];
-        rotation = {static_cast<T>(std::cos(angle)), static_cast<T>(std::sin(angle))};
+        rotation = {static_cast<T>(magnitude * std::cos(angle)),
+                    static_cast<T>(magnitude * std::sin(angle))};
       }
     }
   }
@@ -35,11 +38,12 @@ std::vector<std::pair<T, T>> computed_rotations(std::int64_t sequence,
 /// The same, kept by every rank's thread: each layer asks for them again.
 template <class T>
 const std::vector<std::pair<T, T>>& rotations_of(std::int64_t sequence,
-                                                 const std::vector<double>& frequencies) {
-  using Shape = std::pair<std::int64_t, std::vector<double>>;
+                                                 const std::vector<double>& frequencies,
+                                                 double magnitude) {
+  using Shape = std::tuple<std::int64_t, double, std::vector<double>>;
   thread_local std::map<Shape, std::vector<std::pair<T, T>>> kept;
-  const auto [found, fresh] = kept.try_emplace(Shape{sequence, frequencies});
-  if (fresh) found->second = computed_rotations<T>(sequence, frequencies);
+  const auto [found, fresh] = kept.try_emplace(Shape{sequence, magnitude, frequencies});
+  if (fresh) found->second = computed_rotations<T>(sequence, frequencies, magnitude);
   return found->second;
 }
 

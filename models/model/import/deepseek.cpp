@@ -1,9 +1,13 @@
 // DeepSeek V2, V3 and their like: latent attention (MLA), a few dense layers, then routed and
 // shared experts, and modules that predict further tokens (MTP).
+#include <array>
+
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
 namespace {
+
+constexpr std::int64_t most_groups = 64;  // a kernel marks those kept by the bits of a word
 
 struct Latent {
   std::int64_t query_rank = 0;  // 0: queries are projected directly
@@ -42,17 +46,43 @@ void tally_latent(Tally& tally, const Model& model, const Latent& latent) {
   tally.matrix(layers * model.heads * latent.value * h);
 }
 
-/// What of such a config the executor computes otherwise. Norms of latents keep the library's
-/// epsilon, whatever the config says of the others.
-std::string otherwise(Config& config, const Model& model, std::int64_t dense_layers) {
-  constexpr double epsilon_of_latents = 1e-6;
-  if (!config.flag("rope_interleave", true)) return "rotary positions of halves (rope_interleave)";
-  const auto epsilon = config.find("rms_norm_eps");
-  if (epsilon && epsilon->as<double>() != epsilon_of_latents) {
-    return "norms of latents with an epsilon of their own";
+/// V2 compares softmaxes and adds them up as they are; V3 and those after it compare sigmoids, with
+/// a bias, of groups that their two best stand for, and make weights add up.
+/// Errors: groups that do not divide the experts, or of which too few are kept.
+void read_routing(Config& config, Model& model) {
+  const bool second = config.type() == "deepseek_v2";
+  constexpr std::array scores{Routing::Score::softmax, Routing::Score::sigmoid};
+  Routing& routing = model.routing;
+  const auto score = config.find("scoring_func");
+  routing.score = score ? scores[score->one_of({"softmax", "sigmoid"})] : scores[second ? 0 : 1];
+  const auto named = config.find("topk_method");
+  enum Method : std::size_t { greedy, by_groups, by_bias };
+  const std::size_t method = named ? named->one_of({"greedy", "group_limited_greedy", "noaux_tc"})
+                                   : (second ? greedy : by_bias);
+  routing.normalised = config.flag("norm_topk_prob", !second);
+  const auto scale = config.find("routed_scaling_factor");
+  routing.scale = scale ? number(*scale, 0, 1e6) : (second ? 1 : 2.5);
+  routing.corrected = method == by_bias;
+  if (method != greedy) {
+    routing.groups = config.positive_or("n_group", model.experts, 1);
+    routing.groups_kept = config.positive_or("topk_group", routing.groups, 1);
   }
-  const bool routes = dense_layers < model.layers;
-  return routes ? "a router of groups of experts" : "";
+  if (model.experts % routing.groups != 0) config.fail("n_group", "does not divide the experts");
+  const std::int64_t group = model.experts / routing.groups;
+  routing.best_of_group = routing.corrected && routing.groups > 1 ? 2 : 1;
+  if (routing.best_of_group > group) config.fail("n_group", "leaves one expert to a group");
+  if (routing.groups > most_groups) config.fail("n_group", "expected at most 64");
+  if (routing.groups_kept * group < model.experts_per_token) {
+    config.fail("topk_group", "leaves fewer experts than a token meets");
+  }
+}
+
+/// What of such a config the executor computes otherwise.
+std::string otherwise(Config& config, const Routing& routing) {
+  if (!config.flag("rope_interleave", true)) return "rotary positions of halves (rope_interleave)";
+  const bool softmax = routing.score == Routing::Score::softmax;
+  // The model's own code leaves the scale out then, the transformers library the norm.
+  return softmax && routing.normalised ? "softmaxes that are normalised (norm_topk_prob)" : "";
 }
 
 Model read_shape_and_experts(Config& config) {
@@ -78,7 +108,9 @@ Tally tally_model(Config& config, Model& model, const Latent& latent) {
   const bool all_dense = dense_layers == model.layers;
   const std::int64_t sparse = model.layers - dense_layers + (all_dense ? 0 : ahead);
   const std::int64_t expert = 3 * model.hidden * model.ffn_hidden;
-  model.inexact = otherwise(config, model, dense_layers);
+  if (!all_dense) read_routing(config, model);
+  model.inexact = all_dense ? otherwise(config, {.score = Routing::Score::sigmoid})
+                            : otherwise(config, model.routing);
   model.head_dim = latent.plain + latent.rotary;
   model.value_dim = latent.value;
   model.query_rank = latent.query_rank;

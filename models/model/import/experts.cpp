@@ -92,9 +92,7 @@ Model read_qwen3_moe(Config& config) {
   read_experts(config, model, "num_experts", "moe_intermediate_size");
   model.qkv_bias = model.output_bias = config.flag("attention_bias", false);
   model.qk_norm = true;
-  if (!config.flag("norm_topk_prob", false)) {
-    model.inexact = "a router whose weights do not add up to 1 (norm_topk_prob)";
-  }
+  model.routing.normalised = config.flag("norm_topk_prob", false);
   config.find("sliding_window");
   config.find("max_window_layers");
   config.find("use_sliding_window");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 
 #include "models/model/import/families.hpp"
 
@@ -62,24 +63,50 @@ class RotaryReader {
     const auto named = block.has("rope_type") ? block.find("rope_type") : block.find("type");
     const std::string type = named ? named->as<std::string>() : "default";
     if (type == "default" || type == "mrope") return;
+    if (type == "yarn") return scale_by_pair(block);
     if (type != "linear" && type != "llama3") {
       model_.inexact = "rotary positions scaled by '" + type + "'";
       return;
     }
     Rotary& rotary = model_.rotary;
-    const auto value = [&](const char* key, double otherwise) {
-      const auto found = block.find(key);
-      return found ? number(*found, 1e-6, 1e9) : otherwise;
-    };
     rotary.scaling = type == "linear" ? RotaryScaling::linear : RotaryScaling::llama3;
-    rotary.factor = value("factor", rotary.factor);
-    rotary.low_turns = value("low_freq_factor", rotary.low_turns);
-    rotary.high_turns = value("high_freq_factor", rotary.high_turns);
+    rotary.factor = value(block, "factor", rotary.factor);
+    rotary.low_turns = value(block, "low_freq_factor", rotary.low_turns);
+    rotary.high_turns = value(block, "high_freq_factor", rotary.high_turns);
     rotary.original_positions =
-        value("original_max_position_embeddings", rotary.original_positions);
+        value(block, "original_max_position_embeddings", rotary.original_positions);
     if (rotary.high_turns < rotary.low_turns) {
       block.fail("high_freq_factor must not be below low_freq_factor");
     }
+  }
+
+  static double value(const Node& block, const char* key, double otherwise) {
+    const auto found = block.find(key);
+    return found ? number(*found, 1e-6, 1e9) : otherwise;
+  }
+
+  /// YaRN, and what DeepSeek's models make of it: the temperature that the paper puts into cosines
+  /// and sines they take as the ratio of two, and multiply scores by the square of the second.
+  ///   m(s) = 0.1 s log(factor) + 1
+  /// Source  Peng et al. 2023, arXiv 2309.00071, section 3.4; DeepSeek-AI, DeepSeek-V3,
+  ///         inference/model.py, which the transformers library follows
+  void scale_by_pair(const Node& block) {
+    Rotary& rotary = model_.rotary;
+    rotary.scaling = RotaryScaling::yarn;
+    const auto longest = static_cast<double>(model_.max_positions);
+    rotary.original_positions = value(block, "original_max_position_embeddings", longest);
+    rotary.factor = value(block, "factor", longest / rotary.original_positions);
+    rotary.high_turns = value(block, "beta_fast", 32);
+    rotary.low_turns = value(block, "beta_slow", 1);
+    if (rotary.high_turns < rotary.low_turns) block.fail("beta_fast must not be below beta_slow");
+    rotary.whole_pairs = block.value_or("truncate", true);
+    const auto m = [&](double share) {
+      return rotary.factor > 1 ? 0.1 * share * std::log(rotary.factor) + 1 : 1.0;
+    };
+    const double own = value(block, "mscale", 0), of_all = value(block, "mscale_all_dim", 0);
+    const double usual = own > 0 && of_all > 0 ? m(own) / m(of_all) : m(1);
+    rotary.magnitude = value(block, "attention_factor", usual);
+    if (model_.kv_rank > 0 && of_all > 0) rotary.score_factor = m(of_all) * m(of_all);
   }
 
   Config& config_;

@@ -93,6 +93,7 @@ void read_latents(const Node& config, Model& model) {
   model.query_rank = query ? query->integer(0, Limits::hidden) : 0;
   model.rotary_dim = config["rotary_dim"].integer(1, model.head_dim);
   model.value_dim = config["value_dim"].integer(1, Limits::head_dim);
+  model.latent_epsilon = model.norm_epsilon;
 }
 
 void read_kinds(const Node& config, Model& model) {

@@ -49,6 +49,41 @@ TEST_CASE("A token meets the experts with the largest logits, with weights that 
   CHECK(weights[2] == Approx(0.5));
 }
 
+// Sigmoids 0.9, 0.1, 0.8, 0.75 of ln 9, -ln 9, ln 4, ln 3, in two groups. With the biases they
+// compare as 0.9, 0.6, 0.8, 0.8: the second group's best two add up to most, 1.6 against 1.5, and
+// of its equals the lower comes first. Weights are those without biases: 0.8 and 0.75 of 1.55.
+TEST_CASE("Groups are compared by their two best sigmoids with biases, weights have no biases") {
+  Doubles logits{std::log(9.0), -std::log(9.0), std::log(4.0), std::log(3.0)};
+  Doubles biases{0, 0.5, 0, 0.05}, weights(2);
+  Integers chosen(2);
+  Operation op;
+  op.kind = OpKind::route;
+  op.routing = {.score = models::Routing::Score::sigmoid,
+                .corrected = true,
+                .groups = 2,
+                .groups_kept = 1,
+                .best_of_group = 2,
+                .scale = 2.5};
+  run_alone(op, {view(logits, {1, 1, 4}), view(biases, {1, 1, 4})},
+            {view(weights, {1, 1, 2}), view(chosen, {1, 1, 2})});
+  CHECK(chosen == Integers{2, 3});
+  CHECK(weights[0] == Approx(2.5 * 0.8 / 1.55));
+  CHECK(weights[1] == Approx(2.5 * 0.75 / 1.55));
+}
+
+// Softmaxes 0.1, 0.4, 0.3, 0.2: the first group's best is largest, and of it both are met.
+TEST_CASE("Softmaxes over all experts weigh as they are, times the scale, within the best group") {
+  Doubles logits{0, std::log(4.0), std::log(3.0), std::log(2.0)}, weights(2);
+  Integers chosen(2);
+  Operation op;
+  op.kind = OpKind::route;
+  op.routing = {.normalised = false, .groups = 2, .groups_kept = 1, .scale = 16};
+  run_alone(op, {view(logits, {1, 1, 4})}, {view(weights, {1, 1, 2}), view(chosen, {1, 1, 2})});
+  CHECK(chosen == Integers{1, 0});
+  CHECK(weights[0] == Approx(6.4));
+  CHECK(weights[1] == Approx(1.6));
+}
+
 // Three tokens for expert 1 with two slots: the third is dropped, and expert 0 has a row of zeros.
 TEST_CASE("With a capacity tokens beyond an expert's slots are dropped, slots beyond them zero") {
   Doubles tokens{1, 2, 3, 4, 5, 6}, slots(8, -1), kept(8, -1), sums(6, -1);

@@ -13,6 +13,25 @@ using models::OpKind;
 using models::Plan;
 using models::Zero;
 
+/// As DeepSeek V3: a dense layer first, then experts by sigmoids of groups, a shared one, positions
+/// beyond those it was trained with first.
+Model group_routed() {
+  Model model = with_experts(small_deepseek());
+  model.name += "-by-groups";
+  model.shared_ffn = 8;
+  model.dense_first = 1;
+  model.dense_ffn = 16;
+  model.routing = {.score = models::Routing::Score::sigmoid,
+                   .corrected = true,
+                   .groups = 2,
+                   .groups_kept = 1,
+                   .best_of_group = 2,
+                   .scale = 2.5};
+  model.rotary.magnitude = 1.1;
+  model.rotary.score_factor = 1.3;
+  return model;
+}
+
 std::vector<Cut> latent_cuts() {
   std::vector<Cut> all;
   Model direct = small_deepseek();
@@ -56,6 +75,23 @@ std::vector<Cut> latent_cuts() {
     p.data = p.expert = 2;
     p.zero = Zero::one;
   }));
+  const Model routed = group_routed();
+  const auto add = [&](std::string name, auto change) {
+    all.push_back(cut(name + " of groups of experts", routed, change));
+  };
+  add("shards", [](Plan& p) {
+    p.data = 2;
+    p.zero = Zero::three;
+  });
+  add("tensor ranks and stages", [](Plan& p) {
+    p.tensor = p.pipeline = 2;
+    p.sequence_parallel = true;
+    p.zero = Zero::one;
+  });
+  add("zb-h1, replicas", [](Plan& p) {
+    p.pipeline = p.data = p.expert = 2;
+    p.schedule = "zb-h1";
+  });
   return all;
 }
 

@@ -39,6 +39,29 @@ TEST_CASE("Linear scaling divides all, Llama 3.1's the slow ones alone") {
   CHECK(of[2] == Approx((1 - kept) * 0.01 / 8 + kept * 0.01));
 }
 
+// 4 pairs of base 10,000 turn 159.2, 15.9, 1.59 and 0.16 times in 1,000 positions. The pair that
+// would turn t times is 4 log(1000 / 2 pi t) / log(10,000): 1.5 turns pair 2.03, 10 turns 1.20.
+TEST_CASE("YaRN leaves the pairs that turn often, slows those that turn seldom, the rest between") {
+  Rotary rotary{.base = 10000,
+                .scaling = RotaryScaling::yarn,
+                .factor = 8,
+                .low_turns = 1.5,
+                .high_turns = 10,
+                .original_positions = 1000};
+  std::vector<double> of = rotary_frequencies(rotary, 8);  // from pair 1 to pair 3
+  CHECK(of[0] == 1);
+  CHECK(of[1] == Approx(0.1));
+  CHECK(of[2] == Approx(0.01 * (0.5 / 8 + 0.5)));
+  CHECK(of[3] == Approx(1e-3 / 8));
+  rotary.whole_pairs = false;
+  of = rotary_frequencies(rotary, 8);
+  const double first = std::log10(1000 / (20 * std::acos(-1.0)));
+  const double last = std::log10(1000 / (3 * std::acos(-1.0)));
+  const double slowed = (2 - first) / (last - first);
+  CHECK(of[1] == Approx(0.1));
+  CHECK(of[2] == Approx(0.01 * (slowed / 8 + 1 - slowed)));
+}
+
 TEST_CASE("Where both bounds are one, pairs are slowed or left, as Llama 4 Scout states it") {
   const Rotary rotary{.base = 10000,
                       .scaling = RotaryScaling::llama3,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "executor/device/cuda/attention/flash.hpp"
 #include "executor/errors.hpp"
@@ -93,7 +94,8 @@ Attentions::Key Attentions::key_of(const Operation& op) {
           s.kv_heads,
           s.head_dim,
           static_cast<std::int64_t>(s.causal),
-          window_of(s)};
+          window_of(s),
+          std::bit_cast<std::int64_t>(s.score_factor)};
 }
 
 /// fp32 and fp64 are for comparisons: they stay with the kernels that are compared with the CPU's.

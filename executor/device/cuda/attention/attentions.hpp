@@ -61,7 +61,7 @@ class Attentions {
   FusedAttention use() const;
 
   /// Kind, format, shape; a window of the whole sequence is none.
-  using Key = std::array<std::int64_t, 9>;
+  using Key = std::array<std::int64_t, 10>;
   static Key key_of(const models::Operation& operation);
 
  private:

@@ -32,7 +32,7 @@ void set_place(Of& tensor, Operand operand, const HeadTensor& of, DataType_t typ
 /// how many keys up to its own, the right one how many beyond it.
 template <class Attributes>
 void set_sight(Attributes& attributes, const AttentionShape& shape) {
-  attributes.set_attn_scale(static_cast<float>(1 / std::sqrt(static_cast<double>(shape.head_dim))));
+  attributes.set_attn_scale(static_cast<float>(shape.score_scale()));
   attributes.set_diagonal_alignment(cudnn_frontend::DiagonalAlignment_t::TOP_LEFT);
   if (shape.causal) attributes.set_diagonal_band_right_bound(0);
   if (shape.window > 0 && shape.window < shape.seq) {

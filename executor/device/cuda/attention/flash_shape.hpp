@@ -64,8 +64,8 @@ struct HeadRows {
 struct AttentionSizes {
   Sight sight;
   int batch = 0, heads = 0, kv_heads = 0, head_dim = 0;
-  double scale = 1;       // of scores: 1 / sqrt(head_dim)
-  float power_scale = 1;  // the same for powers of two: log2(e) / sqrt(head_dim)
+  double scale = 1;       // of scores
+  float power_scale = 1;  // the same for powers of two, times log2(e)
 
   explicit AttentionSizes(const models::AttentionShape& shape)
       : sight{.seq = static_cast<int>(shape.seq),
@@ -75,7 +75,7 @@ struct AttentionSizes {
         heads{static_cast<int>(shape.heads)},
         kv_heads{static_cast<int>(shape.kv_heads)},
         head_dim{static_cast<int>(shape.head_dim)},
-        scale{1 / std::sqrt(static_cast<double>(shape.head_dim))},
+        scale{shape.score_scale()},
         power_scale{static_cast<float>(scale) * log2_of_e} {}
 
   __host__ __device__ int group() const { return heads / kv_heads; }

@@ -15,6 +15,7 @@ constexpr std::int64_t at_once = 8;  // heads that one thread rotates by the sam
 /// Radians per position of each pair of a head.
 struct Frequencies {
   double of[most_pairs];
+  double magnitude = 1;  // of cosines and sines
 };
 
 enum class Way : std::uint8_t { there, back };
@@ -34,13 +35,14 @@ struct Rotation {
 
 /// The angle is brought below half a turn in fp64, so that fp32 keeps its digits at far positions.
 template <class C>
-__device__ Rotation<C> rotation_by(double angle) {
+__device__ Rotation<C> rotation_by(double angle, double magnitude) {
   constexpr double whole = 6.283185307179586477;
   const double rest = angle - whole * rint(angle / whole);
   if constexpr (std::is_same_v<C, double>) {
-    return {cos(rest), sin(rest)};
+    return {magnitude * cos(rest), magnitude * sin(rest)};
   } else {
-    return {cosf(static_cast<float>(rest)), sinf(static_cast<float>(rest))};
+    const auto times = static_cast<float>(magnitude);
+    return {times * cosf(static_cast<float>(rest)), times * sinf(static_cast<float>(rest))};
   }
 }
 
@@ -59,7 +61,7 @@ __global__ void __launch_bounds__(block_threads)
 #pragma unroll
   for (int j = 0; j < width; ++j) {
     const std::int64_t i = smaller<std::int64_t>(pair + j, heads.half - 1);
-    rotations[j] = rotation_by<C>(position * frequencies.of[i]);
+    rotations[j] = rotation_by<C>(position * frequencies.of[i], frequencies.magnitude);
     if (heads.way == Way::back) rotations[j].sine = -rotations[j].sine;
   }
   const std::int64_t begin = blockIdx.y * at_once, end = smaller(begin + at_once, heads.count);
@@ -97,12 +99,12 @@ void rotary(const Call& call) {
   ensure(heads.half <= most_pairs, "rotary positions of heads wider than 256");
   Frequencies frequencies{};
   std::copy(turned.begin(), turned.end(), frequencies.of);
+  frequencies.magnitude = call.operation().magnitude;
   with_format(view.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     T* x = call.write<T>(0);
-    heads.aligned =
-        on_16_bytes(x) && heads.half % per_access<T> == 0 && heads.dim % per_access<T> == 0 &&
-        heads.columns % per_access<T> == 0;
+    heads.aligned = on_16_bytes(x) && heads.half % per_access<T> == 0 &&
+                    heads.dim % per_access<T> == 0 && heads.columns % per_access<T> == 0;
     const std::int64_t threads = heads.rows * quotient_up(heads.half, per_access<T>);
     const Grid grid{{static_cast<unsigned>(quotient_up(threads, block_threads)),
                      static_cast<unsigned>(quotient_up(heads.count, at_once))},

@@ -107,7 +107,7 @@ SoftmaxScores scores_of(const Call& call, const RowShare& share, const Operands*
   scores.rows.lanes = share.lanes;
   scores.window = static_cast<int>(shape.window);
   scores.causal = shape.causal;
-  scores.scale = 1 / std::sqrt(static_cast<double>(shape.head_dim));
+  scores.scale = shape.score_scale();
   return scores;
 }
 

@@ -113,6 +113,14 @@ TEST_CASE("Where a share of a head's columns turns, the others stay on both devi
   CHECK(turned[32] != normal(1)(32));
 }
 
+TEST_CASE("Cosines and sines are multiplied by a magnitude on both devices") {
+  for_each_format([](DType dtype) {
+    Trial trial = rotary_trial(OpKind::rotary, dtype, 16, normal(1));
+    trial.operation.magnitude = 1.25;
+    trial.check();
+  });
+}
+
 TEST_CASE("Turned there and back, queries and keys are what they were") {
   const Numbers turned = rotary_trial(OpKind::rotary, DType::fp64, 16, normal(1)).by_gpu().front();
   const auto of = [&](std::int64_t i) { return turned[static_cast<std::size_t>(i)]; };

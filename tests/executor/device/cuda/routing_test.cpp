@@ -46,6 +46,38 @@ TEST_CASE("A GPU routes tokens as the processor does") {
   });
 }
 
+std::vector<models::Routing> routings() {
+  using Score = models::Routing::Score;
+  const models::Routing groups{.normalised = false, .groups = 3, .groups_kept = 2, .scale = 1.5};
+  models::Routing best = groups;
+  best.score = Score::sigmoid;
+  best.normalised = best.corrected = true;
+  best.best_of_group = 2;
+  return {{.normalised = false}, {.score = Score::sigmoid, .scale = 2.5}, groups, best};
+}
+
+TEST_CASE("A GPU compares groups of experts, softmaxes and sigmoids as the processor does") {
+  constexpr std::int64_t all = 9, met = 3;
+  for (const models::Routing& routing : routings()) {
+    for_each_format([&](DType type) {
+      Trial trial{OpKind::route};
+      trial.operation.routing = routing;
+      trial.read(type, {1, tokens, all}, normal(1));
+      if (routing.corrected) trial.read(type, {1, 1, all}, normal(4));
+      trial.write(weights_of(type), {1, tokens, met}).write(DType::int32, {1, tokens, met});
+      trial.check();
+      Trial back{OpKind::route_backward};
+      back.operation.routing = routing;
+      back.read(type, {1, tokens, all}, normal(1));
+      back.read(weights_of(type), {1, tokens, met}, normal(2));
+      back.read(DType::int32, {1, tokens, met},
+                [](std::int64_t i) { return static_cast<double>(i % 3 * 3 + i / 3 % 3); });
+      back.read(weights_of(type), {1, tokens, met}, normal(3));
+      back.write(type, {1, tokens, all}).check();
+    });
+  }
+}
+
 // 74 choices; expert 3 has most: some are beyond 11 slots, all find one among 40.
 TEST_CASE("A GPU puts rows into slots and takes them out as the processor does") {
   for (const std::int64_t room : {11, 40}) {

@@ -93,8 +93,12 @@ TEST_CASE("Epsilon, initialisation and rotary positions are the config's") {
   const Rotary rotary = read_config(llama_with("rope_scaling", slowed)).rotary;
   CHECK(rotary.scaling == RotaryScaling::llama3);
   CHECK(rotary.factor == 8);
-  const Model other = read_config(llama_with("rope_scaling", {{"type", "yarn"}, {"factor", 4}}));
-  CHECK(other.inexact == "rotary positions scaled by 'yarn'");
+  const Model other = read_config(llama_with("rope_scaling", {{"type", "dynamic"}, {"factor", 4}}));
+  CHECK(other.inexact == "rotary positions scaled by 'dynamic'");
+  const Rotary yarn =
+      read_config(llama_with("rope_scaling", {{"type", "yarn"}, {"factor", 4}})).rotary;
+  CHECK(yarn.magnitude == Approx(0.1 * std::log(4.0) + 1));
+  CHECK(yarn.high_turns == 32);
   CHECK(config_refusal(llama_with("rope_theta", -1)) ==
         "config.json:/rope_theta: expected a number from 1e-06 to 1000000000000, found -1");
 }

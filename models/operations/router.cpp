@@ -1,0 +1,65 @@
+// Which experts a token meets: logits by a product of its own, and what follows from them.
+
+#include "models/operations/layer.hpp"
+
+namespace orrery::models {
+
+/// [T, k]: which experts a token meets, and with what weight.
+OperandId LayerBuilder::routing(std::string_view name, Role role, DType dtype) {
+  return block_.operand(name, role, dtype, {1, tokens(), inputs_.model.experts_per_token},
+                        rows_layout(inputs_.plan));
+}
+
+OperandId LayerBuilder::chosen() {
+  return routing("router.chosen", Role::saved, DType::int32);
+}
+
+/// In fp32, or as wide as everything else where that is wider.
+OperandId LayerBuilder::weights() {
+  return routing("router.probabilities", Role::saved, weights_dtype());
+}
+
+OperandId LayerBuilder::weights_gradient() {
+  return routing("router.probabilities.grad", Role::temporary, weights_dtype());
+}
+
+DType LayerBuilder::weights_dtype() const {
+  return storage_ == DType::fp64 ? DType::fp64 : DType::fp32;
+}
+
+Linear LayerBuilder::router() const {
+  const Model& model = inputs_.model;
+  return {.name = "router",
+          .in = model.hidden,
+          .out = model.experts,
+          .bias = model.router_bias,
+          .low_precision = false};
+}
+
+void LayerBuilder::route(OperandId in) {
+  const OperandId logits =
+      features("router.out", Role::saved, inputs_.model.experts, rows_layout(inputs_.plan));
+  linear_.forward(router(), in, logits);
+  Operation& op = block_.add(OpKind::route, "route", {logits}, {weights(), chosen()});
+  op.routing = inputs_.model.routing;
+  if (!op.routing.corrected) return;
+  block_.read(op, parameter({.name = "router.correction",
+                             .uncut = {1, 1, inputs_.model.experts},
+                             .initial = {Initial::Kind::zeros},
+                             .frozen = true}));
+}
+
+void LayerBuilder::route_backward(OperandId saved_in, OperandId gradient_in) {
+  const Sharding layout = rows_layout(inputs_.plan);
+  const OperandId logits = features("router.out", Role::saved, inputs_.model.experts, layout);
+  const OperandId d_logits =
+      features("router.out.grad", Role::temporary, inputs_.model.experts, layout);
+  Operation& op = block_.add(OpKind::route_backward, "route.backward",
+                             {logits, weights(), chosen()}, {d_logits});
+  op.dtype = storage_;
+  op.routing = inputs_.model.routing;
+  if (keeps_outputs()) block_.read(op, weights_gradient());
+  linear_.backward(router(), saved_in, d_logits, gradient_in);
+}
+
+}  // namespace orrery::models
