@@ -157,6 +157,7 @@ models::NcclSettings nccl_settings_of(const std::vector<std::string>& written,
 
 models::NetworkRequest read_network(const Node& root) {
   models::NetworkRequest request;
+  request.file = root.file();
   if (const auto mode = root.find("network")) request.mode = mode->word(models::network_mode_words);
   if (const auto choice = root.find("collectives")) request.collectives = read_choice(*choice);
   if (const auto placement = root.find("placement")) request.order = read_order(*placement);

@@ -216,18 +216,20 @@ std::optional<std::string> evaluate_shared(const Question& question, Prediction&
 }
 
 /// Experts are folded over the ranks of a stage as these are counted.
-void refuse_order(const AxisOrder& order, const Program& program) {
+void refuse_order(const NetworkRequest& asked, const Program& program) {
+  const AxisOrder& order = asked.order.axes;
   const bool folded =
       program.mesh.degree(MeshAxis::expert) > 1 ||
       program.mesh.degree(MeshAxis::expert_tensor) != program.mesh.degree(MeshAxis::tensor);
   if (order.usual() || !folded) return;
-  throw InputError{"/placement/order", "experts over ranks are placed in the usual order alone"};
+  throw InputError{asked.place("/placement/order"),
+                   "experts over ranks are placed in the usual order alone"};
 }
 
 }  // namespace
 
 void add_network_times(const Question& question, Prediction& result) {
-  refuse_order(question.network.order.axes, *result.program);
+  refuse_order(question.network, *result.program);
   if (question.network.tuner()) {
     result.assumptions.push_back(
         "/collectives: algorithms and protocols are those that NCCL 2.30's own constants say are "
@@ -236,7 +238,7 @@ void add_network_times(const Question& question, Prediction& result) {
   const NetworkRequest& asked = question.network;
   const bool wanted = asked.mode == NetworkMode::events || asked.particular();
   if (asked.mode == NetworkMode::fixed && asked.particular()) {
-    throw InputError{"/network",
+    throw InputError{asked.place("/network"),
                      "static times know no placement, no perturbation and no other job"};
   }
   if (!wanted) {
@@ -258,7 +260,8 @@ void add_network_times(const Question& question, Prediction& result) {
     vary_kernels(question, result);
     refused = evaluate_shared(question, result);
   }
-  if (refused) throw InputError{"/network", "traffic is not simulated here: " + *refused};
+  if (refused)
+    throw InputError{asked.place("/network"), "traffic is not simulated here: " + *refused};
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
   result.network.seconds = taken.count();
 }

@@ -66,6 +66,7 @@ struct JobRequest {
 };
 
 struct NetworkRequest {
+  std::string file;  // in which all of it is written; empty: in none
   NetworkMode mode = NetworkMode::automatic;
   NodeOrder order;
   std::vector<Perturbation> perturbations;
@@ -73,6 +74,10 @@ struct NetworkRequest {
   std::vector<JobRequest> jobs;
   std::optional<NcclSettings> collectives;  // NCCL's tuner chooses; nothing: the fastest is run
 
+  /// A pointer with its file, as errors name it.
+  std::string place(const std::string& pointer) const {
+    return file.empty() ? pointer : file + ":" + pointer;
+  }
   /// Who chooses how collectives run, as prices are asked.
   const NcclSettings* tuner() const { return collectives ? &*collectives : nullptr; }
   /// Is there anything that only events can answer?

@@ -17,7 +17,8 @@ std::vector<PricedJob> priced_jobs(const Question& question) {
     Question asked = *each.question;
     asked.cluster.nodes = static_cast<int>(each.nodes.size());  // which it fills
     if (const std::vector<Conflict> found = conflicts(asked); !found.empty()) {
-      throw InputError{each.pointer + "/scenario" + found.front().pointer, found.front().problem};
+      throw InputError{question.network.place(each.pointer + "/scenario" + found.front().pointer),
+                       found.front().problem};
     }
     asked.cluster.nodes = question.cluster.nodes;
     PricedJob& job = jobs.emplace_back();
@@ -47,7 +48,7 @@ std::vector<JobAnswer> answers_of_jobs(const Question& question, const NetworkSi
     answer.gpus = asked.question->plan.gpus();
     answer.alone = step_alone(site, i);
     if (our_step <= answer.alone * most_steps_of_other) continue;
-    throw InputError{asked.pointer,
+    throw InputError{question.network.place(asked.pointer),
                      fmt::format("a step of it takes {:.3g} s and one of ours {:.3g} s; at most {} "
                                  "of its steps are simulated next to one",
                                  seconds(answer.alone), seconds(our_step), most_steps_of_other)};

@@ -127,7 +127,7 @@ class SiteMaker {
     const std::int64_t gpus = cluster_.node.gpus, ranks = job.question->plan.gpus();
     const std::int64_t used = (ranks + gpus - 1) / gpus;
     if (std::ssize(job.nodes) < used) {
-      throw InputError{job.pointer + "/nodes",
+      throw InputError{place_of(job.pointer + "/nodes"),
                        fmt::format("{} nodes for a plan that needs {}", job.nodes.size(), used)};
     }
     NeighbourJob& placed = site_.others.emplace_back();
@@ -142,35 +142,40 @@ class SiteMaker {
       const std::string pointer = fmt::format("{}/nodes/{}", job.pointer, i);
       const std::int64_t node = job.nodes[i];
       if (node < 0 || node >= cluster_.nodes) {
-        throw InputError{pointer, fmt::format("expected a node from 0 to {}, found {}",
-                                              cluster_.nodes - 1, node)};
+        throw InputError{place_of(pointer), fmt::format("expected a node from 0 to {}, found {}",
+                                                        cluster_.nodes - 1, node)};
       }
       std::string& owner = owner_of_node_[static_cast<std::size_t>(node)];
-      if (!owner.empty()) throw InputError{pointer, fmt::format("node {} is {}'s", node, owner)};
+      if (!owner.empty())
+        throw InputError{place_of(pointer), fmt::format("node {} is {}'s", node, owner)};
       owner = fmt::format("/jobs/{}", number);
     }
   }
 
   void check(const std::vector<std::int64_t>& order, std::int64_t used) const {
     if (std::ssize(order) < used) {
-      throw InputError{"/placement",
+      throw InputError{place_of("/placement"),
                        fmt::format("{} nodes for a plan that needs {}", order.size(), used)};
     }
     std::vector<char> taken(static_cast<std::size_t>(cluster_.nodes), 0);
     for (std::size_t i = 0; i < order.size(); ++i) {
       const std::string pointer = fmt::format("/placement/{}", i);
       if (order[i] < 0 || order[i] >= cluster_.nodes) {
-        throw InputError{pointer, fmt::format("expected a node from 0 to {}, found {}",
-                                              cluster_.nodes - 1, order[i])};
+        throw InputError{place_of(pointer), fmt::format("expected a node from 0 to {}, found {}",
+                                                        cluster_.nodes - 1, order[i])};
       }
       if (taken[static_cast<std::size_t>(order[i])]++ > 0) {
-        throw InputError{pointer, fmt::format("node {} is taken twice", order[i])};
+        throw InputError{place_of(pointer), fmt::format("node {} is taken twice", order[i])};
       }
     }
   }
 
+  std::string place_of(const std::string& pointer) const {
+    return question_.network.place(pointer);
+  }
+
   [[noreturn]] void refuse(const Perturbation& each, std::string_view accepted) const {
-    throw InputError{each.pointer + "/at",
+    throw InputError{place_of(each.pointer + "/at"),
                      fmt::format("expected {}, found '{}'", accepted, printable(each.at, 60))};
   }
 

@@ -3,7 +3,8 @@
 //   175B on 1,024 GPUs     15 ms; scattered 300 ms; one slow node or half a NIC 50 ms
 //   405B on 16,384 GPUs    30 ms; slow node 60 ms; scattered 900 ms
 //   1T on 98,304 GPUs      400 ms, 120 MiB
-//   experts on 9,216 GPUs  350 ms: all-to-alls of every layer, three levels of switches
+//   experts on 9,216 GPUs  350 ms: all-to-alls of every layer, three levels of switches; lowered
+//                          from a plan, as a user's step is
 // `peak_mib` is the process's so far: of one case alone with --benchmark_filter.
 
 #include <benchmark/benchmark.h>

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 namespace orrery::models {
@@ -15,8 +16,8 @@ InsideLinks::InsideLinks(const hardware::Cluster& cluster, std::size_t first)
 }
 
 Bandwidth InsideLinks::capacity(std::size_t link) const {
-  return graph_.topology().links().at((link - first_) % per_node_).bandwidth *
-         (1 / cluster_.fabric.efficiency);
+  const Bandwidth cable = graph_.topology().links().at((link - first_) % per_node_).bandwidth;
+  return std::max(cable * (1 / cluster_.fabric.efficiency), cluster_.nic_bandwidth());
 }
 
 std::string InsideLinks::name(std::size_t link) const {

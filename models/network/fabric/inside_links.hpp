@@ -4,7 +4,9 @@
 // state their cables (imported ones do): what a data sheet leaves open is taken to carry its NICs.
 // Fabric links carry line rate, of which `efficiency` is bytes; those inside carry bytes alone, so
 // that here they are 1 / efficiency as wide.
-// Leaves out messages between GPUs of one node, which a cost model prices.
+// A NIC's rate is what its own lanes let it have: none of them is narrower than one NIC, whatever
+// an import takes them for. What several share is what several are. Leaves out messages between
+// GPUs of one node, which a cost model prices.
 
 #include <cstdint>
 #include <optional>

@@ -20,7 +20,7 @@ Operation activation(Activation function) {
   return op;
 }
 
-hardware::KernelCurve always(Time time) {
+hardware::KernelCurve always_takes(Time time) {
   hardware::KernelCurve curve;
   curve.overhead = time;
   curve.rate = Bandwidth{1'000'000'000'000'000};
@@ -35,8 +35,8 @@ TEST_CASE("Two functions of an activation are two kernels, by their own times wh
   CHECK(kernel_key(relu) == "activation relu 1>1");
 
   hardware::Gpu gpu;
-  gpu.calibration.kernels.emplace("activation gelu 1>1", always(30_us));
-  gpu.calibration.kernels.emplace("activation", always(20_us));
+  gpu.calibration.kernels.emplace("activation gelu 1>1", always_takes(30_us));
+  gpu.calibration.kernels.emplace("activation", always_takes(20_us));
   CHECK(calibrated_time(gelu, gpu) == 30_us);
   CHECK(calibrated_time(relu, gpu) == 20_us);  // as any activation
   gpu.calibration.kernels.clear();
@@ -59,6 +59,6 @@ TEST_CASE("A measured product takes as long as at the rate that a step keeps") {
   gpu.sustained_share = 0.5;
   CHECK(kernel_time(product, gpu, software) == burst * 2);
   const Operation gelu = activation(Activation::gelu);  // memory keeps its clock
-  gpu.calibration.kernels.emplace("activation", always(20_us));
+  gpu.calibration.kernels.emplace("activation", always_takes(20_us));
   CHECK(kernel_time(gelu, gpu, software) == 20_us);
 }
