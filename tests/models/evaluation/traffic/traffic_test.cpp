@@ -184,7 +184,7 @@ TEST_CASE("A host that waits inside a phase leaves it before its last collective
   CHECK(tally.inside == 6);
 }
 
-/// In pieces: `models_test "Traffic is exact on 10,000*" -c "worlds from 12000"`.
+/// In pieces: `models_test "Traffic is exact*" -c "worlds from 12000"`.
 TEST_CASE("Traffic is exact on 10,000 more random worlds", "[slow]") {
   constexpr std::uint64_t piece = 500;
   for (std::uint64_t first = 10'000; first < 20'000; first += piece) {
