@@ -1,3 +1,5 @@
+#include "models/evaluation/events.hpp"
+
 #include "models/evaluation/event_state.hpp"
 #include "models/program/opcodes.hpp"
 #include "models/program/walk.hpp"
@@ -34,6 +36,8 @@ class EventRun {
     state_.refuse_unfinished();
     return state_.times(priced_.bound.time);
   }
+
+  std::uint64_t events() const { return events_; }
 
  private:
   /// What the step before left on the data queue; an optimizer waits for it as for any other.
@@ -104,6 +108,7 @@ class EventRun {
 
   /// Event: the host has launched what it began to.
   void launched(Engine::Word word) {
+    ++events_;
     const auto r = static_cast<std::uint32_t>(word);
     EventRank& rank = state_.ranks[r];
     const Cases launches{[&](Token, const Instruction&) { launch_operation(r); },
@@ -170,7 +175,10 @@ class EventRun {
   }
 
   /// Event: the wire of the one before lets the head of a queue begin.
-  void arrived(Engine::Word word) { arrive(static_cast<std::uint32_t>(word)); }
+  void arrived(Engine::Word word) {
+    ++events_;
+    arrive(static_cast<std::uint32_t>(word));
+  }
 
   /// The head of a queue begins, or waits for the others of its meeting.
   void arrive(std::uint32_t id) {
@@ -200,6 +208,7 @@ class EventRun {
 
   /// Event: the head of a queue has ended.
   void ended(Engine::Word word) {
+    ++events_;
     const auto r = static_cast<std::uint32_t>(word / lane_count);
     LaneQueue& lane = state_.ranks[r].lanes[word % lane_count];
     const TaskId id = lane.head().id;
@@ -209,6 +218,7 @@ class EventRun {
 
   /// Event: a transfer has ended.
   void transferred(Engine::Word word) {
+    ++events_;
     const auto id = static_cast<std::uint32_t>(word);
     EventWire& wire = state_.wires[id];
     const TaskId receive = wire.receives.front();
@@ -235,14 +245,23 @@ class EventRun {
   const Program& program_;
   EventState state_;
   Engine engine_;
+  std::uint64_t events_ = 0;
   Engine::Kind launched_, arrived_, ended_, transferred_;
 };
 
 }  // namespace
 }  // namespace events
 
+StepTimes evaluate_events(const PricedProgram& priced, std::uint64_t& count) {
+  events::EventRun run{priced, events::EventRanks::one};
+  StepTimes times = run.run();
+  count = run.events();
+  return times;
+}
+
 StepTimes evaluate_events(const PricedProgram& priced) {
-  return events::EventRun{priced, events::EventRanks::one}.run();
+  std::uint64_t count = 0;
+  return evaluate_events(priced, count);
 }
 
 StepTimes evaluate_all_ranks(const PricedProgram& priced) {

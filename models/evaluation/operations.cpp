@@ -1,3 +1,4 @@
+#include "models/evaluation/events.hpp"
 #include "models/evaluation/sweep.hpp"
 
 namespace orrery::models {

@@ -148,16 +148,4 @@ struct StepTimes {
 /// Errors  a schedule that cannot proceed: ContractError naming the stage and instruction
 StepTimes evaluate_maps(const PricedProgram& priced);
 
-/// One sweep, operation by operation.
-StepTimes evaluate_operations(const PricedProgram& priced);
-
-/// The event engine runs every operation of every rank class as events.
-StepTimes evaluate_events(const PricedProgram& priced);
-
-/// The event engine again, with nothing folded: every rank of the mesh on its own, members of a
-/// group waiting for each other. Where the folded answer has one entry per rank class, channel or
-/// collective, this has one for each of its stage's ranks, tensor varying fastest; with one class
-/// per stage `ranks` is thus in rank order.
-StepTimes evaluate_all_ranks(const PricedProgram& priced);
-
 }  // namespace orrery::models

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "models/evaluation/verify.hpp"
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/question_flags.hpp"
 #include "scenarios/command/terminal.hpp"
@@ -22,6 +23,7 @@ struct SimulateFlags {
   bool json = false;
   bool explain = false;
   bool timing = false;
+  bool verify = false;
   std::optional<std::string> trace, trace_detail, tokens, headroom, network;
 };
 
@@ -44,6 +46,26 @@ std::optional<double> tokens_of(const SimulateFlags& flags, const Scenario& scen
   return tokens;
 }
 
+/// The answer once more on the event engine, where that was asked for.
+std::optional<models::Verification> verified(const SimulateFlags& flags,
+                                             const models::Prediction& prediction) {
+  if (!flags.verify) return std::nullopt;
+  if (prediction.network.evaluation != "static") {
+    throw InputError{"--verify",
+                     "runs a step whose collectives take the time of their prices: "
+                     "with --network static"};
+  }
+  return models::verify(prediction.priced, prediction.times);
+}
+
+std::string text_of(const models::Verification& verification) {
+  const auto events = static_cast<double>(verification.events);
+  return fmt::format(
+      "\nVerified: {} events, one after another, end at the same picosecond as these maps\n"
+      "  {:.3g} ms, {:.0f} ns each\n",
+      verification.events, verification.seconds * 1e3, verification.seconds * 1e9 / events);
+}
+
 int simulate(const SimulateFlags& flags) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
@@ -55,10 +77,12 @@ int simulate(const SimulateFlags& flags) {
   const std::optional<double> tokens = tokens_of(flags, scenario);
   const double load = std::chrono::duration<double>(Clock::now() - begin).count();
   const models::Prediction prediction = models::predict(question);
+  const auto verification = verified(flags, prediction);
   if (flags.trace) write_trace(trace_of(prediction, detail), *flags.trace);
   if (flags.json) {
     Json json = to_json(question, prediction);
     if (flags.timing) json["wall_time_s"] = wall_time_json(prediction, load);
+    if (verification) json["verified"] = {{"events", verification->events}};
     fmt::print("{}\n", json.dump(2));
   } else {
     const Terminal shown = terminal();
@@ -68,6 +92,7 @@ int simulate(const SimulateFlags& flags) {
                              .published = scenario.published(),
                              .width = shown.width,
                              .colour = shown.colour}));
+    if (verification) fmt::print("{}", text_of(*verification));
   }
   return prediction.fit == models::Fit::no ? exit_answer_is_no : exit_done;
 }
@@ -80,6 +105,8 @@ void add_simulate(CLI::App& application, int& exit_code) {
   flags->question.add_to(command);
   command.add_flag("--json", flags->json, "One JSON document instead of the report");
   command.add_flag("--timing", flags->timing, "In the JSON, how long the answer took");
+  command.add_flag("--verify", flags->verify,
+                   "Run the step as events, too: every time the same to the picosecond");
   command.add_option("--trace", flags->trace, "Write the step as a Chrome trace (Perfetto)");
   command.add_option("--trace-detail", flags->trace_detail, "instructions (default) or operations");
   command.add_flag("--explain", flags->explain,

@@ -148,6 +148,19 @@ TEST_CASE("Two runs print the same bytes, and how long they took only when asked
   CHECK(parsed(orrery(search + " --timing").out).at("wall_time_s").get<double>() > 0);
 }
 
+TEST_CASE("A step may be run as events, too, where nothing shares links") {
+  const std::string question = "simulate gpt3-175b-1024-a100 --json --network static";
+  Json verified = parsed(orrery(question + " --verify").out);
+  // 16 stages, 96 micro-batches, 6 layers of 10 operations or more, there and back, each of them
+  // launched and ended.
+  CHECK(verified["verified"]["events"].get<std::int64_t>() > 16 * 96 * 6 * 10 * 2 * 2);
+  verified.erase("verified");
+  CHECK(verified.dump(2) + "\n" == orrery(question).out);
+  const Ran shared = orrery("simulate gpt3-175b-1024-a100 --verify --network events");
+  CHECK(shared.exit_code == 2);
+  CHECK(shared.err.find("--verify: ") == 0);
+}
+
 TEST_CASE("A plan that does not fit is an answer: exit code 1 and the bytes that lack") {
   // 175 billion parameters on 8 GPUs: 2 bytes each of weights alone are 40 GiB a GPU, and fp32
   // gradients, master weights and moments another 16 each.

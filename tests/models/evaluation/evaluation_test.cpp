@@ -329,5 +329,13 @@ TEST_CASE("Each rank of a mesh answers in its own place") {
   CHECK(times.step == 65_us);
 }
 
+TEST_CASE("A time that maps get wrong by a picosecond is found by the events") {
+  const Case made = random_program(7);
+  StepTimes times = evaluate_maps(made.priced);
+  CHECK(verify(made.priced, times).events > 0);
+  times.ranks.back().free.front() += Time{1};
+  CHECK_THROWS_WITH(verify(made.priced, times), Catch::Contains("maps and events differ: rank "));
+}
+
 }  // namespace
 }  // namespace orrery::models

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "models/evaluation/events.hpp"
 #include "models/evaluation/priced.hpp"
+#include "models/evaluation/verify.hpp"
 #include "models/lowering/lower.hpp"
 #include "models/schedules/schedule.hpp"
 #include "tests/models/indices.hpp"
@@ -39,9 +41,6 @@ Case simple_pipeline(const std::string& schedule, const PipelineShape& shape, Ti
 
 /// Appends a joint collective to the lists of its classes, after their last phase.
 void append_joint(Case& made, Opcode op, JointCollective joint, Time launch, Time duration);
-
-/// The first difference in words; empty if the two agree in everything to the picosecond.
-std::string difference(const StepTimes& a, const StepTimes& b);
 
 /// What a folded run says, once for every replica: the order of evaluate_all_ranks.
 StepTimes unfolded(const StepTimes& folded, std::int64_t replicas);
