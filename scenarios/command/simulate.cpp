@@ -61,7 +61,7 @@ std::optional<models::Verification> verified(const SimulateFlags& flags,
 std::string text_of(const models::Verification& verification) {
   const auto events = static_cast<double>(verification.events);
   return fmt::format(
-      "\nVerified: {} events, one after another, end at the same picosecond as these maps\n"
+      "\nVerified: run one by one, {} events end at the same picosecond\n"
       "  {:.3g} ms, {:.0f} ns each\n",
       verification.events, verification.seconds * 1e3, verification.seconds * 1e9 / events);
 }
