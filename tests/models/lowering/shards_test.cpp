@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "models/evaluation/priced.hpp"
+#include "models/evaluation/events.hpp"
 #include "models/program/memory.hpp"
 #include "tests/models/lowering/outline.hpp"
 #include "tests/models/questions.hpp"

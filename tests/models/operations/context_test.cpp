@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "models/evaluation/events.hpp"
 #include "models/operations/blocks.hpp"
 #include "models/program/memory.hpp"
 #include "tests/models/questions.hpp"
