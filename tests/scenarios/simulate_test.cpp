@@ -158,7 +158,7 @@ TEST_CASE("A step may be run as events, too, where nothing shares links") {
   CHECK(verified.dump(2) + "\n" == orrery(question).out);
   const Ran shared = orrery("simulate gpt3-175b-1024-a100 --verify --network events");
   CHECK(shared.exit_code == 2);
-  CHECK(shared.err.find("--verify: ") == 0);
+  CHECK(shared.error.find("--verify: ") == 0);
 }
 
 TEST_CASE("A plan that does not fit is an answer: exit code 1 and the bytes that lack") {
