@@ -79,6 +79,7 @@ std::string of_plan(const BlockInputs& inputs) {
   }
   if (plan.offload_layers > 0) return "activations that the host keeps";
   if (plan.low_precision_gather) return "weights gathered in 8 bits";
+  if (plan.low_precision_attention) return "attention in 8 bits";
   const Quantisation* how = quantisation_of(plan.precision);
   if (how != nullptr && how->block > 0 && how->scale == hardware::DType::fp32) {
     return fmt::format("precision '{}'", name(plan.precision));

@@ -60,6 +60,7 @@ struct Model {
   std::int64_t answers = 0;
   std::int64_t sliding_window = 0;        // 0: full attention
   std::int64_t full_attention_every = 0;  // under a window, every n-th layer sees all; 0: none
+  bool clamped_activation = false;        // an expert's gate and value are bounded before (gpt-oss)
   bool attention_sinks = false;           // a learned logit per head in the softmax's sum (gpt-oss)
 
   // What a run computes with, and a simulation does not ask for.

@@ -127,6 +127,7 @@ void LayerBuilder::core_forward(OperandId qkv_out, OperandId out) {
     return gathers ? gathered_forward(qkv_out, out) : ring_forward(qkv_out, out);
   }
   if (!fused_attention()) return unfused_forward(qkv_out, out);
+  if (inputs_.plan.low_precision_attention) return narrow_forward(qkv_out, out);
   Operation& op = block_.add(OpKind::attention, "attention", {qkv_out}, {out, log_sum_exp()});
   op.time_class = TimeClass::attention;
   op.attention = attention_shape();
@@ -192,6 +193,9 @@ void LayerBuilder::core_backward(OperandId qkv_out, OperandId out, OperandId gra
                    : ring_backward(qkv_out, out, gradient_out, gradient_in);
   }
   if (!fused_attention()) return unfused_backward(qkv_out, gradient_out, gradient_in);
+  if (inputs_.plan.low_precision_attention) {
+    return narrow_backward(qkv_out, out, gradient_out, gradient_in);
+  }
   Operation& op = block_.add(OpKind::attention_backward, "attention.backward",
                              {qkv_out, out, log_sum_exp(), gradient_out}, {gradient_in});
   op.time_class = TimeClass::attention;

@@ -16,9 +16,13 @@
 //   biases      of the second product, where experts      6 fwd,  8 bwd     the same
 //               have them: times probability, added
 //               expert by expert, and joined
+//   bounds      of gates and values before the activation, in kernels of their own: two clamps and
+//               a join forward, 8 times what the activation makes in 16 bits; backward comparisons
+//               to bytes, two choices and a join, 15 times
 // Source  Megatron-Core 0.12, transformer/moe/moe_utils.py, token_dispatcher.py, and experts.py
-//         (TEGroupedMLP._apply_bias); Transformer Engine 2.1, common/triton/permutation.py
-//         (moe_permute_fusion)
+//         (TEGroupedMLP._apply_bias), and from 0.14 fusions/fused_bias_geglu.py
+//         (weighted_bias_quick_geglu_impl, clamp_value); Transformer Engine 2.1,
+//         common/triton/permutation.py (moe_permute_fusion)
 
 #include <algorithm>
 #include <cmath>
@@ -26,6 +30,12 @@
 #include "models/operations/layer.hpp"
 
 namespace orrery::models {
+
+namespace {
+
+constexpr std::int64_t clamp_passes = 8, unclamp_passes = 15;  // of what the activation makes
+
+}  // namespace
 
 /// Rows of one expert from one rank, rounded up: T k / E, times what is padded or out of balance.
 std::int64_t LayerBuilder::rows_of_expert(OperandId tokens) const {
@@ -128,8 +138,9 @@ void LayerBuilder::local_experts_forward(OperandId tokens, OperandId rows) {
   const OperandId active = expert_rows("experts.activation.out", Role::saved, tokens,
                                        model.ffn_hidden, expert_columns());
   linear_.forward(expert_up(), rows, inner);
-  block_.add(OpKind::activation, "experts.activation", {inner}, {active}).activation =
-      model.activation;
+  Operation& activation = block_.add(OpKind::activation, "experts.activation", {inner}, {active});
+  activation.activation = model.activation;
+  if (model.clamped_activation) activation.bytes += block_.at(active).bytes() * clamp_passes;
   linear_.forward(expert_down(), active,
                   expert_rows("experts.out", Role::temporary, tokens, model.hidden, expert_sums()));
 }
@@ -191,9 +202,10 @@ void LayerBuilder::local_experts_backward(OperandId tokens, OperandId gradient,
   const OperandId d_active = expert_rows("experts.activation.out.grad", Role::temporary, tokens,
                                          model.ffn_hidden, expert_columns());
   linear_.backward(expert_down(), active, gradient, d_active);
-  block_
-      .add(OpKind::activation_backward, "experts.activation.backward", {d_active, inner}, {d_inner})
-      .activation = model.activation;
+  Operation& activation = block_.add(OpKind::activation_backward, "experts.activation.backward",
+                                     {d_active, inner}, {d_inner});
+  activation.activation = model.activation;
+  if (model.clamped_activation) activation.bytes += block_.at(active).bytes() * unclamp_passes;
   linear_.backward(expert_up(),
                    expert_rows("experts.in", Role::saved, tokens, model.hidden, at_experts()),
                    d_inner, rows_gradient);

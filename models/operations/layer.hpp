@@ -60,6 +60,10 @@ class LayerBuilder : private TransformerBuilder {
   void core_forward(OperandId qkv_out, OperandId out);
   void core_backward(OperandId qkv_out, OperandId out, OperandId gradient_out,
                      OperandId gradient_in);
+  OperandId in_8_bits(OperandId of, Role role);
+  void narrow_forward(OperandId qkv_out, OperandId out);
+  void narrow_backward(OperandId qkv_out, OperandId out, OperandId gradient_out,
+                       OperandId gradient_in);
 
   // operations/context.cpp: where several ranks share the sequence. In attention a rank has
   // `pieces` shares of the tokens, and where ranks trade them for heads, fewer of those.

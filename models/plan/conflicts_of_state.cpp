@@ -100,12 +100,29 @@ class StateChecks : private ConflictChecks {
       add("/moments", fmt::format("moments {} are not simulated with offload",
                                   word_of(moments_words, plan_.moments)));
     }
+    low_precision_attention();
     const bool in_8_bits = compute_dtype(plan_.precision) == hardware::DType::fp8;
     const bool gathers = plan_.zero != Zero::none || plan_.task == Task::lora;
     if (plan_.low_precision_gather && (!in_8_bits || !gathers)) {
       add("/low_precision_gather",
           fmt::format("weights are gathered in 8 bits by ZeRO in fp8, not with zero {} in {}",
                       word_of(zero_words, plan_.zero), name(plan_.precision)));
+    }
+  }
+
+  void low_precision_attention() {
+    if (!plan_.low_precision_attention) return;
+    const int narrow = hardware::bits(compute_dtype(plan_.precision));
+    if (narrow > 8 || hardware::bits(storage_dtype(plan_.precision)) != 16) {
+      add("/low_precision_attention",
+          fmt::format("needs products in 8 or 4 bits; precision is {}", name(plan_.precision)));
+    }
+    if (context_split(plan_).pieces > 1) {
+      add("/low_precision_attention",
+          "is not simulated where keys and values travel between context ranks");
+    }
+    if (model_.kv_rank > 0) {
+      add("/low_precision_attention", "is not simulated with latent attention");
     }
   }
 };

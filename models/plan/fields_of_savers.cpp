@@ -96,6 +96,12 @@ constexpr PlanField saver_rows[] = {
      .by_default = Default::silent,
      .on = &Plan::low_precision_gather,
      .written = Written::where_changed},
+    {.key = "low_precision_attention",  // in fp8: models/operations/narrow_attention.cpp
+     .name = "attention in 8 bits",
+     .kind = Kind::flag,
+     .by_default = Default::silent,
+     .on = &Plan::low_precision_attention,
+     .written = Written::where_changed},
 };
 
 }  // namespace

@@ -54,7 +54,8 @@ struct Plan {
   /// Lengths of the documents that are packed into a sequence, equally frequent: attention sees no
   /// other document's tokens. Empty: one document as long as the sequence.
   std::vector<std::int64_t> sequence_lengths;
-  bool low_precision_gather = false;  // ZeRO gathers the weights in the products' 8 bits
+  bool low_precision_gather = false;     // ZeRO gathers the weights in the products' 8 bits
+  bool low_precision_attention = false;  // attention's products in fp8, a scale for each tensor
   Zero zero = Zero::none;
   std::int64_t data_shard = 0;  // ranks of `data` that hold a share each, copied along the others
                                 // (HSDP); 0: all

@@ -70,6 +70,12 @@ std::vector<Conflict> conflicts(const Question& question) {
          fmt::format("{} is not known to multiply with a scale for each block, as {} does",
                      gpu.name, name(question.plan.precision))});
   }
+  const std::string narrow =
+      attention_kernel(question.software, gpu.generation.name, hardware::DType::fp8);
+  if (question.plan.low_precision_attention && gpu.attention.count(narrow) == 0) {
+    found.push_back({"/plan/low_precision_attention",
+                     fmt::format("{} has no attention kernel {}", gpu.name, narrow)});
+  }
   if (question.plan.cuda_graphs && question.software.host.synchronous) {
     found.push_back({"/plan/cuda_graphs",
                      "cuda_graphs is for hosts that launch ahead; a launch of " +

@@ -163,13 +163,21 @@ Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& 
     case OpKind::attention:
     case OpKind::attention_backward:
       if (software.attention(generation) == "unfused") return unfused_time(op, gpu, software);
-      return scaled(gpu.attention_time(software.attention(generation), op.dtype, call_of(op)),
+      return scaled(gpu.attention_time(attention_kernel(software, generation, op.dtype), op.dtype,
+                                       call_of(op)),
                     software.kernels.attention_derate);
     default:
       return without_hidden_start(
           gpu.memory_time(scaled_bytes(op.bytes, memory_derate(op, software))),
           gpu.memory_bound.overhead);
   }
+}
+
+std::string attention_kernel(const Software& software, std::string_view generation,
+                             hardware::DType type) {
+  std::string kernel{software.attention(generation)};
+  if (type == hardware::DType::fp8) kernel += "-fp8";
+  return kernel;
 }
 
 Time launch_time(const Operation& op, const Software& software, int ranks) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "models/pricing/price.hpp"
+
 namespace orrery::models {
 
 namespace {
@@ -20,9 +22,20 @@ struct Reach {
   int products = 0, outside = 0;
 };
 
+/// The format of the first attention that there is.
+DType attends_in(const Program& program) {
+  for (const Block& block : program.blocks) {
+    for (const Operation& op : block.operations) {
+      if (op.kind == OpKind::attention) return op.dtype;
+    }
+  }
+  return program.formats.storage;
+}
+
 void note_sequences(const hardware::Gpu& gpu, const Program& program, const Software& software,
                     std::vector<std::string>& assumptions) {
-  const auto curve = gpu.attention.find(std::string{software.attention(gpu.generation.name)});
+  const auto curve =
+      gpu.attention.find(attention_kernel(software, gpu.generation.name, attends_in(program)));
   if (curve == gpu.attention.end() || !curve->second.measured) return;
   const hardware::SequenceRange& range = *curve->second.measured;
   const std::int64_t length = program.step.seq_len;
@@ -46,7 +59,8 @@ int note_borrowed(const hardware::Gpu& gpu, const Program& program, const Softwa
   if (gemm != gpu.gemm.end()) {
     note("gemm " + std::string{hardware::name(gemm->first)}, gemm->second.origin);
   }
-  const auto attention = gpu.attention.find(std::string{software.attention(gpu.generation.name)});
+  const auto attention =
+      gpu.attention.find(attention_kernel(software, gpu.generation.name, attends_in(program)));
   if (attention != gpu.attention.end()) {
     note("attention " + attention->first, attention->second.origin);
   }

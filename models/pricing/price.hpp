@@ -18,6 +18,10 @@ namespace orrery::models {
 Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& software,
                  int at_once = 1);
 
+/// The curve that prices an attention of this format: "cudnn", in 8 bits "cudnn-fp8".
+std::string attention_kernel(const Software& software, std::string_view generation,
+                             hardware::DType type);
+
 /// Host time before an operation starts: by pass, and for a collective jitter x ranks on top.
 Time launch_time(const Operation& op, const Software& software, int ranks);
 

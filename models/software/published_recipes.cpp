@@ -23,7 +23,8 @@ constexpr std::string_view published = "models/recipes/published.csv";
 /// Of a plan with these degrees on this GPU in this precision, and of no other.
 constexpr std::string_view of_one_plan[] = {
     "recompute",   "recompute_modules", "recompute_layers",     "offload_layers",
-    "cuda_graphs", "context_form",      "low_precision_gather", "moments"};
+    "cuda_graphs", "context_form",      "low_precision_gather", "low_precision_attention",
+    "moments"};
 
 struct RecipeLine {
   std::string stack, gpu, source;
@@ -124,15 +125,26 @@ const std::vector<RecipeLine>& lines_for(std::int64_t hidden) {
   return at->second;
 }
 
+/// Of every shipped profile; read once, as a search asks for each of its plans.
+const std::map<std::string, std::string, std::less<>>& parents() {
+  static const auto known = [] {
+    std::map<std::string, std::string, std::less<>> read;
+    for (const std::string& name : software_names()) {
+      read.emplace(name, written_profile(name).value("parent", ""));
+    }
+    return read;
+  }();
+  return known;
+}
+
 /// Stacks of which one took over another's recipes: a profile, its parent and its children.
 bool share_recipes(std::string_view one, std::string_view other) {
   if (one == other) return true;
-  const auto parent_of = [](std::string_view stack) -> std::string {
-    const std::vector<std::string> known = software_names();
-    if (std::find(known.begin(), known.end(), stack) == known.end()) return {};
-    return written_profile(stack).value("parent", "");
+  const auto is_parent = [](std::string_view stack, std::string_view of) {
+    const auto found = parents().find(of);
+    return found != parents().end() && found->second == stack;
   };
-  return parent_of(one) == other || parent_of(other) == one;
+  return is_parent(one, other) || is_parent(other, one);
 }
 
 /// Of the release's month or earlier: patches of a month ship the recipes of that month.

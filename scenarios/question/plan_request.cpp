@@ -25,28 +25,19 @@ const Objective& objective_of(const PlanRequest& request, const PlanQuery& query
   return objective;
 }
 
-/// Fields that a search decides, or that have flags of their own.
-bool is_searched(std::string_view key) {
-  constexpr std::string_view others[] = {"data",      "schedule",     "global_batch",    "seq_len",
-                                         "precision", "stage_layers", "embedding_counts"};
-  const auto dimensions = search_dimensions();
-  return std::find(std::begin(others), std::end(others), key) != std::end(others) ||
-         std::any_of(dimensions.begin(), dimensions.end(),
-                     [&](const SearchDimension& each) { return each.key == key; });
-}
-
-models::Plan read_fixed_flag(const std::string& text) {
+void read_fixed_flag(const std::string& text, PlanQuery& query) {
   const Document document = Document::from(models::plan_from_text(text), "--fixed");
-  models::Plan plan;
   std::vector<std::string_view> known;
   for (const models::PlanField& each : models::plan_fields()) {
     if (!is_searched(each.key)) known.push_back(each.key);
   }
   document.root().only(known);
   for (const models::PlanField& each : models::plan_fields()) {
-    if (const auto value = document.root().find(each.key)) each.read_value(*value, plan);
+    const auto value = document.root().find(each.key);
+    if (!value) continue;
+    each.read_value(*value, query.fixed);
+    query.stated.emplace_back(each.key);
   }
-  return plan;
 }
 
 PlanQuery query_of(const PlanRequest& request) {
@@ -57,7 +48,7 @@ PlanQuery query_of(const PlanRequest& request) {
   query.global_batch = request.global_batch;
   query.seq_len = request.seq_len;
   query.precision = read_precision_flag(request.precision);
-  query.fixed = read_fixed_flag(request.fixed);
+  read_fixed_flag(request.fixed, query);
   if (request.headroom) query.headroom = *request.headroom;
   return query;
 }
@@ -104,6 +95,12 @@ PlanSearch search(const PlanRequest& request, const Progress& progress) {
   found.assumptions = search_assumptions(query);
   if (!request.software) {
     found.assumptions.push_back(fmt::format("/software: {} taken as default", usual_software));
+  }
+  if (!found.best.empty()) {
+    models::Question best = question_of(query, found.best.front().candidate.placed);
+    for (const models::RecipeChoice& each : take_recipe(query, best)) {
+      found.assumptions.push_back("best plan: " + assumption_of(each, query.software.name));
+    }
   }
   if (!found.not_shared.empty()) found.assumptions.push_back(found.not_shared);
   found.simulate = simulate_line(request, query, found.best);

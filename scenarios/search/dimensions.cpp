@@ -217,4 +217,13 @@ std::span<const SearchDimension> search_dimensions() {
   return dimensions;
 }
 
+bool is_searched(std::string_view key) {
+  constexpr std::string_view others[] = {"data",      "schedule",     "global_batch",    "seq_len",
+                                         "precision", "stage_layers", "embedding_counts"};
+  const auto dimensions = search_dimensions();
+  return std::find(std::begin(others), std::end(others), key) != std::end(others) ||
+         std::any_of(dimensions.begin(), dimensions.end(),
+                     [&](const SearchDimension& each) { return each.key == key; });
+}
+
 }  // namespace orrery::scenarios

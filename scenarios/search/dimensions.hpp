@@ -32,4 +32,7 @@ struct SearchDimension {
 /// last row.
 std::span<const SearchDimension> search_dimensions();
 
+/// Fields that a search decides, or that have flags of their own.
+bool is_searched(std::string_view key);
+
 }  // namespace orrery::scenarios

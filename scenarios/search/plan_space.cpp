@@ -6,6 +6,7 @@
 #include "models/operations/blocks.hpp"
 #include "models/plan/conflicts.hpp"
 #include "scenarios/search/dimensions.hpp"
+#include "scenarios/search/plan_search.hpp"
 
 namespace orrery::scenarios {
 
@@ -20,6 +21,7 @@ class Enumerator {
   Enumerator(const PlanQuery& query, int nodes, PlanSpace& space)
       : bounds_{query, std::int64_t{nodes} * query.cluster.node.gpus},
         nodes_{nodes},
+        question_{question_of(query, {{}, nodes})},
         space_{space} {}
 
   void run() { vary(first_plan(bounds_.query), search_dimensions()); }
@@ -35,7 +37,9 @@ class Enumerator {
 
   void keep(const Plan& plan) {
     if (models::conflicts(plan, bounds_.query.model, bounds_.gpus).empty()) {
-      space_.plans.push_back({plan, nodes_});
+      question_.plan = plan;
+      take_recipe(bounds_.query, question_);
+      space_.plans.push_back({question_.plan, nodes_});
     } else {
       ++space_.conflicting;
     }
@@ -43,6 +47,7 @@ class Enumerator {
 
   SearchBounds bounds_;
   int nodes_;
+  models::Question question_;  // of which only the plan changes
   PlanSpace& space_;
 };
 
@@ -121,7 +126,8 @@ Bytes least_memory(const PlanQuery& query, const Plan& plan) {
   const auto held_from = [&](Zero stage) { return plan.zero >= stage ? plan.replicas() : 1; };
   const Bytes libraries = query.software.memory.context + query.software.memory.workspace;
   if (models::trains_adapters(plan)) {
-    const int bits = plan.task == models::Task::qlora ? 4 : hardware::bits(storage);
+    const int wide = plan.low_precision_gather ? 8 : hardware::bits(storage);
+    const int bits = plan.task == models::Task::qlora ? 4 : wide;
     return Bytes{parameters / held_from(Zero::three) * bits / 8} + libraries;
   }
   const std::int64_t master = storage == hardware::DType::fp32 ? 0 : 4;

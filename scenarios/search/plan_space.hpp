@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "models/plan/conflicts.hpp"
 #include "models/prediction/prediction.hpp"
+#include "models/software/recipes.hpp"
 
 namespace orrery::scenarios {
 
@@ -33,6 +35,7 @@ struct PlanQuery {
   std::int64_t seq_len = 0;
   models::Precision precision = models::Precision::bf16;
   models::Plan fixed{};  // task, adapters, moments: what every plan has and no search varies
+  std::vector<std::string> stated{};  // keys of those that the user gave
   Breadth breadth = Breadth::full;
   double headroom = models::usual_headroom();
 };
@@ -56,6 +59,10 @@ PlanSpace enumerate_plans(const PlanQuery& query, Extent extent = Extent::all_no
 /// What no plan of a query can help: a model that is counted only, a format that the GPU lacks,
 /// nodes without a network, a sequence longer than the positions. Pointers as `conflicts` has them.
 std::optional<models::Conflict> refusal(const PlanQuery& query);
+
+/// Takes what recipes of the stack fix and neither the search varies nor the user gave, where it
+/// goes with the rest of the question's plan. Returns what was taken.
+std::vector<models::RecipeChoice> take_recipe(const PlanQuery& query, models::Question& question);
 
 /// A plan with what a query holds fixed.
 models::Plan first_plan(const PlanQuery& query);

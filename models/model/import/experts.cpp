@@ -129,9 +129,9 @@ Model read_minimax_m2(Config& config) {
   return counted(model, tally, expert_formula);
 }
 
-/// Biases in attention, router and experts; one learned sink per head. By convention a token does
-/// not touch the router's biases: they count in the total alone.
-/// Source  OpenAI 2025, arXiv 2508.10925
+/// Biases in attention, router and experts; one learned sink per head; gates and values bounded. By
+/// convention a token does not touch the router's biases: they count in the total alone. Source
+/// OpenAI 2025, arXiv 2508.10925
 Model read_gpt_oss(Config& config) {
   Model model = llama_like(config);
   read_experts(config, model, "num_local_experts", "intermediate_size");
@@ -139,7 +139,8 @@ Model read_gpt_oss(Config& config) {
   if (!alternates(config, model)) {
     model.not_simulated = "windows on some layers are counted, not yet simulated";
   }
-  model.attention_sinks = model.router_bias = model.mlp_bias = true;
+  config.find("swiglu_limit");
+  model.attention_sinks = model.router_bias = model.mlp_bias = model.clamped_activation = true;
   model.qkv_bias = model.output_bias = config.flag("attention_bias", true);
   model.sliding_window = config.size_or("sliding_window", Limits::positions, 0);
   Tally tally;

@@ -144,6 +144,7 @@ void read_flags(const Node& config, Model& model) {
   read("head_bias", model.head_bias);
   read("pooler", model.pooler);
   read("attention_sinks", model.attention_sinks);
+  read("clamped_activation", model.clamped_activation);
 }
 
 }  // namespace
@@ -196,6 +197,7 @@ Model read_orrery_model(const Node& config) {
                "rotary_dim",
                "value_dim",
                "attention_sinks",
+               "clamped_activation",
                "full_attention_every",
                "norm_epsilon",
                "initial_deviation",

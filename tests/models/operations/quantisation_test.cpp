@@ -2,6 +2,7 @@
 
 #include "models/operations/blocks.hpp"
 #include "models/plan/conflicts.hpp"
+#include "models/pricing/price.hpp"
 #include "tests/models/questions.hpp"
 
 namespace orrery::models {
@@ -74,6 +75,85 @@ TEST_CASE("A GPU without a format, or without scales of blocks, refuses it by na
   CHECK(refusal("dgx-h100 x 1", "fp8-block").empty());
   CHECK(refusal("dgx-b200 x 1", "mxfp8").empty());
   CHECK(refusal("dgx-b200 x 1", "nvfp4").empty());
+}
+
+TEST_CASE("Attention in 8 bits casts what it reads and writes, and keeps copies of a byte") {
+  // Llama 3 8B: 4,096 columns of queries, 2,048 of keys and values; two bytes one way, one the
+  // other.
+  constexpr std::int64_t queries = few_tokens * 4096, all = few_tokens * (4096 + 2048);
+  const BlockPair layer = layer_in("nvfp4,low_precision_attention=true");
+  CHECK(operation_of(layer.forward, "attention.qkv.narrow").bytes.count() == 3 * all);
+  CHECK(operation_of(layer.forward, "attention.widen").bytes.count() == 3 * queries);
+  CHECK(operation_of(layer.backward, "attention.grad.narrow").bytes.count() == 3 * queries);
+  CHECK(operation_of(layer.backward, "attention.grad.widen").bytes.count() == 3 * all);
+  CHECK(kept_of(layer.backward, "qkv.out.narrow").count() == all);
+  CHECK(kept_of(layer.backward, "attention.out.narrow").count() == queries);
+  CHECK(operation_of(layer.forward, "attention").dtype == DType::fp8);
+  CHECK(operation_of(layer.forward, "attention").flops ==
+        operation_of(layer_in("nvfp4").forward, "attention").flops);
+  CHECK(operation_of(layer.backward, "attention.backward").dtype == DType::fp8);
+}
+
+TEST_CASE("Attention in 8 bits has a curve of its own: forward faster, on Hopper backward slower") {
+  const auto time = [](const std::string& cluster, const std::string& name,
+                       const std::string& more) {
+    const Question asked =
+        question("llama3-8b", cluster, "data=8,global_batch=8,seq_len=8192,precision=fp8" + more,
+                 "megatron-core");
+    const std::string generation = asked.cluster.gpu().generation.name;
+    const BlockPair layer = layer_blocks({asked.model, asked.plan, asked.software, generation});
+    const bool backward = name == "attention.backward";
+    const Operation& op = operation_of(backward ? layer.backward : layer.forward, name);
+    return seconds(kernel_time(op, asked.cluster.gpu(), asked.software));
+  };
+  const std::string narrow = ",low_precision_attention=true";
+  CHECK(time("dgx-b200 x 1", "attention", narrow) < time("dgx-b200 x 1", "attention", ""));
+  CHECK(time("dgx-b200 x 1", "attention.backward", narrow) <
+        time("dgx-b200 x 1", "attention.backward", ""));
+  CHECK(time("dgx-h200 x 1", "attention", narrow) < time("dgx-h200 x 1", "attention", ""));
+  CHECK(time("dgx-h200 x 1", "attention.backward", narrow) >
+        time("dgx-h200 x 1", "attention.backward", ""));
+  // 4 s^2 h / 2 at 0.49 / (1 + 111 (1 + 2.6) / s) of 1,979 TFLOP/s.
+  const double work = 2.0 * 8192 * 8192 * 4096;
+  const double rate = 0.49 / (1 + 111 * 3.6 / 8192) * 1979e12;
+  CHECK(time("dgx-h200 x 1", "attention", narrow) == Approx(work / rate).epsilon(1e-3));
+}
+
+TEST_CASE("Attention in 8 bits needs products in few bits, whole sequences and a kernel") {
+  const auto refusal = [](const std::string& cluster, const std::string& plan,
+                          const std::string& model = "llama3-8b") {
+    const Question asked = question(
+        model, cluster, "seq_len=8192,low_precision_attention=true," + plan, "megatron-core");
+    const std::vector<Conflict> found = conflicts(asked);
+    return found.empty() ? "" : found.front().pointer + ": " + found.front().problem;
+  };
+  CHECK(refusal("dgx-b200 x 1", "precision=nvfp4").empty());
+  CHECK(refusal("dgx-b200 x 1", "precision=nvfp4,context=2,context_form=ulysses").empty());
+  CHECK(refusal("dgx-b200 x 1", "precision=bf16") ==
+        "/plan/low_precision_attention: needs products in 8 or 4 bits; precision is bf16");
+  CHECK(refusal("dgx-b200 x 1", "precision=nvfp4,context=2") ==
+        "/plan/low_precision_attention: is not simulated where keys and values travel between "
+        "context ranks");
+  CHECK(refusal("dgx-b200 x 1", "precision=fp8", "deepseek-v3") ==
+        "/plan/low_precision_attention: is not simulated with latent attention");
+}
+
+TEST_CASE("Bounds of an expert's activation are kernels of their own") {
+  const auto bytes = [](bool clamped, const std::string& name) {
+    Question asked = question("gpt-oss-120b", "dgx-b200 x 1",
+                              "data=8,expert=8,global_batch=8,seq_len=1024", "megatron-core");
+    asked.model.clamped_activation = clamped;
+    const BlockPair layer = layer_blocks({asked.model, asked.plan, asked.software, "blackwell"});
+    const bool backward = name.ends_with("backward");
+    return operation_of(backward ? layer.backward : layer.forward, name).bytes.count();
+  };
+  CHECK(catalogue_model("gpt-oss-120b").clamped_activation);
+  CHECK_FALSE(catalogue_model("mixtral-8x7b").clamped_activation);
+  // 4 rows of a token on 8 ranks whose rows come to as many: 2,880 columns of two bytes.
+  constexpr std::int64_t made = 4 * few_tokens * 2880 * 2;
+  CHECK(bytes(true, "experts.activation") - bytes(false, "experts.activation") == 8 * made);
+  CHECK(bytes(true, "experts.activation.backward") - bytes(false, "experts.activation.backward") ==
+        15 * made);
 }
 
 TEST_CASE("Weights gathered in 8 bits are half the traffic") {

@@ -95,6 +95,19 @@ TEST_CASE("What a recipe does to fit its plan into memory is its own plan's alon
   CHECK_FALSE(recipe_choice(asked, "dispatcher").is_null());
 }
 
+TEST_CASE("Attention in 8 bits is a recipe's own") {
+  // MLPerf Training 5.1: the nvfp4 configuration of Llama 3.1 8B has fp8_dot_product_attention,
+  // that of 405B has not.
+  const hardware::Cluster cluster = hardware::named_cluster("dgx-b200 x 1");
+  const auto asked = [&](const Model& model) {
+    RecipeQuestion question{.stack = "nemo-mlperf", .model = model, .gpu = cluster.gpu()};
+    question.precision = Precision::nvfp4;
+    return recipe_choice(question, "low_precision_attention");
+  };
+  CHECK(asked(catalogue_model("llama3.1-8b")) == true);
+  CHECK(asked(catalogue_model("llama3.1-405b")).is_null());
+}
+
 TEST_CASE("A plan that states its recomputation takes no other from a recipe") {
   const Model model = catalogue_model("gpt-oss-120b");
   const hardware::Cluster cluster = hardware::named_cluster("dgx-b200 x 8");

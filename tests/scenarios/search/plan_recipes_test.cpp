@@ -1,0 +1,72 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "scenarios/question/plan_request.hpp"
+#include "tests/scenarios/search/queries.hpp"
+
+namespace orrery::scenarios {
+namespace {
+
+/// Qwen3-30B on B200 by the recipes of Megatron-Bridge.
+PlanQuery query_of_recipes() {
+  PlanQuery query = plan_query("qwen3-30b-a3b", "dgx-b200 x 1", 512, 4096);
+  const Document profile = Document::from(models::software_profile("megatron-bridge"), "profile");
+  query.software = models::read_software(profile.root());
+  query.precision = models::Precision::mxfp8;
+  return query;
+}
+
+bool all_have(const PlanQuery& query, models::Dispatcher dispatcher) {
+  const PlanSpace space = enumerate_plans(query);
+  return !space.plans.empty() &&
+         std::all_of(space.plans.begin(), space.plans.end(),
+                     [&](const PlacedPlan& each) { return each.plan.dispatcher == dispatcher; });
+}
+
+TEST_CASE("Plans of a search take what recipes fix and the user leaves open") {
+  PlanQuery query = query_of_recipes();
+  CHECK(all_have(query, models::Dispatcher::hybridep));
+  query.model.name = "another";
+  CHECK(all_have(query, models::Dispatcher::hybridep));
+  query.stated = {"dispatcher"};
+  CHECK(all_have(query, models::Dispatcher::all_to_all));
+  query.stated.clear();
+  query.model.ffn_hidden += 128;  // of no recipe
+  CHECK(all_have(query, models::Dispatcher::all_to_all));
+}
+
+TEST_CASE("What a search varies no recipe decides") {
+  const PlanQuery query = query_of_recipes();
+  bool recomputes = false;
+  for (const PlacedPlan& each : enumerate_plans(query).plans) {
+    CHECK(models::conflicts(question_of(query, each)).empty());
+    recomputes = recomputes || each.plan.recompute == models::Recompute::full;
+  }
+  CHECK(recomputes);
+}
+
+TEST_CASE("A search says what its best plan took from recipes") {
+  PlanRequest request;
+  request.model = "qwen3-30b-a3b";
+  request.cluster = "dgx-b200 x 1";
+  request.software = "megatron-bridge";
+  request.precision = "mxfp8";
+  request.global_batch = 64;
+  request.seq_len = 4096;
+  request.network = models::NetworkMode::fixed;
+  const auto says = [&](const std::string& words) {
+    const PlanSearch found = search(request, {});
+    return std::any_of(
+        found.assumptions.begin(), found.assumptions.end(),
+        [&](const std::string& each) { return each.find(words) != std::string::npos; });
+  };
+  const std::string words =
+      "best plan: /plan/dispatcher: hybridep taken from the recipes of "
+      "megatron-bridge";
+  CHECK(says(words));
+  request.fixed = "dispatcher=alltoall";
+  CHECK_FALSE(says(words));
+}
+
+}  // namespace
+}  // namespace orrery::scenarios
