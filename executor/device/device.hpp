@@ -77,8 +77,10 @@ class Device {
   /// Why this operation cannot run here; empty: it can.
   virtual std::string refusal(const models::Operation& operation) const = 0;
 
-  /// Do its kernels ask a Place's map of tokens?
-  virtual bool maps_tokens() const { return false; }
+  /// Does it quantise by blocks, with scales of their own?
+  virtual bool scales_blocks() const { return false; }
+  /// Does it add biases to products of experts?
+  virtual bool adds_experts_biases() const { return false; }
 
   /// Memory aligned to 64 bytes. Errors: RunFailure{local_failure} saying how much was asked for.
   virtual std::byte* allocate(Bytes size) = 0;

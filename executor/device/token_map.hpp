@@ -16,6 +16,12 @@ struct TokenMap {
   std::size_t index = 0;                   // of this rank in that group
   std::vector<std::int64_t> begins, ends;  // by place: of its document
 
+  std::uint64_t id = 0;  // among all that a process has made: devices keep copies by it
+
+  /// Does attention have whole sequences in order, each one document?
+  bool one_document() const { return attended.size() == 1 && begins.back() == 0; }
+  /// ... and this rank all of their tokens?
+  bool in_order() const { return one_document() && places.size() == begins.size(); }
   std::int64_t sequence() const { return static_cast<std::int64_t>(begins.size()); }
   const std::vector<std::int64_t>& own() const { return attended[index]; }
   /// Those of the rank that stands so many places after this one.

@@ -1,5 +1,6 @@
 #include "executor/layout/sequences.hpp"
 
+#include <atomic>
 #include <numeric>
 
 namespace orrery::executor {
@@ -42,7 +43,9 @@ TokenMap token_map(const models::Program& program, std::int64_t rank) {
   const models::Mesh& mesh = program.mesh;
   const std::int64_t pieces = mesh.degree(MeshAxis::context);
   const std::int64_t heads = mesh.degree(MeshAxis::context_heads);
+  static std::atomic<std::uint64_t> maps{0};
   TokenMap map;
+  map.id = ++maps;
   for (std::int64_t i = 0; i < pieces; ++i) {
     map.attended.push_back(piece(program.step, i, pieces));
   }

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "executor/layout/sequences.hpp"
-
 namespace orrery::executor {
 
 namespace {
@@ -50,28 +48,19 @@ std::string refusal(const Program& program, const models::Software& software,
   if (program.graphs && program.mesh.degree(models::context_axes) > 1) {
     return "context parallelism in CUDA graphs";
   }
-  if (maps_tokens(program) && !device.maps_tokens()) {
-    const bool packed = !program.step.documents.empty();
-    return fmt::format("{} (this device has no kernels for it)",
-                       packed ? "packed sequences" : "context parallelism");
-  }
   for (const models::Block& block : program.blocks) {
     for (const models::Operation& op : block.operations) {
       if (op.kind == models::OpKind::collective) {
         if (std::string why = of_collective(block, op); !why.empty()) return why;
         continue;
       }
-      if (scales_blocks(block, op) && !device.maps_tokens()) {
+      if (scales_blocks(block, op) && !device.scales_blocks()) {
         return "scales of blocks (this device has no kernels for them)";
       }
       const bool biases =
           op.kind == models::OpKind::grouped_gemm && op.reads.size() + op.writes.size() > 3;
-      if (biases && !device.maps_tokens()) {
+      if (biases && !device.adds_experts_biases()) {
         return "biases of experts (this device has no kernels for them)";
-      }
-      const bool latent = op.kind == models::OpKind::cast && !op.frequencies.empty();
-      if (latent && !device.maps_tokens()) {
-        return "latent attention (this device has no kernels for it)";
       }
       if (program.graphs && op.moves != models::RowMove::none) return "experts in CUDA graphs";
       const std::string why = device.refusal(op);

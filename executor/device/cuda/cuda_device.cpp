@@ -72,6 +72,7 @@ CudaDevice::~CudaDevice() {
   attentions_.reset();
   cudaFree(scratch_);
   for (std::byte* const each : outgrown_) cudaFree(each);
+  for (const auto& [id, numbers] : maps_) cudaFree(numbers);
   cudaFree(workspace_);
   for (const cudaEvent_t each : events_) cudaEventDestroy(each);
   if (origin_ != nullptr) cudaEventDestroy(origin_);
@@ -231,11 +232,26 @@ void CudaDevice::own_kernel(const Kernel& kernel, Stream stream) {
   const Operation& op = *kernel.operation;
   if (is_attention(op.kind)) {
     const KernelRoom room{.scratch = [this](Bytes size) { return scratch(size); },
-                          .may_retry = !graphs_->capturing()};
+                          .may_retry = !graphs_->capturing(),
+                          .tokens = places_of(kernel.place.tokens)};
     attentions_->launch(kernel, stream, room);
   } else {
-    launch_kernel(kernel, stream, scratch(Bytes{scratch_bytes(op, kernel.reads, kernel.writes)}));
+    launch_kernel(kernel, stream, scratch(Bytes{scratch_bytes(op, kernel.reads, kernel.writes)}),
+                  places_of(kernel.place.tokens));
   }
+}
+
+/// A map comes here once, before any graph is captured that reads it.
+TokenPlaces CudaDevice::places_of(const TokenMap* map) {
+  if (map == nullptr || map->in_order()) return {};
+  const auto [found, fresh] = maps_.try_emplace(map->id, nullptr);
+  if (fresh) {
+    const std::vector<std::int64_t> numbers = numbers_of(*map);
+    const Bytes size{std::ssize(numbers) * static_cast<std::int64_t>(sizeof(std::int64_t))};
+    found->second = allocate(size);
+    write(numbers.data(), found->second, size);
+  }
+  return places_at(*map, reinterpret_cast<const std::int64_t*>(found->second));
 }
 
 /// One piece for all kernels, which run one after another. It grows in the first step, in the order

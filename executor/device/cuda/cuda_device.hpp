@@ -7,6 +7,7 @@
 
 #include <array>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -73,6 +74,7 @@ class CudaDevice final : public Device {
   void fp8_product(const Kernel& kernel, Stream stream);
   void own_kernel(const Kernel& kernel, Stream stream);
   std::byte* scratch(Bytes size);
+  TokenPlaces places_of(const TokenMap* map);
   void require_room(cudaError_t status, Bytes asked) const;
   std::string doing(const char* what) const;
 
@@ -88,7 +90,8 @@ class CudaDevice final : public Device {
   std::byte* workspace_ = nullptr;  // of products
   std::byte* scratch_ = nullptr;    // of kernels, on the compute queue
   Bytes scratch_size_{};
-  std::vector<std::byte*> outgrown_;  // scratch whose addresses graphs hold
+  std::map<std::uint64_t, std::byte*> maps_;  // of tokens, by their id
+  std::vector<std::byte*> outgrown_;          // scratch whose addresses graphs hold
   std::unique_ptr<CudaGraphs> graphs_;
   std::unique_ptr<Products> products_;
   std::unique_ptr<Attentions> attentions_;

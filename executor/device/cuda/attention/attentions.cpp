@@ -95,7 +95,8 @@ Attentions::Key Attentions::key_of(const Operation& op) {
           s.head_dim,
           static_cast<std::int64_t>(s.causal),
           window_of(s),
-          std::bit_cast<std::int64_t>(s.score_factor)};
+          std::bit_cast<std::int64_t>(s.score_factor),
+          is_whole(op) ? 0 : s.value_width()};
 }
 
 /// fp32 and fp64 are for comparisons: they stay with the kernels that are compared with the CPU's.
@@ -107,6 +108,10 @@ Attentions::Choice& Attentions::choice_of(const Operation& op) {
   if (library_ == nullptr) return choice;
   if (bits(op.dtype) != 16) {
     choice.refusal = "asked for 16 bits alone";
+    return choice;
+  }
+  if (!is_whole(op)) {
+    choice.refusal = "asked for whole sequences alone, with values as wide as keys";
     return choice;
   }
   PlannedAttention planned = library_->plan(op);
@@ -131,8 +136,10 @@ std::int64_t Attentions::scratch_bytes(const Operation& op) {
 void Attentions::launch(const Kernel& kernel, Stream stream, const KernelRoom& room) {
   Choice& choice = choice_of(*kernel.operation);
   choice.ran = true;
+  if (!room.tokens.one_document) return launch_attention(kernel, stream, nullptr, room.tokens);
   if (choice.plan != nullptr && run_plan(choice, kernel, stream, room)) return;
-  launch_attention(kernel, stream, room.scratch(Bytes{attention_scratch_bytes(*kernel.operation)}));
+  launch_attention(kernel, stream, room.scratch(Bytes{attention_scratch_bytes(*kernel.operation)}),
+                   room.tokens);
 }
 
 /// False: it failed, and this shape is our own kernel's from now on, where that takes it.

@@ -13,6 +13,7 @@
 
 #include "executor/device/cuda/attention/attention_library.hpp"
 #include "executor/device/cuda/attention/fused_attention.hpp"
+#include "executor/device/cuda/kernels/token_places.hpp"
 
 namespace orrery::executor::cuda {
 
@@ -40,6 +41,7 @@ std::string attention_text(const FusedAttention& use);
 struct KernelRoom {
   std::function<std::byte*(Bytes)> scratch;
   bool may_retry = true;
+  TokenPlaces tokens{};
 };
 
 class Attentions {
@@ -61,7 +63,7 @@ class Attentions {
   FusedAttention use() const;
 
   /// Kind, format, shape; a window of the whole sequence is none.
-  using Key = std::array<std::int64_t, 10>;
+  using Key = std::array<std::int64_t, 11>;
   static Key key_of(const models::Operation& operation);
 
  private:

@@ -20,12 +20,22 @@ constexpr std::int64_t most_columns = 128, most_plain_columns = 256;
 
 }  // namespace
 
+bool is_whole(const models::Operation& operation) {
+  const AttentionShape& shape = operation.attention;
+  const bool backward = operation.kind == OpKind::attention_backward;
+  const bool apart = operation.reads.size() == (backward ? 5U : 2U);
+  return !apart && shape.value_width() == shape.head_dim;
+}
+
 std::string attention_refusal(const models::Operation& operation) {
   const AttentionShape& shape = operation.attention;
   const auto refused_columns = [&](const char* accepted) {
     return fmt::format("no fused attention with a head_dim of {} in {}: {}", shape.head_dim,
                        hardware::name(operation.dtype), accepted);
   };
+  const bool placed = !is_whole(operation);
+  const std::int64_t widest = std::max(shape.head_dim, shape.value_width());
+  if (placed) return widest <= most_plain_columns ? std::string{} : refused_columns("up to 256");
   switch (operation.dtype) {
     case DType::bf16:
     case DType::fp16:
@@ -48,11 +58,17 @@ std::int64_t attention_scratch_bytes(const models::Operation& operation) {
          statistics_rows(shape);
 }
 
-void launch_attention(const Kernel& kernel, Stream stream, std::byte* scratch) {
-  const Call call{kernel, stream, scratch};
+void launch_attention(const Kernel& kernel, Stream stream, std::byte* scratch,
+                      const TokenPlaces& tokens) {
+  const Call call{kernel, stream, scratch, tokens};
   const bool forward = call.operation().kind == OpKind::attention;
   ensure(forward || call.operation().kind == OpKind::attention_backward,
          "a kernel that is no attention");
+  const bool backward = !forward;
+  const bool apart = kernel.reads.size() == (backward ? 5U : 2U);
+  if (apart || !tokens.one_document || !is_whole(call.operation())) {
+    return forward ? placed_forward(call) : placed_backward(call);
+  }
   if (bits(call.in(0).dtype) == 16) {
     forward ? flash_forward(call) : flash_backward(call);
   } else {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string>
 
+#include "executor/device/cuda/kernels/token_places.hpp"
 #include "executor/device/cuda/stream.hpp"
 #include "executor/device/device.hpp"
 
@@ -26,6 +27,11 @@ std::int64_t attention_scratch_bytes(const models::Operation& operation);
 /// OpKind::attention (qkv -> out, log-sum-exp of the scaled scores) and OpKind::attention_backward
 /// (qkv, out, log-sum-exp, gradient of out -> gradient of qkv, overwritten) after what the stream
 /// has. `scratch` lies on 16 bytes, as do all operands of 16 bits.
-void launch_attention(const Kernel& kernel, Stream stream, std::byte* scratch);
+/// Where ranks share a sequence, of those `tokens`, as the CPU does it.
+void launch_attention(const Kernel& kernel, Stream stream, std::byte* scratch,
+                      const TokenPlaces& tokens = {});
+
+/// Is it an attention of whole sequences, whose values are as wide as keys?
+bool is_whole(const models::Operation& operation);
 
 }  // namespace orrery::executor::cuda

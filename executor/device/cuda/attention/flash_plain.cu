@@ -2,53 +2,21 @@
 // walks over what the row sees. Slow and simple; the meaning is that of the others.
 
 #include "executor/device/cuda/attention/flash_shape.hpp"
+#include "executor/device/cuda/attention/spread_rows.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
 
 namespace orrery::executor::cuda {
 
 namespace {
 
-/// A row over the lanes of a warp: lane l has columns l, l + 32, ...
-constexpr int columns_of_lane = 8;
-template <class T>
-struct SpreadRow {
-  T of[columns_of_lane] = {};
-
-  /// Adds `weight` times the other.
-  __device__ void add(T weight, const SpreadRow& other) {
-#pragma unroll
-    for (int i = 0; i < columns_of_lane; ++i) of[i] += weight * other.of[i];
-  }
-};
-
-__device__ int column_of_lane(int i) {
-  return static_cast<int>(threadIdx.x % warp_lanes + i * warp_lanes);
-}
-
 template <class T>
 __device__ SpreadRow<T> read_row(const HeadRows<const T>& rows, int row) {
-  SpreadRow<T> x;
-#pragma unroll
-  for (int i = 0; i < columns_of_lane; ++i) {
-    if (column_of_lane(i) < rows.width) x.of[i] = rows.row(row)[column_of_lane(i)];
-  }
-  return x;
+  return spread<T>(rows.row(row), rows.width);
 }
 
 template <class T>
 __device__ void write_row(const SpreadRow<T>& x, T factor, const HeadRows<T>& rows, int row) {
-#pragma unroll
-  for (int i = 0; i < columns_of_lane; ++i) {
-    if (column_of_lane(i) < rows.width) rows.row(row)[column_of_lane(i)] = factor * x.of[i];
-  }
-}
-
-template <class T>
-__device__ T product(const SpreadRow<T>& a, const SpreadRow<T>& b) {
-  T sum = 0;
-#pragma unroll
-  for (int i = 0; i < columns_of_lane; ++i) sum += a.of[i] * b.of[i];
-  return of_group(sum, warp_lanes, Sum{});
+  gather(x, factor, rows.row(row), rows.width);
 }
 
 /// The row of the calling warp.
@@ -64,27 +32,6 @@ struct PlainRow {
   /// Of what is kept for each query of each head.
   __device__ std::int64_t place(const AttentionSizes& sizes, int of_head, int of_row) const {
     return (static_cast<std::int64_t>(sequence) * sizes.heads + of_head) * sizes.sight.seq + of_row;
-  }
-};
-
-/// The softmax of one query over keys that arrive one by one: weights relative to the largest score
-/// so far, and the values that they weigh.
-template <class T>
-struct PlainSoftmax {
-  T largest = -INFINITY, sum = 0;
-  SpreadRow<T> out;
-
-  __device__ void add(T score, const SpreadRow<T>& value) {
-    const T top = larger(largest, score);
-    const T fade = exponential(largest - top), weight = exponential(score - top);
-    largest = top;
-    sum = sum * fade + weight;
-#pragma unroll
-    for (T& each : out.of) each *= fade;
-    out.add(weight, value);
-  }
-  __device__ T log_sum() const {
-    return largest + static_cast<T>(log(sum));
   }
 };
 

@@ -41,11 +41,13 @@ Parts parts_of(Product product) {
 struct Heads {
   AttentionShape shape;
   std::int64_t query = shape.heads * shape.head_dim;
-  std::int64_t columns = query + 2 * shape.kv_heads * shape.head_dim;
+  std::int64_t value = shape.value_width();
+  std::int64_t columns = query + shape.kv_heads * (shape.head_dim + value);
+  std::int64_t context = shape.heads * value;
   std::int64_t group = shape.heads / shape.kv_heads;
 
   std::int64_t row(Part part) const {
-    return part == Part::square ? shape.seq : part == Part::context ? query : columns;
+    return part == Part::square ? shape.seq : part == Part::context ? context : columns;
   }
   std::int64_t offset(Part part, std::int64_t sequence, std::int64_t head) const {
     const std::int64_t token = sequence * shape.seq;
@@ -56,11 +58,11 @@ struct Heads {
       case Part::key:
         return token * columns + key;
       case Part::value:
-        return token * columns + key + shape.kv_heads * shape.head_dim;
+        return token * columns + query + shape.kv_heads * shape.head_dim + head / group * value;
       case Part::square:
         return (sequence * shape.heads + head) * shape.seq * shape.seq;
       case Part::context:
-        return token * query + head * shape.head_dim;
+        return token * context + head * value;
     }
     return 0;
   }

@@ -12,14 +12,18 @@ namespace {
 struct RowsOfSum {
   bool by_position = false;
   std::int64_t first = 0, sequence = 1;
+  const std::int64_t* positions = nullptr;  // of tokens of a sequence; null: in order
 
   RowsOfSum() = default;
   explicit RowsOfSum(const Call& call)
       : by_position{call.operation().by_position},
         first{call.kernel.place.first_row},
-        sequence{call.kernel.place.sequence} {}
+        sequence{call.kernel.place.sequence},
+        positions{call.tokens.positions} {}
   __device__ std::int64_t row_of(std::int64_t i) const {
-    return by_position ? divided(first + i, sequence).remainder : i;
+    if (!by_position) return i;
+    const std::int64_t token = divided(first + i, sequence).remainder;
+    return positions == nullptr ? token : positions[token];
   }
 };
 
@@ -55,7 +59,7 @@ struct Add {
 };
 
 /// table[position] += rows of that position, in their order; one thread for each pack of a row of
-/// the table.
+/// the table. Where several tokens of a sequence may have a position, it looks at all rows.
 template <class T, class G>
 struct AddToTable {
   Packs packs;  // rows: positions that occur
@@ -69,12 +73,15 @@ struct AddToTable {
     constexpr int width = per_access<T>;
     const Division of = divided(i, packs.in_row);
     const std::int64_t at = of.remainder * width;
-    G* row = table + rows.row_of(of.quotient) * packs.n;
+    const bool mapped = rows.positions != nullptr;
+    const std::int64_t own = mapped ? of.quotient : rows.row_of(of.quotient);
+    G* row = table + own * packs.n;
     auto there = load<width>(row, at, packs.n, packs.aligned);
     C sum[width];
 #pragma unroll
     for (int j = 0; j < width; ++j) sum[j] = widen_to<C>(there.of[j]);
-    for (std::int64_t r = of.quotient; r < count; r += rows.sequence) {
+    for (std::int64_t r = mapped ? 0 : of.quotient; r < count; r += mapped ? 1 : rows.sequence) {
+      if (mapped && rows.row_of(r) != own) continue;
       const auto pack = load<width>(gradient + r * packs.n, at, packs.n, packs.aligned);
 #pragma unroll
       for (int j = 0; j < width; ++j) sum[j] += widen_to<C>(pack.of[j]);
@@ -88,6 +95,7 @@ struct AddToTable {
 }  // namespace
 
 void add(const Call& call) {
+  if (call.operation().sequence.merges) return merge(call);
   const std::int64_t rows = call.out(0).shape[1], n = call.out(0).shape[2];
   const RowsOfSum of{call};
   with_format(call.out(0).dtype, [&](auto type) {
@@ -99,7 +107,8 @@ void add(const Call& call) {
     const bool one_line = bias == nullptr && !of.by_position;
     const Packs packs = one_line ? Packs{1, rows * n, per_access<T>, a, b, out}
                                  : Packs{rows, n, per_access<T>, a, b, bias, out};
-    const bool branch = bias != nullptr && rows > 1 && call.in(2).shape[1] == rows;
+    const bool branch =
+        bias != nullptr && rows > 1 && !of.by_position && call.in(2).shape[1] == rows;
     packs.launch(call.stream, Add<T>{packs, of, a, b, bias, out, branch});
   });
 }
@@ -117,7 +126,8 @@ void add_row(const View& row, const View& to, Stream stream) {
   });
 }
 
-/// Gradients of a bias (a sum over rows) or of the positions' rows; they are added to.
+/// Gradients of a bias (a sum over rows) or of the positions' rows [and of the first segment's];
+/// they are added to.
 void add_backward(const Call& call) {
   const RowsOfSum positions{call};
   if (!positions.by_position) {
@@ -129,9 +139,15 @@ void add_backward(const Call& call) {
     using G = typename decltype(sums)::type;
     const T* dy = call.read<T>(0);
     G* table = call.write<G>(0);
-    const Packs packs{std::min(rows, positions.sequence), n, per_access<T>, dy, table};
+    const bool mapped = positions.positions != nullptr;
+    const std::int64_t own = mapped ? call.out(0).shape[1] : std::min(rows, positions.sequence);
+    const Packs packs{own, n, per_access<T>, dy, table};
     packs.launch(call.stream, AddToTable<T, G>{packs, positions, rows, dy, table});
   });
+  if (!call.has_out(1)) return;
+  View segment = call.out(1);  // the first, which all tokens are of
+  segment.shape[1] = 1;
+  column_sums(call.in(0), segment, call.stream, call.scratch);
 }
 
 }  // namespace orrery::executor::cuda

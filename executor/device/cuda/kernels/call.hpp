@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "executor/device/cuda/kernels/token_places.hpp"
 #include "executor/device/cuda/stream.hpp"
 #include "executor/device/device.hpp"
 #include "executor/device/half.hpp"
@@ -17,6 +18,7 @@ struct Call {
   const Kernel& kernel;
   Stream stream = nullptr;
   std::byte* scratch = nullptr;  // of as many bytes as `scratch_bytes` says
+  TokenPlaces tokens{};
 
   const models::Operation& operation() const { return *kernel.operation; }
   const View& in(std::size_t i) const { return kernel.reads[i]; }
@@ -43,6 +45,7 @@ void rotary(const Call& call);
 void activation(const Call& call);
 void activation_backward(const Call& call);
 void add(const Call& call);
+void merge(const Call& call);  // of it, what attentions to several ranks' keys have made
 void add_backward(const Call& call);
 void embedding(const Call& call);
 void embedding_backward(const Call& call);
@@ -53,6 +56,8 @@ void adam(const Call& call);
 void adam_in_8_bits(const Call& call);  // of it, where moments are
 void accumulate(const Call& call);
 void cast(const Call& call);
+void join_heads(const Call& call);   // of it, heads of latent attention
+void split_heads(const Call& call);  // ... and back
 void top_k(const Call& call);
 void orthogonalise(const Call& call);
 void quantise(const Call& call);

@@ -85,8 +85,11 @@ void accumulate(const Call& call) {
   });
 }
 
-/// The same numbers in another format, without those that pad the source.
+/// The same numbers in another format, without those that pad the source; heads of latent attention
+/// where the operation rotates.
 void cast(const Call& call) {
+  const bool rotates = !call.operation().frequencies.empty();
+  if (rotates) return call.kernel.reads.size() > 1 ? join_heads(call) : split_heads(call);
   const std::int64_t n = call.out(0).elements();
   with_format(call.in(0).dtype, [&](auto source) {
     with_format(call.out(0).dtype, [&](auto target) {

@@ -45,11 +45,12 @@ constexpr auto launchers() {
 
 }  // namespace
 
-void launch_kernel(const Kernel& kernel, Stream stream, std::byte* scratch) {
+void launch_kernel(const Kernel& kernel, Stream stream, std::byte* scratch,
+                   const TokenPlaces& tokens) {
   static constexpr auto table = launchers();
   const auto launch = table[static_cast<std::size_t>(kernel.operation->kind)];
   ensure(launch != nullptr, "an operation that is not one of the GPU's kernels");
-  launch({kernel, stream, scratch});
+  launch({kernel, stream, scratch, tokens});
 }
 
 std::int64_t scratch_bytes(const models::Operation& operation, std::span<const View> reads,

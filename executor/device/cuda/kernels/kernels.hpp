@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 
+#include "executor/device/cuda/kernels/token_places.hpp"
 #include "executor/device/cuda/stream.hpp"
 #include "executor/device/device.hpp"
 
@@ -18,7 +19,8 @@ namespace orrery::executor::cuda {
 /// Enqueues `kernel` after what the stream has. `scratch` lies on 16 bytes, has the bytes that
 /// `scratch_bytes` says, and may serve the stream's next kernel as well.
 /// Errors  a kind that is not here: ContractError; RunFailure{local_failure} from CUDA
-void launch_kernel(const Kernel& kernel, Stream stream, std::byte* scratch);
+void launch_kernel(const Kernel& kernel, Stream stream, std::byte* scratch,
+                   const TokenPlaces& tokens = {});
 
 std::int64_t scratch_bytes(const models::Operation& operation, std::span<const View> reads,
                            std::span<const View> writes);

@@ -29,6 +29,8 @@ struct Shard {
     const std::int64_t own = labels[row] - first;
     return own >= 0 && own < real ? static_cast<int>(own) : -1;
   }
+  /// Has the row a label in any shard?
+  __device__ bool predicts(std::int64_t row) const { return labels[row] >= 0; }
 };
 
 /// exp(logit - largest) and the row's statistics over this rank's columns; padding takes no part.
@@ -39,6 +41,7 @@ __global__ void __launch_bounds__(most_lanes)
   constexpr int width = RowValues<T>::width;
   const std::int64_t row = shard.rows.of_group(blockIdx.x);
   const RowPlace place = shard.place();
+  const bool counts = row < shard.rows.count && shard.predicts(row);
   const auto real = [&](int column) { return column >= 0 && column < place.end; };
   const RowValues<T> x{logits, place};
   C largest = -infinity<C>;
@@ -54,7 +57,7 @@ __global__ void __launch_bounds__(most_lanes)
     Pack<E, width> raised{};
 #pragma unroll
     for (int j = 0; j < width; ++j) {
-      if (!real(at + j)) continue;
+      if (!counts || !real(at + j)) continue;
       const C e = exponential(widen_to<C>(pack.of[j]) - largest);
       raised.of[j] = from_float<E>(e);
       sum += e;
@@ -65,6 +68,11 @@ __global__ void __launch_bounds__(most_lanes)
   if (place.lane != 0 || row >= shard.rows.count) return;
   const int label = shard.label(row);
   E* of = statistics + row * statistic_count;
+  if (!counts) {  // what shards' numbers make up to is log 1 - 0
+    of[largest_logit] = of[label_logit] = E{};
+    of[exponentials] = from_float<E>(shard.first > 0 ? C(0) : C(1));
+    return;
+  }
   of[largest_logit] = largest;
   of[exponentials] = sum;
   of[label_logit] = label < 0 ? -infinity<C> : widen_to<C>(logits[place.first + label]);
@@ -104,7 +112,10 @@ __global__ void __launch_bounds__(most_lanes) loss_backward_rows(LossBackward<E,
   if (row >= of.shard.rows.count) return;
   const RowPlace place = of.shard.place();
   const RowValues<E> raised{of.raised, place};
-  const E factor = factor_of(of.statistics, of.shard.rows.count, row, of.shards, of.own) * of.scale;
+  const E factor =
+      of.shard.predicts(row)
+          ? factor_of(of.statistics, of.shard.rows.count, row, of.shards, of.own) * of.scale
+          : E{};
   const int label = of.shard.label(row);
   raised.visit([&](int at, const auto& pack, int) {
     Pack<T, width> slope{};

@@ -1,22 +1,14 @@
 // Rotary positions, in place.
 
-#include <algorithm>
-
 #include "executor/device/cuda/kernels/call.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
+#include "executor/device/cuda/kernels/rotations.hpp"
 
 namespace orrery::executor::cuda {
 
 namespace {
 
-constexpr int most_pairs = 128;      // of a head: angles travel as an argument of the kernel
 constexpr std::int64_t at_once = 8;  // heads that one thread rotates by the same angles
-
-/// Radians per position of each pair of a head.
-struct Frequencies {
-  double of[most_pairs];
-  double magnitude = 1;  // of cosines and sines
-};
 
 enum class Way : std::uint8_t { there, back };
 
@@ -26,25 +18,8 @@ struct Heads {
   std::int64_t rows = 0, columns = 0, count = 0, dim = 0, half = 0, sequence = 1;
   Way way = Way::there;
   bool aligned = false;
+  const std::int64_t* positions = nullptr;  // of tokens of a sequence; null: in order
 };
-
-template <class C>
-struct Rotation {
-  C cosine, sine;
-};
-
-/// The angle is brought below half a turn in fp64, so that fp32 keeps its digits at far positions.
-template <class C>
-__device__ Rotation<C> rotation_by(double angle, double magnitude) {
-  constexpr double whole = 6.283185307179586477;
-  const double rest = angle - whole * rint(angle / whole);
-  if constexpr (std::is_same_v<C, double>) {
-    return {magnitude * cos(rest), magnitude * sin(rest)};
-  } else {
-    const auto times = static_cast<float>(magnitude);
-    return {times * cosf(static_cast<float>(rest)), times * sinf(static_cast<float>(rest))};
-  }
-}
 
 /// Rotates the pairs (i, i + half) of every query and key head by its position's angle; backward
 /// rotates back, which is the transpose. A thread has one pack of pairs of some heads of one token.
@@ -56,7 +31,8 @@ __global__ void __launch_bounds__(block_threads)
   const Division of = divided(thread_of_grid(), (heads.half + width - 1) / width);
   const std::int64_t row = of.quotient, pair = of.remainder * width;
   if (row >= heads.rows) return;
-  const auto position = static_cast<double>(divided(row, heads.sequence).remainder);
+  const std::int64_t token = divided(row, heads.sequence).remainder;
+  const auto position = static_cast<double>(heads.positions == nullptr ? token : heads.positions[token]);
   Rotation<C> rotations[width];
 #pragma unroll
   for (int j = 0; j < width; ++j) {
@@ -90,16 +66,13 @@ void rotary(const Call& call) {
   Heads heads;
   heads.rows = view.shape[1];
   heads.columns = view.shape[2];
-  const std::vector<double>& turned = call.operation().frequencies;
+  const Frequencies frequencies{call.operation()};
   heads.dim = of.dim;
-  heads.half = static_cast<std::int64_t>(turned.size());
+  heads.half = frequencies.pairs;
+  heads.positions = call.tokens.positions;
   heads.count = of.queries + of.keys;
   heads.sequence = call.kernel.place.sequence;
   heads.way = call.operation().kind == models::OpKind::rotary ? Way::there : Way::back;
-  ensure(heads.half <= most_pairs, "rotary positions of heads wider than 256");
-  Frequencies frequencies{};
-  std::copy(turned.begin(), turned.end(), frequencies.of);
-  frequencies.magnitude = call.operation().magnitude;
   with_format(view.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     T* x = call.write<T>(0);

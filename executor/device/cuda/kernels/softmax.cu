@@ -17,13 +17,18 @@ struct SoftmaxScores {
   int window = 0;
   bool causal = true;
   double scale = 1;
+  const std::int64_t *begins = nullptr, *ends = nullptr;  // of documents; null: one
 
   /// The keys [begin, end) that the query of a row attends to.
   __device__ RowPlace place(std::int64_t row) const {
     RowPlace place = rows.place(row);
     if (row >= rows.count) return place;
     const auto query = static_cast<int>(divided(row, rows.n).remainder);
-    if (window > 0) place.begin = larger(0, query - window + 1);
+    if (begins != nullptr) {
+      place.begin = static_cast<int>(begins[query]);
+      place.end = static_cast<int>(ends[query]);
+    }
+    if (window > 0) place.begin = larger(place.begin, query - window + 1);
     if (causal) place.end = query + 1;
     return place;
   }
@@ -108,6 +113,10 @@ SoftmaxScores scores_of(const Call& call, const RowShare& share, const Operands*
   scores.window = static_cast<int>(shape.window);
   scores.causal = shape.causal;
   scores.scale = shape.score_scale();
+  if (!call.tokens.one_document) {
+    scores.begins = call.tokens.begins;
+    scores.ends = call.tokens.ends;
+  }
   return scores;
 }
 

@@ -68,6 +68,8 @@ TEST_CASE("Rows of positions are added, and their gradients, from any first row 
         forward.place.first_row = backward.place.first_row = 5;
         forward.read(dtype, x, normal(1)).read(dtype, table, normal(2)).write(dtype, x).check();
         backward.read(dtype, x, normal(3)).write(gradient, table, normal(4)).check();
+        forward.read(dtype, {1, 2, n}, normal(5)).check();  // segments: all are of the first
+        backward.write(gradient, {1, 2, n}, normal(6)).check();
       }
     }
   });

@@ -212,6 +212,24 @@ TEST_CASE("The loss over a shard of the vocabulary is the CPU's") {
   });
 }
 
+TEST_CASE("Rows without a label have neither loss nor gradient on both devices") {
+  const Fill label = [](std::int64_t i) { return static_cast<double>(i % 3 == 0 ? -1 : i); };
+  const auto positive = [](std::int64_t i) { return 0.5 + std::abs(normal(2)(i)); };
+  for (const std::int64_t first : {0, 41}) {
+    for_each_format([&](DType dtype) {
+      const DType state = state_beside(dtype);
+      Trial forward = loss_trial(OpKind::cross_entropy, 41);
+      forward.place.first_vocabulary = first;
+      forward.read(dtype, {1, 7, 41}, normal(1)).read(DType::int64, {1, 1, 7}, label);
+      forward.write(state, {1, 7, 41}).write(state, {1, 7, 3}).check();
+      Trial backward = loss_trial(OpKind::cross_entropy_backward, 41);
+      backward.place.first_vocabulary = first;
+      backward.read(state, {1, 7, 41}, positive).read(DType::int64, {1, 1, 7}, label);
+      backward.read(state, {2, 7, 3}, positive).write(dtype, {1, 7, 41}).check();
+    });
+  }
+}
+
 TEST_CASE("A loss over rows longer than a block holds is the CPU's") {
   const Shape logits{1, 2, 17001};
   loss_trial(OpKind::cross_entropy, 17001)

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "executor/device/cpu/cpu_device.hpp"
+#include "executor/device/cuda/attention/flash.hpp"
 #include "executor/device/cuda/kernels/kernels.hpp"
 #include "executor/device/half.hpp"
 #include "executor/run/random.hpp"
@@ -172,9 +173,17 @@ std::vector<Numbers> Trial::by_gpu() const {
     arrays.push_back(std::make_unique<DeviceArray<std::byte>>(bytes));
   }
   const Views all = views([&](std::size_t i) { return arrays[i]->data() + ahead(i); });
-  const DeviceArray<std::byte> scratch{std::vector<std::byte>(
-      static_cast<std::size_t>(scratch_bytes(operation, all.reads, all.writes)), std::byte{0xff})};
-  launch_kernel(kernel(all), nullptr, scratch.data());
+  const bool attends =
+      operation.kind == OpKind::attention || operation.kind == OpKind::attention_backward;
+  const std::int64_t room = attends ? attention_scratch_bytes(operation)
+                                    : scratch_bytes(operation, all.reads, all.writes);
+  const DeviceArray<std::byte> scratch{
+      std::vector<std::byte>(static_cast<std::size_t>(room), std::byte{0xff})};
+  const bool mapped = place.tokens != nullptr && !place.tokens->in_order();
+  const DeviceArray<std::int64_t> map{mapped ? numbers_of(*place.tokens)
+                                             : std::vector<std::int64_t>{}};
+  const TokenPlaces tokens = mapped ? places_at(*place.tokens, map.data()) : TokenPlaces{};
+  (attends ? launch_attention : launch_kernel)(kernel(all), nullptr, scratch.data(), tokens);
   finish_device();
   scratch.values();  // nothing written next to it
   std::vector<Numbers> results;

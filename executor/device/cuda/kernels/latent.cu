@@ -1,0 +1,145 @@
+// Heads of latent attention: joined of what latents make and of the part of keys that all share,
+// and taken apart again (device/cpu/latent.cpp).
+
+#include "executor/device/cuda/kernels/call.hpp"
+#include "executor/device/cuda/kernels/launch.hpp"
+#include "executor/device/cuda/kernels/rotations.hpp"
+
+namespace orrery::executor::cuda {
+
+namespace {
+
+/// Where a rank's heads lie: in the rows that attention reads, [queries | keys | values], and in
+/// what the latents make, queries as they are and [plain part of key | value] for each head.
+struct LatentColumns {
+  std::int64_t heads = 0, dim = 0, rotary = 0, value = 0, columns = 0, sequence = 1;
+  const std::int64_t* positions = nullptr;
+
+  LatentColumns(const Call& call, const View& attended, std::int64_t pairs)
+      : heads{call.operation().heads.queries},
+        dim{call.operation().heads.dim},
+        rotary{2 * pairs},
+        value{(attended.shape[2] - 2 * heads * dim) / heads},
+        columns{attended.shape[2]},
+        sequence{call.kernel.place.sequence},
+        positions{call.tokens.positions} {}
+  __device__ std::int64_t plain() const { return dim - rotary; }
+  __device__ std::int64_t made() const { return plain() + value; }
+  __device__ std::int64_t key(std::int64_t h) const { return (heads + h) * dim; }
+  __device__ std::int64_t value_of(std::int64_t h) const { return 2 * heads * dim + h * value; }
+  __device__ double position(std::int64_t row) const {
+    const std::int64_t token = divided(row, sequence).remainder;
+    return static_cast<double>(positions == nullptr ? token : positions[token]);
+  }
+};
+
+enum class Turn : std::uint8_t { forth, back };
+
+/// Rotates the pairs (2i, 2i + 1) of `from`, as DeepSeek's models do.
+template <class T, class C>
+__device__ void rotate_pairs(const Frequencies& by, double position, Turn turn, const C* from,
+                             T* to) {
+  for (int i = 0; i < by.pairs; ++i) {
+    Rotation<C> of = rotation_by<C>(position * by.of[i], by.magnitude);
+    if (turn == Turn::back) of.sine = -of.sine;
+    const C a = from[2 * i], b = from[2 * i + 1];
+    to[2 * i] = from_float<T>(a * of.cosine - b * of.sine);
+    to[2 * i + 1] = from_float<T>(b * of.cosine + a * of.sine);
+  }
+}
+
+template <class T, class C>
+__device__ void widen_all(const T* from, std::int64_t count, C* to) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = widen_to<C>(from[i]);
+}
+
+/// One thread for a head of a row.
+template <class T>
+struct JoinHeads {
+  LatentColumns of;
+  Frequencies by;
+  std::int64_t shared_columns;
+  const T *queries, *made, *shared;
+  T* out;
+
+  __device__ void operator()(std::int64_t i) const {
+    using C = Compute<T>;
+    const Division at = divided(i, of.heads);
+    const std::int64_t row = at.quotient, h = at.remainder;
+    const double position = of.position(row);
+    const T* const query = queries + i * of.dim;
+    const T* const own = made + i * of.made();
+    T* const to = out + row * of.columns;
+    for (std::int64_t j = 0; j < of.plain(); ++j) {
+      to[h * of.dim + j] = query[j];
+      to[of.key(h) + j] = own[j];
+    }
+    for (std::int64_t j = 0; j < of.value; ++j) to[of.value_of(h) + j] = own[of.plain() + j];
+    C turned[2 * Frequencies::most_pairs];
+    widen_all(query + of.plain(), of.rotary, turned);
+    rotate_pairs(by, position, Turn::forth, turned, to + h * of.dim + of.plain());
+    widen_all(shared + (row + 1) * shared_columns - of.rotary, of.rotary, turned);
+    rotate_pairs(by, position, Turn::forth, turned, to + of.key(h) + of.plain());
+  }
+};
+
+/// The other way round, of gradients; one thread more for a row sums what its heads share.
+template <class T>
+struct SplitHeads {
+  LatentColumns of;
+  Frequencies by;
+  const T* in;
+  T *queries, *made, *shared;
+
+  __device__ void operator()(std::int64_t i) const {
+    using C = Compute<T>;
+    const Division at = divided(i, of.heads + 1);
+    const std::int64_t row = at.quotient, h = at.remainder;
+    const double position = of.position(row);
+    const T* const from = in + row * of.columns;
+    C turned[2 * Frequencies::most_pairs];
+    if (h == of.heads) {
+      for (std::int64_t j = 0; j < of.rotary; ++j) turned[j] = C{};
+      for (std::int64_t each = 0; each < of.heads; ++each) {
+        const T* const key = from + of.key(each) + of.plain();
+        for (std::int64_t j = 0; j < of.rotary; ++j) turned[j] += widen_to<C>(key[j]);
+      }
+      return rotate_pairs(by, position, Turn::back, turned, shared + row * of.rotary);
+    }
+    T* const query = queries + (row * of.heads + h) * of.dim;
+    T* const own = made + (row * of.heads + h) * of.made();
+    for (std::int64_t j = 0; j < of.plain(); ++j) {
+      query[j] = from[h * of.dim + j];
+      own[j] = from[of.key(h) + j];
+    }
+    for (std::int64_t j = 0; j < of.value; ++j) own[of.plain() + j] = from[of.value_of(h) + j];
+    widen_all(from + h * of.dim + of.plain(), of.rotary, turned);
+    rotate_pairs(by, position, Turn::back, turned, query + of.plain());
+  }
+};
+
+}  // namespace
+
+void join_heads(const Call& call) {
+  const Frequencies by{call.operation()};
+  const LatentColumns of{call, call.out(0), by.pairs};
+  with_format(call.out(0).dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    launch_for_each(call.out(0).shape[1] * of.heads, call.stream,
+                    JoinHeads<T>{of, by, call.in(2).shape[2], call.read<T>(0), call.read<T>(1),
+                                 call.read<T>(2), call.write<T>(0)});
+  });
+}
+
+void split_heads(const Call& call) {
+  const Frequencies by{call.operation()};
+  const LatentColumns of{call, call.in(0), by.pairs};
+  with_format(call.in(0).dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    launch_for_each(call.in(0).shape[1] * (of.heads + 1), call.stream,
+                    SplitHeads<T>{of, by, call.read<T>(0), call.write<T>(0), call.write<T>(1),
+                                  call.write<T>(2)});
+  });
+}
+
+}  // namespace orrery::executor::cuda

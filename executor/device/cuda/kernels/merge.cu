@@ -1,0 +1,81 @@
+// What attentions to several ranks' keys have made, put together.
+
+#include "executor/device/cuda/kernels/call.hpp"
+#include "executor/device/cuda/kernels/launch.hpp"
+
+namespace orrery::executor::cuda {
+
+namespace {
+
+/// out and part, each a softmax over its own keys with the logarithm of its sum, as one over both.
+/// One thread for a head of a row.
+/// Source  Milakov & Gimelshein 2018, arXiv 1805.02867
+template <class T, class E>
+struct MergeOutputs {
+  std::int64_t heads, length, dim;
+  const T *own, *part;
+  const E *of_own, *of_part;
+  T* out;
+  E* sums;
+
+  __device__ void operator()(std::int64_t i) const {
+    using C = Compute<T>;
+    const Division of = divided(i, heads);
+    const Division row = divided(of.quotient, length);
+    const std::int64_t at = (row.quotient * heads + of.remainder) * length + row.remainder;
+    const C a = static_cast<C>(of_own[at]), b = static_cast<C>(of_part[at]), top = larger(a, b);
+    const C both = top + static_cast<C>(log(exponential(a - top) + exponential(b - top)));
+    const C first = exponential(a - both), second = exponential(b - both);
+    sums[at] = static_cast<E>(both);
+    for (std::int64_t j = i * dim; j < (i + 1) * dim; ++j) {
+      out[j] = from_float<T>(first * widen_to<C>(own[j]) + second * widen_to<C>(part[j]));
+    }
+  }
+};
+
+/// Gradients of queries add up here; those of keys and values travel: what arrived and a part.
+template <class T>
+struct MergeGradients {
+  std::int64_t columns, keys;
+  const T *part, *arrived;
+  T* out;
+
+  __device__ void operator()(std::int64_t i) const {
+    using C = Compute<T>;
+    const Division of = divided(i, columns);
+    const std::int64_t key = of.remainder - (columns - keys);
+    const C there = widen_to<C>(key < 0 ? out[i] : arrived[of.quotient * keys + key]);
+    out[i] = from_float<T>(there + widen_to<C>(part[i]));
+  }
+};
+
+void merge_outputs(const Call& call) {
+  const models::AttentionShape& of = call.operation().attention;
+  const std::int64_t length = call.in(2).elements() / of.batch / of.heads;
+  with_formats(call.out(0).dtype, call.out(1).dtype, [&](auto type, auto state) {
+    using T = typename decltype(type)::type;
+    using E = typename decltype(state)::type;
+    if constexpr (sizeof(E) >= 4) {
+      launch_for_each(
+          call.out(0).shape[1] * of.heads, call.stream,
+          MergeOutputs<T, E>{of.heads, length, of.head_dim, call.read<T>(0), call.read<T>(1),
+                             call.read<E>(2), call.read<E>(3), call.write<T>(0), call.write<E>(1)});
+    } else {
+      throw ContractError{"sums of attention in 16 bits"};
+    }
+  });
+}
+
+}  // namespace
+
+void merge(const Call& call) {
+  if (call.kernel.reads.size() == 4) return merge_outputs(call);
+  with_format(call.out(0).dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    launch_for_each(call.out(0).elements(), call.stream,
+                    MergeGradients<T>{call.out(0).shape[2], call.in(2).shape[2], call.read<T>(1),
+                                      call.read<T>(2), call.write<T>(0)});
+  });
+}
+
+}  // namespace orrery::executor::cuda
