@@ -230,14 +230,42 @@ Parts gpt_neox_parts(const Model& model, const Asked& of) {
   return parts;
 }
 
+/// BERT: queries, keys and values apart; the head's matrix is the table's.
+Parts bert_parts(const Model& model, const Asked& of) {
+  const std::string layer = "bert.encoder.layer." + of.layer + ".";
+  const std::string head = "cls.predictions.";
+  const std::string end = "." + of.kind;
+  if (of.part == "head") return {whole(of, head + (of.kind == "bias" ? "" : "decoder.") + of.kind)};
+  if (of.part == "transform") return {linear(of, head + "transform.dense" + end)};
+  if (of.part == "projection") return {linear(of, layer + "attention.output.dense" + end)};
+  if (of.part == "up") return {linear(of, layer + "intermediate.dense" + end)};
+  if (of.part == "down") return {linear(of, layer + "output.dense" + end)};
+  static const std::map<std::string, std::string, std::less<>> names{
+      {"embedding", "bert.embeddings.word_embeddings"},
+      {"positions", "bert.embeddings.position_embeddings"},
+      {"token_types", "bert.embeddings.token_type_embeddings"},
+      {"embedding_norm", "bert.embeddings.LayerNorm"},
+      {"norm1", "attention.output.LayerNorm"},
+      {"norm2", "output.LayerNorm"},
+      {"transform_norm", "cls.predictions.transform.LayerNorm"}};
+  const auto found = names.find(of.part);
+  if (found != names.end())
+    return {whole(of, (of.layer.empty() ? "" : layer) + found->second + end)};
+  if (of.part != "qkv") return {};
+  const std::string own = layer + "attention.self.";
+  const std::int64_t width = model.heads * model.head_dim;
+  return side_by_side(
+      of, {{own + "query" + end, width}, {own + "key" + end, width}, {own + "value" + end, width}});
+}
+
 using PartsOfModel = Parts (*)(const Model&, const Asked&);
 
 const std::map<std::string, PartsOfModel, std::less<>>& families() {
   static const std::map<std::string, PartsOfModel, std::less<>> known{
-      {"deepseek_v2", deepseek_parts}, {"deepseek_v3", deepseek_parts}, {"gpt2", gpt2_parts},
-      {"gpt_neox", gpt_neox_parts},    {"kimi_k2", deepseek_parts},     {"llama", llama_parts},
-      {"mistral", llama_parts},        {"mixtral", mixtral_parts},      {"qwen2", llama_parts},
-      {"qwen3", llama_parts},          {"qwen3_moe", qwen3_moe_parts}};
+      {"bert", bert_parts},   {"deepseek_v2", deepseek_parts}, {"deepseek_v3", deepseek_parts},
+      {"gpt2", gpt2_parts},   {"gpt_neox", gpt_neox_parts},    {"kimi_k2", deepseek_parts},
+      {"llama", llama_parts}, {"mistral", llama_parts},        {"mixtral", mixtral_parts},
+      {"qwen2", llama_parts}, {"qwen3", llama_parts},          {"qwen3_moe", qwen3_moe_parts}};
   return known;
 }
 

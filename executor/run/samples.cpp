@@ -9,7 +9,9 @@
 #include <cstring>
 #include <limits>
 
+#include "executor/run/masks.hpp"
 #include "executor/run/reducer.hpp"
+#include "models/operations/tables.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor {
@@ -71,6 +73,8 @@ Samples::Samples(const RankContext& rank, HeldMemory& memory)
   const bool embeds = any([&](std::uint32_t c) { return program.chunks[c].embeds; });
   const bool predicts = any([&](std::uint32_t c) { return program.chunks[c].predicts; });
   const std::int64_t micro_batches = program.step.micro_batches;
+  const models::Block& head_forward = program.blocks[program.kind(models::ModelPart::head).forward];
+  fills_in_ = head_forward.find(models::masked_labels).has_value();
   if (embeds || predicts) {
     batch_ = memory.hold(models::BufferKind::staging, 2 * micro_batches * tokens() * 8);
   }
@@ -88,8 +92,14 @@ std::byte* Samples::part(std::int64_t number) const {
 
 double Samples::weight() const {
   const models::Program& program = rank_.program;
-  return 1.0 / static_cast<double>(program.step.micro_batches * program.step.tokens() *
+  const models::StepShape& of = program.step;
+  return 1.0 / static_cast<double>(of.micro_batches * of.sequences * labelled() *
                                    program.mesh.degree(models::data_axes));
+}
+
+std::int64_t Samples::labelled() const {
+  const std::int64_t all = rank_.program.step.seq_len;
+  return fills_in_ ? masked_tokens(all) : all;
 }
 
 void Samples::load(std::int64_t step) {
@@ -101,15 +111,24 @@ void Samples::load(std::int64_t step) {
       mesh.coordinate(rank_.rank, models::MeshAxis::data) +
       mesh.coordinate(rank_.rank, models::MeshAxis::replica) * mesh.degree(models::MeshAxis::data);
   std::vector<std::int64_t> sample(static_cast<std::size_t>(of.seq_len + 1));
+  std::vector<std::int64_t> labels(sample.size());
   std::vector<std::int64_t> both(static_cast<std::size_t>(2 * samples * s));
   for (std::int64_t i = 0; i < samples; ++i) {
     source_.fill(step, replica * samples + i, sample);
     if (rank_.settings.alive) rank_.settings.alive();
+    std::rotate_copy(sample.begin(), sample.begin() + 1, sample.end(), labels.begin());
+    if (fills_in_) {
+      mask({.seed = rank_.settings.seed,
+            .step = step,
+            .sample = replica * samples + i,
+            .vocabulary = rank_.program.vocabulary},
+           std::span{sample}.first(sample.size() - 1), labels);
+    }
     for (std::int64_t token = 0; token < s; ++token) {
-      const std::int64_t* const here =
-          sample.data() + rank_.tokens.places[static_cast<std::size_t>(token)];
-      both[static_cast<std::size_t>(i * s + token)] = here[0];
-      both[static_cast<std::size_t>((samples + i) * s + token)] = here[1];  // its label
+      const auto here =
+          static_cast<std::size_t>(rank_.tokens.places[static_cast<std::size_t>(token)]);
+      both[static_cast<std::size_t>(i * s + token)] = sample[here];
+      both[static_cast<std::size_t>((samples + i) * s + token)] = labels[here];
     }
   }
   rank_.device.write(both.data(), batch_, Bytes{std::ssize(both) * 8});

@@ -24,7 +24,7 @@ class Samples {
     return part(rank_.program.step.micro_batches + micro_batch);
   }
 
-  /// Of the mean over the global batch, the weight of one token.
+  /// Of the mean over the global batch, the weight of one label.
   double weight() const;
   /// What the head of a micro-batch leaves for its backward, among its operands.
   void keep_statistics(std::int64_t micro_batch, const std::vector<View>& operands);
@@ -33,6 +33,8 @@ class Samples {
 
  private:
   std::byte* part(std::int64_t number) const;
+  /// Tokens of a sequence that have a label.
+  std::int64_t labelled() const;
   /// Sum over this rank's micro-batches; bits of a double, or in the ring an integer.
   std::uint64_t known_loss() const;
 
@@ -44,6 +46,7 @@ class Samples {
   std::unique_ptr<TokenSource> own_;
   const TokenSource& source_;
   std::byte *batch_ = nullptr, *statistics_ = nullptr;
+  bool fills_in_ = false;               // masked tokens, rather than each next one
   std::optional<std::size_t> operand_;  // of the head, that the statistics are
   View view_;                           // ... of one micro-batch
 };

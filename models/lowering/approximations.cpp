@@ -34,11 +34,11 @@ std::string of_model(const Model& model, std::int64_t tensor) {
   if (model.prediction_layers > 0) return "layers that predict further tokens";
   if (model.generator_hidden > 0) return "a generator of masked tokens";
   if (model.answers > 0) return "a head of answers";
-  if (model.token_types > 0) return "token types";
+  if (model.token_types > 0 && position_rows(model) == 0) {
+    return "token types without learned positions";
+  }
   if (model.pooler) return "a pooler";
   if (projects_embeddings(model)) return "embeddings narrower or wider than the layers";
-  if (model.head_transform) return "a head with a transform";
-  if (model.head_bias) return "a head with a bias";
   if (model.post_norms) return "norms after attention and MLP";
   return {};
 }

@@ -107,8 +107,9 @@ class HeadBuilder : private PoolerBuilder {
                           {block_.mesh().degree(MeshAxis::tensor), predicted(), 3}, of_tokens({}));
   }
   OperandId labels() {
-    return block_.operand("labels", Role::labels, DType::int64, {1, 1, predicted()},
-                          of_tokens({}, Dimension::columns));
+    const bool fills_in = !inputs_.model.causal && inputs_.model.answers == 0;
+    return block_.operand(fills_in ? masked_labels : "labels", Role::labels, DType::int64,
+                          {1, 1, predicted()}, of_tokens({}, Dimension::columns));
   }
   /// Rows that go through the head.
   OperandId predicted_rows(std::string_view name, Role role) {

@@ -219,6 +219,10 @@ Block LayerBuilder::backward() {
 }
 
 BlockPair layer_blocks(const BlockInputs& inputs) {
+  if (inputs.model.norms_of_sums) {
+    return {LayerBuilder{inputs, Pass::forward}.forward_of_sums(),
+            LayerBuilder{inputs, Pass::backward}.backward_of_sums()};
+  }
   return {LayerBuilder{inputs, Pass::forward}.forward(),
           LayerBuilder{inputs, Pass::backward}.backward()};
 }

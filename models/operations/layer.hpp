@@ -14,6 +14,9 @@ class LayerBuilder : private TransformerBuilder {
 
   Block forward();
   Block backward();
+  /// The same where norms are of sums, after attention and MLP (layer_of_sums.cpp).
+  Block forward_of_sums();
+  Block backward_of_sums();
 
  private:
   /// An MLP by what its names begin with: "" where it is the layer's own.

@@ -223,7 +223,16 @@ void LinearBuilder::weight_gradient(const Linear& layer, const Quantised& input,
   block_.need(op, dy, reads_dy);
   if (x_scales) block_.read(op, *x_scales);
   if (dy_scales) block_.read(op, *dy_scales);
-  if (adds_bias(layer)) block_.write(op, block_.gradient(bias_of(layer), sums, partial));
+  const bool beside = adds_bias(layer) && layer.stored_transposed;
+  const OperandId of_bias =
+      adds_bias(layer) ? block_.gradient(bias_of(layer), sums, partial) : gradient;
+  if (adds_bias(layer) && !beside) block_.write(op, of_bias);
+  if (beside) {  // the transposed product does not read dy row by row: it is read once more
+    Operation& adds =
+        block_.add(OpKind::add_backward, layer.name + ".bias.backward", {dy}, {of_bias});
+    adds.dtype = storage();
+    block_.need(adds, dy, reads_dy);
+  }
   if (separate) {
     block_.add(OpKind::accumulate, layer.name + ".accumulate", {out, gradient}, {gradient}).dtype =
         sums;

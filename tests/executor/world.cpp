@@ -236,6 +236,18 @@ models::Model small_llama(std::int64_t layers) {
   return model;
 }
 
+models::Model small_bert(std::int64_t layers) {
+  models::Model model = small_gpt(layers);
+  model.name = "small-bert";
+  model.family = models::Family::bert;
+  model.causal = model.final_norm = false;
+  model.token_types = 2;
+  model.activation = models::Activation::gelu_erf;
+  model.norms_of_sums = model.embedding_norm = true;
+  model.head_transform = model.head_bias = true;
+  return model;
+}
+
 models::Model small_deepseek(std::int64_t layers) {
   models::Model model = small_llama(layers);
   model.name = "small-deepseek";

@@ -69,6 +69,9 @@ bool same_bits(const Tensors& a, const Tensors& b);
 /// positions, RMS norms, gated silu, grouped key-value heads, an untied head.
 models::Model small_gpt(std::int64_t layers = 2);
 models::Model small_llama(std::int64_t layers = 2);
+/// GPT's sizes, but an encoder that fills in masked tokens: norms of sums, segments, a head with a
+/// transform and a bias.
+models::Model small_bert(std::int64_t layers = 2);
 /// With latent attention.
 models::Model small_deepseek(std::int64_t layers = 2);
 /// Either of them with four experts, of which a token meets two.

@@ -141,6 +141,20 @@ CONFIGS = {
         "embd_pdrop": 0.0,
         "attn_pdrop": 0.0,
     },
+    "bert": {
+        "model_type": "bert",
+        "architectures": ["BertForMaskedLM"],
+        "num_hidden_layers": 2,
+        "hidden_size": 32,
+        "num_attention_heads": 4,
+        "intermediate_size": 48,
+        "vocab_size": 260,
+        "max_position_embeddings": 64,
+        "layer_norm_eps": 1e-3,
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+    },
     "gpt_neox": {
         "model_type": "gpt_neox",
         "num_hidden_layers": 2,
@@ -184,10 +198,43 @@ def stored(family: str, name: str, values: np.ndarray) -> dict[str, np.ndarray]:
     return parts
 
 
+def random_bits(stream: str, index: int) -> int:
+    """Philox 4x32-10 of seed 1, the stream's number by FNV-1a: the low 64 bits."""
+    number = 0xCBF29CE484222325
+    for byte in stream.encode():
+        number = (number ^ byte) * 0x100000001B3 % 2**64
+    counter = [index % 2**32, index >> 32, number % 2**32, number >> 32]
+    low, high = 1, 0
+    for _ in range(10):
+        a, b = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
+        counter = [
+            (b >> 32) ^ counter[1] ^ low,
+            b % 2**32,
+            (a >> 32) ^ counter[3] ^ high,
+            a % 2**32,
+        ]
+        low, high = (low + 0x9E3779B9) % 2**32, (high + 0xBB67AE85) % 2**32
+    return counter[1] << 32 | counter[0]
+
+
+def masked(tokens: list[int], step: int, sample: int, vocabulary: int) -> tuple[list, list]:
+    """What a run makes of a sample: 15 % of its tokens are to be filled in, labels are -1 elsewhere."""
+    tokens, labels, places = list(tokens), [-1] * len(tokens), list(range(len(tokens)))
+    drawn = (random_bits(f"masks of step {step}", (sample << 24) + i) for i in range(2**24))
+    for i in range(max(1, round(0.15 * len(tokens)))):
+        j = i + next(drawn) % (len(tokens) - i)
+        places[i], places[j] = places[j], places[i]
+        which, another = next(drawn) % 10, next(drawn) % vocabulary
+        labels[places[i]] = tokens[places[i]]
+        if which <= 8:
+            tokens[places[i]] = vocabulary - 1 if which < 8 else another
+    return tokens, labels
+
+
 def weights(name: str, shape: list[int]) -> np.ndarray:
     """Normal numbers drawn from the tensor's name; around 1 for a norm's scale."""
     drawn = np.random.default_rng(zlib.crc32(name.encode())).standard_normal(shape)
-    is_scale = "norm" in name or "ln_" in name
+    is_scale = "norm" in name.lower() or "ln_" in name
     return (1.0 if is_scale and name.endswith("weight") else 0.0) + 0.1 * drawn
 
 

@@ -20,11 +20,13 @@ from pretrained import (
     SEQUENCES,
     STEPS,
     TEXT,
+    masked,
     recorded,
     stored,
     weights,
 )
 
+CACHE = {"bert": {}}  # of encoders there is none
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 
@@ -42,9 +44,10 @@ def parts_of(family: str, model) -> dict[str, np.ndarray]:
 
 def model_of(family: str):
     config = transformers.AutoConfig.for_model(**CONFIGS[family])
-    model = transformers.AutoModelForCausalLM.from_config(
-        config, attn_implementation="eager", experts_implementation="eager"
-    )
+    fills_in = "architectures" in CONFIGS[family]
+    auto = transformers.AutoModelForMaskedLM if fills_in else transformers.AutoModelForCausalLM
+    how = {} if fills_in else {"experts_implementation": "eager"}
+    model = auto.from_config(config, attn_implementation="eager", **how)
     model = model.double().train()
     with torch.no_grad():
         for name, part in parts_of(family, model).items():
@@ -52,11 +55,16 @@ def model_of(family: str):
     return model
 
 
-def batch(step: int) -> torch.Tensor:
-    """One sample of the global batch a row; its last token is only a label."""
+def batch(family: str, step: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Tokens and labels, one sample of the global batch a row."""
     text = np.frombuffer(TEXT.encode(), np.uint8).astype(np.int64)
     rows = [step * SEQUENCES + sample for sample in range(SEQUENCES)]
-    return torch.from_numpy(np.stack([text[r * LENGTH : (r + 1) * LENGTH + 1] for r in rows]))
+    both = np.stack([text[r * LENGTH : (r + 1) * LENGTH + 1] for r in rows])
+    if "architectures" not in CONFIGS[family]:
+        return torch.from_numpy(both[:, :-1]), torch.from_numpy(both[:, 1:])
+    vocabulary = CONFIGS[family]["vocab_size"]
+    parts = [masked(row[:-1].tolist(), step, i, vocabulary) for i, row in enumerate(both)]
+    return tuple(torch.tensor(each) for each in zip(*parts))
 
 
 def train(family: str) -> dict:
@@ -66,9 +74,11 @@ def train(family: str) -> dict:
     )
     losses, norms = [], []
     for step in range(STEPS):
-        tokens = batch(step)
-        logits = model(tokens[:, :-1], use_cache=False).logits
-        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+        tokens, labels = batch(family, step)
+        logits = model(tokens, **CACHE.get(family, {"use_cache": False})).logits
+        loss = torch.nn.functional.cross_entropy(
+            logits.flatten(0, 1), labels.flatten(), ignore_index=-1
+        )
         optimizer.zero_grad()
         loss.backward()
         gradients = [parameter.grad for parameter in model.parameters()]

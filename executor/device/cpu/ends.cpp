@@ -59,7 +59,17 @@ void embedding_backward(const Call<T>& call) {
   }
 }
 
-/// exp(logit - largest) and the row's statistics over this rank's columns; padding takes no part.
+/// A token without a label: its exponentials are 0, and what its statistics make up to is log 1 -
+/// 0.
+template <class T>
+void nothing_to_predict(std::int64_t first_column, std::int64_t n, T* out, T* of) {
+  std::fill(out, out + n, T{});
+  of[largest] = of[label_logit] = T{};
+  of[exponentials] = in_ring<T> || first_column > 0 ? T{} : T{1};
+}
+
+/// exp(logit - largest) and the row's statistics over this rank's columns; padding takes no part,
+/// nor do rows whose label is -1.
 /// In the ring the statistics are 0, the weighted sum of logits, 0.
 template <class T>
 void cross_entropy(const Call<T>& call) {
@@ -71,6 +81,10 @@ void cross_entropy(const Call<T>& call) {
     const T* logits = call.reads[0] + i * n;
     T* out = call.writes[0] + i * n;
     T* of = call.writes[1] + i * statistic_count;
+    if (labels[i] < 0) {
+      nothing_to_predict(first, n, out, of);
+      continue;
+    }
     std::fill(out + real, out + n, T{});
     if constexpr (in_ring<T>) {
       T sum{};
@@ -92,7 +106,7 @@ void cross_entropy(const Call<T>& call) {
   }
 }
 
-/// dlogit = (softmax - 1 at the label) / tokens of the global batch, from every shard's statistics:
+/// dlogit = (softmax - 1 at the label) / labels of the global batch, from every shard's statistics:
 ///   softmax = e exp(m - M) / sum over shards s exp(m_s - M)
 /// e, m    this shard's exponential and largest logit;  M  largest of all;  s  sums of exponentials
 template <class T>
@@ -104,6 +118,10 @@ void cross_entropy_backward(const Call<T>& call) {
   for (std::int64_t i = 0; i < rows; ++i) {
     const T* exponential_of = call.reads[0] + i * n;
     T* out = call.writes[0] + i * n;
+    if (labels[i] < 0) {
+      std::fill(out, out + n, T{});
+      continue;
+    }
     std::fill(out + real, out + n, T{});
     if constexpr (in_ring<T>) {
       for (std::int64_t j = 0; j < real; ++j) out[j] = weight_of(labels[i], first + j);

@@ -152,7 +152,8 @@ void activation_backward(const Call<T>& call) {
   with_function<T, Backward>(call, call.in(1).shape[2] == 2 * call.in(0).shape[2]);
 }
 
-/// out = a + b [+ bias, or c], or a + the table's row of each token's position.
+/// out = a + b [+ bias, or c], or a + the table's row of each token's position [+ the first row of
+/// a table of segments, which all tokens are of].
 template <class T>
 void add(const Call<T>& call) {
   if (call.operation().sequence.merges) return merge(call);
@@ -160,7 +161,7 @@ void add(const Call<T>& call) {
   const Place& place = call.kernel.place;
   const bool table = call.operation().by_position;
   const T* third = call.kernel.reads.size() > 2 ? call.reads[2] : nullptr;
-  const std::int64_t third_row = third != nullptr && call.in(2).shape[1] == rows ? n : 0;
+  const std::int64_t third_row = third != nullptr && !table && call.in(2).shape[1] == rows ? n : 0;
   for (std::int64_t i = 0; i < rows; ++i) {
     const std::int64_t other = table ? position_of(place, place.first_row + i) : i;
     const T* a = call.reads[0] + i * n;
@@ -175,7 +176,8 @@ void add(const Call<T>& call) {
   }
 }
 
-/// Gradients of a bias (a sum over rows) or of the positions' rows; they are added to.
+/// Gradients of a bias (a sum over rows) or of the positions' rows [and of the first segment's];
+/// they are added to.
 template <class T>
 void add_backward(const Call<T>& call) {
   const std::int64_t rows = call.in(0).shape[1], n = call.in(0).shape[2];
@@ -185,6 +187,8 @@ void add_backward(const Call<T>& call) {
     const T* dy = call.reads[0] + i * n;
     T* sum = call.writes[0] + (table ? position_of(place, place.first_row + i) * n : 0);
     for (std::int64_t j = 0; j < n; ++j) sum[j] += dy[j];
+    if (!table || call.kernel.writes.size() < 2) continue;
+    for (std::int64_t j = 0; j < n; ++j) call.writes[1][j] += dy[j];
   }
 }
 

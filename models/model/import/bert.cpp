@@ -1,25 +1,38 @@
 // Encoders: BERT with its pre-training heads, and the vision transformer's trunk.
+#include <algorithm>
+
 #include "models/model/counts.hpp"
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
 
+bool fills_in_alone(Config& config) {
+  const auto named = config.find("architectures");
+  if (!named) return false;
+  const std::vector<Node> names = named->elements();
+  return std::any_of(names.begin(), names.end(),
+                     [](const Node& each) { return each.as<std::string>() == "BertForMaskedLM"; });
+}
+
 /// Norms after each block and after the embedding, none at the end. Counted with the heads of
-/// pre-training: transform, vocabulary bias, pooler and next-sentence classifier.
-/// Source  Devlin et al. 2018, arXiv 1810.04805; BertForPreTraining of the transformers library
+/// pre-training: transform, vocabulary bias, pooler and next-sentence classifier; the last two not
+/// where the file is of the model that fills in masked tokens alone.
+/// Source  Devlin et al. 2018, arXiv 1810.04805; BertForPreTraining and BertForMaskedLM of the
+///         transformers library
 Model read_bert(Config& config) {
   Model model;
   model.family = Family::bert;
   model.causal = false;
   read_shape(config, model);
   model.ffn_hidden = config.size("intermediate_size", Limits::ffn_hidden);
-  model.activation = config.activation("hidden_act", Activation::gelu);
+  model.activation = config.activation("hidden_act", Activation::gelu_erf);
   model.token_types = config.positive_or("type_vocab_size", Limits::token_types, 2);
   model.final_norm = false;
   model.embedding_norm = true;
   model.head_transform = true;
   model.head_bias = true;
-  model.pooler = true;
+  model.pooler = !fills_in_alone(config);
+  model.norms_of_sums = true;
   model.tied_embeddings = config.flag("tie_word_embeddings", true);
   return dense(model);
 }

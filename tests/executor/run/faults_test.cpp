@@ -124,6 +124,34 @@ TEST_CASE("Keys that are skipped in a ring, or kept as the wrong rank's, show") 
   CHECK_FALSE(same_bits(ring(small_llama(), plan, kept).gradients, one.gradients));
 }
 
+// Where backward is split, what the weight gradients read is kept by micro-batch.
+TEST_CASE("In a zero bubble a weight gradient of stale activations shows, a late one is refused") {
+  Plan plan = small_plan();
+  const Outcome one = ring(small_llama(), plan);
+  plan.pipeline = 2;
+  plan.schedule = "zb-h1";
+  CHECK(same_bits(ring(small_llama(), plan).gradients, one.gradients));
+  const auto is_weight_gradient = [](const Instruction& each) {
+    return each.op == Opcode::weight_gradient;
+  };
+  const auto late = [&](Program& p) {
+    std::vector<Instruction>& list = p.classes.front().instructions;
+    const auto first = std::find_if(list.begin(), list.end(), is_weight_gradient);
+    std::rotate(first, first + 1, list.end());
+  };
+  CHECK_THROWS_AS(ring(small_llama(), plan, late), ContractError);
+  const auto stale = [](Kernel& kernel) {
+    static thread_local std::byte* first = nullptr;  // what a rank's first one was made of
+    const models::Operation& op = *kernel.operation;
+    if (op.kind != models::OpKind::gemm || op.name != "down.wgrad") return;
+    if (first == nullptr) first = kernel.reads[0].data;
+    const_cast<View&>(kernel.reads[0]).data = first;
+  };
+  const Outcome wrong =
+      run({.model = small_llama(), .plan = plan, .arithmetic = Arithmetic::ring, .disturb = stale});
+  CHECK_FALSE(same_bits(wrong.gradients, one.gradients));
+}
+
 TEST_CASE("A loss that is scaled by the rank's own tokens shows") {
   Plan plan = small_plan();
   const Outcome one = run({.model = small_llama(), .plan = plan});

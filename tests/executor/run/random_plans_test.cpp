@@ -1,5 +1,6 @@
 // Plans drawn at random, in the ring: whatever the cut, the bits of one rank.
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <random>
 
@@ -22,8 +23,10 @@ class Plans {
 
   Drawn next() {
     for (;;) {
-      Drawn drawn{one_of({0, 1}) == 0 ? small_gpt(layers()) : small_llama(layers()), small_plan(8)};
+      Drawn drawn{family()(layers()), small_plan(8)};
       draw(drawn.plan);
+      // No latent attention has adapters.
+      if (drawn.model.kv_rank > 0) drawn.plan.task = models::Task::pretrain;
       const bool dense = models::trains_adapters(drawn.plan);  // no experts have adapters
       if (!dense && one_of({0, 1}) == 1) add_experts(drawn);
       const std::int64_t ranks = drawn.plan.gpus();
@@ -36,6 +39,10 @@ class Plans {
     return *(values.begin() + random_() % values.size());
   }
   std::int64_t layers() { return one_of({2, 3, 4}); }
+  models::Model (*family())(std::int64_t) {
+    constexpr std::array all{small_gpt, small_llama, small_bert, small_deepseek};
+    return all[static_cast<std::size_t>(one_of({0, 0, 1, 1, 2, 3}))];
+  }
 
   void draw(Plan& plan) {
     plan.tensor = one_of({1, 2, 4});
@@ -87,6 +94,13 @@ class Plans {
     drawn.plan.sequence_parallel = drawn.plan.tensor > 1;
     // Biases of experts are executed whole.
     if (drawn.model.mlp_bias) drawn.plan.expert_tensor = 1;
+    if (drawn.model.kv_rank > 0) {
+      drawn.model.routing = {.score = models::Routing::Score::sigmoid,
+                             .corrected = true,
+                             .groups = 2,
+                             .groups_kept = 1,
+                             .best_of_group = 2};
+    }
     if (one_of({0, 1}) == 0) {
       drawn.model.name += "-shared";
       drawn.model.shared_ffn = 8;

@@ -135,6 +135,23 @@ TEST_CASE("State written by one cut and read by another goes on as if nothing ha
   check_goes_on(small_gpt(), cut);
 }
 
+TEST_CASE("Experts written by one cut and read by another go on as if nothing had happened") {
+  Plan cut = small_plan(4);
+  cut.data = 4;
+  cut.expert = 2;
+  cut.zero = models::Zero::one;
+  SECTION("replicas of experts, stages") {
+    cut.pipeline = 2;
+  }
+  SECTION("experts over tensor ranks") {
+    cut.data = cut.tensor = 2;
+    cut.sequence_parallel = true;
+    cut.expert_tensor = 1;
+    cut.expert = 4;
+  }
+  check_goes_on(with_experts(small_llama()), cut);
+}
+
 class CountsMarks final : public CpuDevice {
  public:
   Mark mark(models::Lane queue) override {

@@ -69,7 +69,10 @@ Numbers part_of(const Numbers& d_qkv, const AttentionShape& s, std::int64_t firs
 }  // namespace
 
 Way own_way() {
-  return {attention_refusal, attention_scratch_bytes, launch_attention};
+  return {attention_refusal, attention_scratch_bytes,
+          [](const Kernel& kernel, Stream stream, std::byte* scratch) {
+            launch_attention(kernel, stream, scratch);
+          }};
 }
 
 AttentionOperand::AttentionOperand(DType format, std::array<std::int64_t, 3> shape,
