@@ -90,8 +90,8 @@ TEST_CASE("A V100 computes in fp16 by the curve of an A100 in bf16") {
   CHECK_THROWS_WITH(gpu.gemm_time(DType::bf16, Flops{1}, 1_B),
                     "v100-sxm-32gb does not compute in bf16");
   CHECK_THROWS_WITH(gpu.attention_time("flash-9", DType::fp16, {}),
-                    "unknown attention kernel 'flash-9' on v100-sxm-32gb; known: cudnn flash-1 "
-                    "flash-2 flash-3 triton triton-2022");
+                    "unknown attention kernel 'flash-9' on v100-sxm-32gb; known: cudnn "
+                    "cudnn-fp8 flash-1 flash-2 flash-3 triton triton-2022");
 }
 
 TEST_CASE("A fabric's rate replaces that of the node's NICs") {
