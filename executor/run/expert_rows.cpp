@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <numeric>
 
 #include "executor/errors.hpp"
 
@@ -40,6 +42,26 @@ std::int64_t bytes_of_counts(const models::Program& program) {
 
 }  // namespace
 
+double measured_imbalance(const std::vector<RoutedBytes>& ranks) {
+  std::map<int, std::vector<const RoutedBytes*>> groups;
+  for (const RoutedBytes& each : ranks) {
+    if (!each.arrived.empty()) groups[each.group].push_back(&each);
+  }
+  double busiest = 0, mean = 0;
+  for (const auto& [first, members] : groups) {
+    for (std::size_t time = 0; time < members.front()->arrived.size(); ++time) {
+      std::int64_t most = 0, all = 0;
+      for (const RoutedBytes* each : members) {
+        most = std::max(most, each->arrived.at(time));
+        all += each->arrived.at(time);
+      }
+      busiest += static_cast<double>(most);
+      mean += static_cast<double>(all) / static_cast<double>(members.size());
+    }
+  }
+  return mean > 0 ? busiest / mean : 1;
+}
+
 ExpertRows::ExpertRows(const RankContext& rank) : rank_{rank} {
   for (const models::Block& block : rank.program.blocks) chosen_.push_back(routing_of(block));
   const std::int64_t bytes = bytes_of_counts(rank.program);
@@ -71,7 +93,7 @@ void ExpertRows::require_room(const Operation& dispatch, const std::vector<View>
   throw RunFailure{
       Exit::invalid_program,
       fmt::format("a rank routes {} of its {} rows to expert {}, the plan has room for {}: it "
-                  "needs imbalance {:.2f} at least, or a capacity, beyond which rows are dropped",
+                  "needs expert_room {:.2f} at least, or a capacity, beyond which rows are dropped",
                   *most, all, most - rows.begin(), slots.shape[1], needed)};
 }
 
@@ -95,6 +117,8 @@ void ExpertRows::exchange_counts(const Operation& op, const View& chosen, std::i
   rank_.calls.start(counts, pending);
   rank_.calls.wait(pending);
   rank_.device.read(counts.receive, arriving_.data(), bytes);
+  sent_.group = rank_.calls.group(op.communicator).members.front();
+  sent_.arrived.push_back(std::accumulate(arriving_.begin(), arriving_.end(), std::int64_t{0}));
   known_ = true;
 }
 

@@ -12,6 +12,10 @@
 
 namespace orrery::executor {
 
+/// What /plan/imbalance means, as it was: rows of the busiest rank of each group over the group's
+/// mean, over every time that tokens were routed. 1 where none were.
+double measured_imbalance(const std::vector<RoutedBytes>& ranks);
+
 class ExpertRows {
  public:
   explicit ExpertRows(const RankContext& rank);

@@ -101,6 +101,8 @@ struct GraphCounts {
 /// have with all their slots.
 struct RoutedBytes {
   std::int64_t rows = 0, slots = 0;
+  int group = -1;                     // the first of the ranks that share the experts
+  std::vector<std::int64_t> arrived;  // rows for its own experts, each time that tokens are routed
 };
 
 /// Where a rank is, for a watchdog. `waits_for` is empty while it computes.

@@ -12,8 +12,10 @@ Json json_of(const GraphCounts& graphs) {
           {"launches_in_last_step", graphs.launches}};
 }
 
-Json json_of(const RoutedBytes& routed) {
-  return {{"sent_bytes", routed.rows}, {"slot_bytes", routed.slots}};
+Json routed_json(const Execution& execution) {
+  return {{"sent_bytes", execution.routed.rows},
+          {"slot_bytes", execution.routed.slots},
+          {"imbalance", execution.imbalance}};
 }
 
 Json json_of(const HostWaits& waits) {
@@ -69,7 +71,7 @@ Json to_json(const FinishedRun& run) {
             {"resident_memory_bytes", any ? Json(execution.resident.count()) : Json(nullptr)}};
   if (run.question.plan.cuda_graphs) json["cuda_graphs"] = json_of(execution.graphs);
   if (execution.host > Bytes{}) json["offloaded_bytes"] = execution.host.count();
-  if (execution.routed.slots > 0) json["expert_all_to_all"] = json_of(execution.routed);
+  if (execution.routed.slots > 0) json["expert_all_to_all"] = routed_json(execution);
   if (execution.host_waits) json["fabric_calls"] = json_of(*execution.host_waits);
   if (execution.trace && any) json["recorded_step"] = execution.steps.back().index + 1;
   return json;

@@ -12,19 +12,22 @@ std::string packed(const RankResult& result) {
               {"peak", result.peak.count()},
               {"resident", result.resident.count()},
               {"host", result.host.count()},
-              {"routed", {result.routed.rows, result.routed.slots}}}
+              {"routed", {result.routed.rows, result.routed.slots, result.routed.group}},
+              {"arrived", result.routed.arrived}}
       .dump();
 }
 
 RankResult parse_result(const std::string& text, int rank, std::size_t steps) {
   try {
     const Json json = Json::parse(text);
-    RankResult result{.peak = Bytes{json.at("peak").get<std::int64_t>()},
-                      .resident = Bytes{json.at("resident").get<std::int64_t>()},
-                      .host = Bytes{json.at("host").get<std::int64_t>()},
-                      .routed = {json.at("routed").at(0).get<std::int64_t>(),
-                                 json.at("routed").at(1).get<std::int64_t>()},
-                      .seconds = json.at("seconds").get<std::vector<double>>()};
+    RankResult result{
+        .peak = Bytes{json.at("peak").get<std::int64_t>()},
+        .resident = Bytes{json.at("resident").get<std::int64_t>()},
+        .host = Bytes{json.at("host").get<std::int64_t>()},
+        .routed = {json.at("routed").at(0).get<std::int64_t>(),
+                   json.at("routed").at(1).get<std::int64_t>(), json.at("routed").at(2).get<int>(),
+                   json.at("arrived").get<std::vector<std::int64_t>>()},
+        .seconds = json.at("seconds").get<std::vector<double>>()};
     if (result.seconds.size() == steps) return result;
   } catch (const Json::exception&) {  // said below
   }

@@ -6,6 +6,7 @@
 
 #include "executor/launch/process_name.hpp"
 #include "executor/pretrained/pretrained.hpp"
+#include "executor/run/expert_rows.hpp"
 #include "executor/session/rank_result.hpp"
 #include "executor/session/rank_session.hpp"
 #include "executor/session/session_checkpoints.hpp"
@@ -187,6 +188,7 @@ class RankRun {
   /// Takes the slowest rank's times and the fullest rank's memory.
   void gather(Execution& all) {
     std::vector<std::string> traces_of_ranks;
+    std::vector<RoutedBytes> routed;
     for (int rank = 0; rank < all.ranks; ++rank) {
       const std::string bytes = session_.store().get(key("result", rank), for_results);
       const RankResult theirs = parse_result(bytes, rank, all.steps.size());
@@ -195,12 +197,14 @@ class RankRun {
       all.host = std::max(all.host, theirs.host);
       all.routed.rows += theirs.routed.rows;
       all.routed.slots += theirs.routed.slots;
+      routed.push_back(theirs.routed);
       for (std::size_t i = 0; i < all.steps.size(); ++i) {
         all.steps[i].seconds = std::max(all.steps[i].seconds, theirs.seconds[i]);
       }
       if (!traces()) continue;
       traces_of_ranks.push_back(session_.store().get(key("trace", rank), for_results));
     }
+    all.imbalance = measured_imbalance(routed);
     if (!traces()) return;
     all.trace = merged(traces_of_ranks);
     all.trace->note("peak_memory_bytes", all.peak.count());

@@ -74,6 +74,7 @@ struct Execution {
   Bytes host{};                           // ... and what it keeps in the host's memory
   GraphCounts graphs{};                   // of rank 0
   RoutedBytes routed{};                   // of all ranks
+  double imbalance = 1;                   // of experts in the last step, as a plan states it
   std::optional<HostWaits> host_waits{};  // of rank 0's fabric
   std::optional<Trace> trace{};           // of the recorded step, all ranks
 };

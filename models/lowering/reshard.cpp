@@ -115,7 +115,7 @@ class Resharder {
       op.copies = copies_;
       op.next_to_other = next_to_other_;
     }
-    op.bytes = std::max(block_.operands[from].bytes(), block_.operands[to].bytes());
+    op.bytes = std::max(block_.operands[from].moved(), block_.operands[to].moved());
     block_.operations.push_back(std::move(op));
   }
 

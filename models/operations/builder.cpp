@@ -59,8 +59,8 @@ Operation& BlockBuilder::add(OpKind kind, std::string_view name, Operands reads,
   op.pass = pass_;
   op.reads.assign(reads);
   op.writes.assign(writes);
-  for (const OperandId id : op.reads) op.bytes += at(id).bytes();
-  for (const OperandId id : op.writes) op.bytes += at(id).bytes();
+  for (const OperandId id : op.reads) op.bytes += at(id).moved();
+  for (const OperandId id : op.writes) op.bytes += at(id).moved();
   if (!op.writes.empty()) op.dtype = at(op.writes.front()).dtype;
   block_.operations.push_back(std::move(op));
   return block_.operations.back();
@@ -68,18 +68,18 @@ Operation& BlockBuilder::add(OpKind kind, std::string_view name, Operands reads,
 
 void BlockBuilder::read(Operation& op, OperandId id) const {
   op.reads.push_back(id);
-  op.bytes += at(id).bytes();
+  op.bytes += at(id).moved();
 }
 
 void BlockBuilder::write(Operation& op, OperandId id) const {
   op.writes.push_back(id);
-  op.bytes += at(id).bytes();
+  op.bytes += at(id).moved();
 }
 
 Bytes BlockBuilder::difference(OperandId id, const Sharding& sharding) const {
   Operand in_use = at(id);
   in_use.shape = shape(id, sharding);
-  return in_use.bytes() - at(id).bytes();
+  return in_use.moved() - at(id).moved();
 }
 
 void BlockBuilder::need(Operation& op, OperandId id, const Sharding& sharding) const {
@@ -119,7 +119,7 @@ Operation& BlockBuilder::collective(Collective kind, std::string_view name, Comm
   op.queue = group->lane;
   op.time_class = group->time_class;
   op.collective = kind;
-  op.bytes = std::max(at(from).bytes(), at(to).bytes());
+  op.bytes = std::max(at(from).moved(), at(to).moved());
   return op;
 }
 
@@ -138,6 +138,7 @@ Operation& BlockBuilder::grouped_gemm(std::string_view name, OperandId a, Operan
   op.kind = OpKind::grouped_gemm;
   const std::int64_t rows = shape.transpose_a ? shape.k : shape.m;
   op.group_rows.assign(static_cast<std::size_t>(shape.batch), rows / shape.batch);
+  op.flops = part_of(op.flops, at(a).filled);
   return op;
 }
 

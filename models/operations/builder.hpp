@@ -66,6 +66,8 @@ class BlockBuilder {
   static Flops attention_flops(const AttentionShape& shape);
 
   const Operand& at(OperandId id) const { return block_.operands[id]; }
+  /// The share of its slots that is expected to hold a row.
+  void fill(OperandId id, double share) { block_.operands[id].filled = share; }
   /// Operations so far; those from there on.
   std::size_t size() const { return block_.operations.size(); }
   std::span<Operation> since(std::size_t first) {

@@ -5,7 +5,8 @@
 // all-gather over the expert tensor axis), put in the order of local experts, multiplied, and go
 // the same way back. Between are layouts alone (layouts.hpp): `at_senders`, `at_experts`; the
 // collectives follow from those (lowering/reshard.hpp). Every expert gets as many rows; of dropless
-// routing that is not even, the busiest rank's.
+// routing that is not even, the busiest rank's. Buffers have slots for `expert_room` or `capacity`
+// times the mean; only the rows in them are sent and multiplied, unless they are padded.
 //
 // Permutations are counted in passes over the rows, of one kernel each where they are fused, else
 // as Megatron-Core runs them. What adds up reads the rows again for the gradients of weights:
@@ -35,13 +36,25 @@ namespace {
 
 constexpr std::int64_t clamp_passes = 8, unclamp_passes = 15;  // of what the activation makes
 
+/// Over the mean of an expert's rows.
+double slots_of_expert(const Plan& plan) {
+  return plan.capacity > 0 ? plan.capacity : std::max(plan.imbalance, plan.expert_room);
+}
+
+/// The share of them that is worked on. What is not padded works on the rows that there are: of
+/// even routing the mean, or the capacity below it.
+double filled_slots(const Plan& plan) {
+  if (plan.capacity == 0) return plan.imbalance / slots_of_expert(plan);
+  return plan.pad_to_capacity ? 1 : std::min(1.0, 1 / plan.capacity);
+}
+
 }  // namespace
 
-/// Rows of one expert from one rank, rounded up: T k / E, times what is padded or out of balance.
+/// Slots of one expert for one rank, rounded up: T k / E, times what there is room for.
 std::int64_t LayerBuilder::rows_of_expert(OperandId tokens) const {
   const Plan& plan = inputs_.plan;
   const Model& model = inputs_.model;
-  const double uneven = plan.capacity > 0 ? plan.capacity : plan.imbalance;
+  const double uneven = slots_of_expert(plan);
   const auto copies = static_cast<double>(block_.at(tokens).shape[1] * model.experts_per_token);
   const double rows = std::ceil(copies * uneven / static_cast<double>(model.experts));
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(rows));
@@ -50,8 +63,11 @@ std::int64_t LayerBuilder::rows_of_expert(OperandId tokens) const {
 OperandId LayerBuilder::expert_rows(std::string_view name, Role role, OperandId tokens,
                                     std::int64_t columns, const Sharding& layout) {
   const std::int64_t senders = block_.mesh().degree({MeshAxis::expert, MeshAxis::expert_tensor});
-  return block_.operand(name, role, storage_,
-                        {inputs_.model.experts, rows_of_expert(tokens) * senders, columns}, layout);
+  const OperandId slots =
+      block_.operand(name, role, storage_,
+                     {inputs_.model.experts, rows_of_expert(tokens) * senders, columns}, layout);
+  block_.fill(slots, filled_slots(inputs_.plan));
+  return slots;
 }
 
 /// What experts made of a rank's tokens, kept until backward.
@@ -70,7 +86,7 @@ Sharding LayerBuilder::expert_up_layout() const {
 Bytes LayerBuilder::rows_sent(OperandId rows) const {
   Operand sent = block_.at(rows);
   sent.shape = block_.shape(rows, at_senders());
-  return sent.bytes();
+  return sent.moved();
 }
 
 Linear LayerBuilder::expert_up() const {
@@ -140,7 +156,7 @@ void LayerBuilder::local_experts_forward(OperandId tokens, OperandId rows) {
   linear_.forward(expert_up(), rows, inner);
   Operation& activation = block_.add(OpKind::activation, "experts.activation", {inner}, {active});
   activation.activation = model.activation;
-  if (model.clamped_activation) activation.bytes += block_.at(active).bytes() * clamp_passes;
+  if (model.clamped_activation) activation.bytes += block_.at(active).moved() * clamp_passes;
   linear_.forward(expert_down(), active,
                   expert_rows("experts.out", Role::temporary, tokens, model.hidden, expert_sums()));
 }
@@ -205,7 +221,7 @@ void LayerBuilder::local_experts_backward(OperandId tokens, OperandId gradient,
   Operation& activation = block_.add(OpKind::activation_backward, "experts.activation.backward",
                                      {d_active, inner}, {d_inner});
   activation.activation = model.activation;
-  if (model.clamped_activation) activation.bytes += block_.at(active).bytes() * unclamp_passes;
+  if (model.clamped_activation) activation.bytes += block_.at(active).moved() * unclamp_passes;
   linear_.backward(expert_up(),
                    expert_rows("experts.in", Role::saved, tokens, model.hidden, at_experts()),
                    d_inner, rows_gradient);

@@ -40,7 +40,7 @@ class Pruner {
   bool prune(Operation& op) {
     const auto unwanted = [&](OperandId id) { return !wanted_[id]; };
     for (const OperandId id : op.writes) {
-      if (unwanted(id)) op.bytes = op.bytes - block_.operands[id].bytes();
+      if (unwanted(id)) op.bytes = op.bytes - block_.operands[id].moved();
     }
     std::erase_if(op.writes, unwanted);
     if (op.writes.empty()) return false;

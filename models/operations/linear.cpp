@@ -85,12 +85,14 @@ LinearBuilder::Quantised LinearBuilder::copy_of(const Quantisation& how, Operand
   // Of two copies backward keeps the one that the weight gradient reads.
   const Role own = how.both_ways() && !second ? Role::temporary : role;
   const OperandId copy = block_.operand(name, own, how.dtype, original.uncut, original.sharding);
+  block_.fill(copy, original.filled);
   if (!how.both_ways()) return {copy, {}};
   const Shape& uncut = original.uncut;
   const OperandId scales =
       block_.operand(name + ".scales", own, how.scale,
                      {uncut[0], uncut[1], (uncut[2] + how.block - 1) / how.block},
                      of_scales(original.sharding, how.block));
+  block_.fill(scales, original.filled);
   return {copy, scales};
 }
 

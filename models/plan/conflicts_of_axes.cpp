@@ -134,6 +134,9 @@ class AxisChecks : private ConflictChecks {
     if (plan_.capacity > 0 && plan_.imbalance > 1) {
       add("/imbalance", "imbalance is of dropless routing; capacity pads every expert alike");
     }
+    if (plan_.capacity > 0 && plan_.expert_room > 1) {
+      add("/expert_room", "expert_room is of dropless routing; capacity says how many slots are");
+    }
     if (plan_.expert_overlap == ExpertOverlap::shared && model_.shared_ffn == 0) {
       add("/expert_overlap", "expert_overlap shared needs a model with shared experts");
     }

@@ -111,6 +111,14 @@ std::string derive_imbalance(Plan& plan, const PlanBasis& basis) {
   return free ? "1 taken as default: every expert gets as many tokens" : "";
 }
 
+void read_expert_room(const Node& factor, Plan& plan) {
+  plan.expert_room = read_factor(factor, 1);
+}
+
+Json write_expert_room(const Plan& plan) {
+  return plan.expert_room > 1 ? Json(plan.expert_room) : Json(nullptr);
+}
+
 constexpr PlanField expert_rows[] = {
     {.key = "expert",  // ranks of a stage that share a layer's experts
      .name = "expert",
@@ -163,6 +171,12 @@ constexpr PlanField expert_rows[] = {
      .read = read_capacity,
      .write = write_capacity,
      .derive = derive_capacity},
+    {.key = "pad_to_capacity",  // slots that no token fills are sent and multiplied as well
+     .name = "padding to capacity",
+     .kind = Kind::flag,
+     .by_default = Default::silent,
+     .on = &Plan::pad_to_capacity,
+     .written = Written::where_changed},
     {.key = "imbalance",  // rows of the busiest rank's experts over the mean, or a file of counts
      .name = "imbalance",
      .kind = Kind::factor,
@@ -171,6 +185,12 @@ constexpr PlanField expert_rows[] = {
      .write = write_imbalance,
      .derive = derive_imbalance,
      .remark = remark_imbalance},
+    {.key = "expert_room",  // of dropless routing: slots of an expert over the mean of its rows
+     .name = "room for experts",
+     .kind = Kind::factor,
+     .by_default = Default::silent,
+     .read = read_expert_room,
+     .write = write_expert_room},
 };
 
 }  // namespace

@@ -33,8 +33,10 @@ struct Plan {
   Dispatcher dispatcher = Dispatcher::all_to_all;
   ExpertOverlap expert_overlap = ExpertOverlap::none;
   bool permute_fusion = false;  // one kernel puts tokens in the order of experts, one back
-  double capacity = 0;   // rows of each expert over their mean, padded and dropped; 0: dropless
-  double imbalance = 1;  // of dropless routing: rows of the busiest rank over the mean
+  double capacity = 0;  // rows of each expert over their mean, padded and dropped; 0: dropless
+  bool pad_to_capacity = true;  // slots without a row are sent and multiplied, too
+  double imbalance = 1;         // of dropless routing: rows of the busiest rank over the mean
+  double expert_room = 1;  // ... and each expert's slots over the mean, or as many as `imbalance`
   std::int64_t micro_batch = 1;
   std::int64_t global_batch = 1;
   std::int64_t seq_len = 0;

@@ -38,6 +38,7 @@ void put_uses(TextBuffer& text, std::string_view what, const std::vector<Operand
 void put_operand(TextBuffer& text, const Operand& each) {
   put(text, "  operand {} {} {} {}x{}x{}", each.name, word(each.role), hardware::name(each.dtype),
       each.shape[0], each.shape[1], each.shape[2]);
+  if (each.filled < 1) put(text, " filled={:.4g}", each.filled);
   if (each.sharding != Sharding{}) {
     put(text, " of={}x{}x{} cut={}", each.uncut[0], each.uncut[1], each.uncut[2],
         text_of(each.sharding));

@@ -36,6 +36,12 @@ struct Initial {
   double deviation = 0.02;
 };
 
+/// The nearest whole count; all of it at 1, however large.
+template <class Q>
+Q part_of(Q whole, double share) {
+  return share < 1 ? nearest_count<Q>(share * static_cast<double>(whole.count())) : whole;
+}
+
 /// A formal operand: a dense tensor in row-major order.
 struct Operand {
   std::string name;  // "qkv.weight"
@@ -55,6 +61,7 @@ struct Operand {
   bool adapter = false;     // a parameter of an adapter, or its gradient
   bool frozen = false;      // a parameter that training leaves as it is
   bool transposed = false;  // an executor stores it as [columns, rows], like a tied table
+  double filled = 1;        // of its slots, the share that is expected to hold a row of an expert
 
   /// Another name of a table: a head's of the embedding's.
   bool tied() const { return role == Role::parameter && !tensor.empty() && tensor != name; }
@@ -64,6 +71,8 @@ struct Operand {
     const Bytes in_bits = Bytes{elements()} * bits(dtype);
     return Bytes{in_bits.count() / 8 + (in_bits.count() % 8 > 0 ? 1 : 0)};
   }
+  /// Of the rows in it: what an operation reads or writes.
+  Bytes moved() const { return part_of(bytes(), filled); }
 };
 
 using OperandId = std::uint16_t;

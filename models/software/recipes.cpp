@@ -23,6 +23,7 @@ struct Rule {
   std::optional<Recompute> recompute;
   std::int64_t from_year = 0, to_year = 9999;
   std::int64_t layers = 0, experts = -1;  // 0 and -1: any
+  std::int64_t experts_from = 0;
   std::int64_t hidden_from = 0, hidden_to = any_size;
   Json plan;
 
@@ -30,8 +31,8 @@ struct Rule {
     const bool dated = asked.year == 0 || (asked.year >= from_year && asked.year <= to_year);
     const Model& model = asked.model;
     const bool sized = (layers == 0 || layers == model.layers) &&
-                       (experts < 0 || experts == model.experts) && model.hidden >= hidden_from &&
-                       model.hidden <= hidden_to;
+                       (experts < 0 || experts == model.experts) && model.experts >= experts_from &&
+                       model.hidden >= hidden_from && model.hidden <= hidden_to;
     return stack == asked.stack && dated && sized && (!task || task == asked.task) &&
            (!precision || precision == asked.precision) &&
            (!recompute || recompute == asked.recompute) && (gpu.empty() || gpu == asked.gpu.name) &&
@@ -49,7 +50,7 @@ void check_choices(const Node& choices) {
 
 Rule read_rule(const Node& node) {
   node.only({"stack", "task", "from_year", "to_year", "gpu", "generation", "precision", "recompute",
-             "layers", "experts", "hidden_from", "hidden_to", "plan", "source"});
+             "layers", "experts", "experts_from", "hidden_from", "hidden_to", "plan", "source"});
   Rule rule;
   rule.stack = node["stack"].as<std::string>();
   rule.gpu = node.value_or("gpu", std::string{});
@@ -64,6 +65,7 @@ Rule read_rule(const Node& node) {
   rule.to_year = node.value_or("to_year", rule.to_year);
   rule.layers = node.value_or("layers", rule.layers);
   rule.experts = node.value_or("experts", rule.experts);
+  rule.experts_from = node.value_or("experts_from", rule.experts_from);
   rule.hidden_from = node.value_or("hidden_from", rule.hidden_from);
   rule.hidden_to = node.value_or("hidden_to", rule.hidden_to);
   return rule;

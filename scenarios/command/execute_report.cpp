@@ -29,6 +29,10 @@ void print_counts(const executor::FinishedRun& run) {
     fmt::print(
         "  experts' rows      {:>8.1f} MiB   sent in a step by all ranks, of {:.1f} MiB of slots\n",
         static_cast<double>(of.rows) / mib, static_cast<double>(of.slots) / mib);
+    fmt::print(
+        "    of the busiest   {:>12.2f}   over the mean of its group: the plan's imbalance "
+        "{:.2f}\n",
+        run.execution.imbalance, run.question.plan.imbalance);
   }
   if (run.execution.host_waits) {
     const executor::HostWaits& of = *run.execution.host_waits;

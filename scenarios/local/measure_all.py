@@ -13,6 +13,7 @@ which no price is put on: their time is shown and not judged.
 
 import argparse
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -41,11 +42,16 @@ def scenarios(only: str) -> list[pathlib.Path]:
     return [each for each in mine if only in each.stem]
 
 
+def ranks_of(scenario: pathlib.Path) -> int:
+    plan = json.loads(scenario.read_text())["plan"]
+    return math.prod(plan.get(axis, 1) for axis in ("tensor", "pipeline", "data", "context"))
+
+
 def execute(asked: argparse.Namespace, scenario: pathlib.Path) -> tuple[dict | None, str]:
-    """The JSON of a run, or None and why not."""
+    """The JSON of a run, or None and why not. A calibration has no more ranks than cores."""
     command = [asked.orrery, "execute", str(scenario), "--steps", str(asked.steps), "--explain",
                "--json"]
-    if asked.cluster:
+    if asked.cluster and ranks_of(scenario) <= (os.cpu_count() or 1):
         command += ["--cluster", asked.cluster]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode != 0:

@@ -6,6 +6,7 @@
 
 #include "executor/device/cpu/cpu_device.hpp"
 #include "executor/errors.hpp"
+#include "executor/run/expert_rows.hpp"
 #include "sim/input/document.hpp"
 #include "tests/executor/cuts.hpp"
 
@@ -202,7 +203,7 @@ TEST_CASE("Gradients of router and experts are those of the loss, also where tok
 
 // 4 experts, 2 of them for each of 32 tokens: 16 rows each if they were even. Every token chooses
 // experts 0 and 1 where all logits are equal: 32 rows, twice as many.
-TEST_CASE("Dropless routing that needs more slots than there are says which imbalance it needs") {
+TEST_CASE("Dropless routing that needs more slots than there are says how much room it needs") {
   Plan plan = small_plan();
   plan.micro_batch = 4;
   plan.imbalance = 1.5;
@@ -211,9 +212,10 @@ TEST_CASE("Dropless routing that needs more slots than there are says which imba
             const View& logits = kernel.reads[0];
             std::fill_n(reinterpret_cast<double*>(logits.data), logits.elements(), 0.0);
           }};
-  CHECK_THROWS_WITH(run(job),
-                    "a rank routes 32 of its 64 rows to expert 0, the plan has room for 24: it "
-                    "needs imbalance 2.00 at least, or a capacity, beyond which rows are dropped");
+  CHECK_THROWS_WITH(
+      run(job),
+      "a rank routes 32 of its 64 rows to expert 0, the plan has room for 24: it "
+      "needs expert_room 2.00 at least, or a capacity, beyond which rows are dropped");
   job.plan.imbalance = 2;
   CHECK_NOTHROW(run(job));
 }
@@ -282,10 +284,12 @@ TEST_CASE("All-to-alls carry the rows that routing says, not the slots") {
             std::fill_n(reinterpret_cast<double*>(logits.data), logits.elements(), 0.0);
           }};
   const std::int64_t row = job.model.hidden * 8;
-  for (const RoutedBytes& each : run(job).routed) {
+  const std::vector<RoutedBytes> all = run(job).routed;
+  for (const RoutedBytes& each : all) {
     CHECK(each.rows == 2 * 2 * 2 * 16 * row);
     CHECK(each.slots == 2 * 2 * 4 * (2 * 8) * row);
   }
+  CHECK(measured_imbalance(all) == 2);  // rank 0 has every row
   job.plan.capacity = 0.5;
   job.plan.imbalance = 1;
   for (const RoutedBytes& each : run(job).routed) {

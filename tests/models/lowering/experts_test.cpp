@@ -193,6 +193,40 @@ TEST_CASE("Capacity pads every expert, imbalance is the busiest rank's") {
   }
 }
 
+TEST_CASE("Slots that hold no row take memory, and neither time nor traffic") {
+  const Program even = experts_program(expert_plan(1, 2, 2));
+  const auto compare = [&](const Plan& plan, std::int64_t rows, double share) {
+    const Program roomy = experts_program(plan);
+    for (const auto& [with, without] : {std::pair{forward_of(roomy), forward_of(even)},
+                                        std::pair{backward_of(roomy), backward_of(even)}}) {
+      REQUIRE(with.operations.size() == without.operations.size());
+      for (std::size_t i = 0; i < with.operations.size(); ++i) {
+        const Operation &one = with.operations[i], &other = without.operations[i];
+        INFO(one.name);
+        const bool experts = !one.group_rows.empty();
+        CHECK(one.flops ==
+              (experts ? Flops{std::llround(share * ratio(other.flops, Flops{1}))} : other.flops));
+        if (share == 1) CHECK(one.bytes == other.bytes);
+      }
+    }
+    CHECK(named(forward_of(roomy), "experts.up").group_rows ==
+          std::vector<std::int64_t>{rows, rows});
+    CHECK(roomy.blocks.size() == even.blocks.size());
+  };
+  Plan plan = expert_plan(1, 2, 2);
+  plan.expert_room = 4;  // 4 rows of each rank for each expert, of 2 ranks
+  compare(plan, 32, 1);
+  plan.imbalance = 2;
+  compare(plan, 32, 2);
+  plan = expert_plan(1, 2, 2);
+  plan.capacity = 2;
+  compare(plan, 16, 2);
+  plan.pad_to_capacity = false;
+  compare(plan, 16, 1);
+  plan.capacity = 0.5;  // half of them are dropped
+  compare(plan, 4, 0.5);
+}
+
 TEST_CASE("A model of dense layers and layers with experts has two kinds") {
   Model model = tiny_experts();
   model.dense_first = 1;
@@ -267,6 +301,10 @@ TEST_CASE("What experts cannot be cut to is refused in words") {
   both.imbalance = 2;
   CHECK(first(both) ==
         "/imbalance: imbalance is of dropless routing; capacity pads every expert alike");
+  both.imbalance = 1;
+  both.expert_room = 2;
+  CHECK(first(both) ==
+        "/expert_room: expert_room is of dropless routing; capacity says how many slots are");
   const auto dense = conflicts(expert_plan(1, 2, 2), tiny_gpt(2), 2);
   REQUIRE(!dense.empty());
   CHECK(dense.front().problem == "expert 2 needs a model with experts");
