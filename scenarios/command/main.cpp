@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -18,6 +19,37 @@ namespace orrery::scenarios {
 namespace {
 
 constexpr const char* version = "orrery 0.1.0";
+
+struct NamedCommand {
+  std::string_view name;
+  void (*add)(CLI::App& application, int& exit_code);
+};
+
+/// As help lists them.
+constexpr NamedCommand commands[] = {
+    {"simulate", add_simulate},
+    {"show", add_show},
+    {"validate", add_validate},
+    {"plan", add_plan},
+    {"buy", add_buy},
+    {"fit", add_fit},
+    {"calibrate", add_calibrate},
+    {"execute", add_execute},
+    {"scale", add_scale},
+    {"contention", add_contention},
+    {"collective", add_collective},
+    {"compare", add_compare},
+    {"checkpoint", add_checkpoint},
+};
+
+/// The command that the first word names, alone: the flags of the others would be memory for
+/// nothing. All of them where it names none.
+void add_commands(CLI::App& application, std::string_view first, int& exit_code) {
+  const auto asked = std::find_if(std::begin(commands), std::end(commands),
+                                  [&](const NamedCommand& each) { return each.name == first; });
+  if (asked != std::end(commands)) return asked->add(application, exit_code);
+  for (const NamedCommand& each : commands) each.add(application, exit_code);
+}
 
 /// CLI11 answers --help and --version through its errors too.
 int usage(const CLI::App& application, const CLI::ParseError& error) {
@@ -51,19 +83,7 @@ int run(int argc, char** argv) {
   application.set_version_flag("--version", version);
   application.failure_message(CLI::FailureMessage::simple);
   int exit_code = exit_done;
-  add_simulate(application, exit_code);
-  add_show(application, exit_code);
-  add_validate(application, exit_code);
-  add_plan(application, exit_code);
-  add_buy(application, exit_code);
-  add_fit(application, exit_code);
-  add_calibrate(application, exit_code);
-  add_execute(application, exit_code);
-  add_scale(application, exit_code);
-  add_contention(application, exit_code);
-  add_collective(application, exit_code);
-  add_compare(application, exit_code);
-  add_checkpoint(application, exit_code);
+  add_commands(application, argc > 1 ? argv[1] : "", exit_code);
   try {
     application.parse(argc, argv);
     return exit_code;
