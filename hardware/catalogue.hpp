@@ -17,7 +17,6 @@ class Catalogue {
  public:
   static std::vector<std::string> gpus();
   static std::vector<std::string> nodes();
-  static std::vector<std::string> fabrics();
   static std::vector<std::string> clusters();
 
   /// JSON of an entry by name or alias, with all names in it expanded: pointers always resolve.

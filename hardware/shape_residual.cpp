@@ -57,15 +57,4 @@ double ShapeResidual::log_ratio(const GemmSize& shape) const {
   return nearest_mean(std::move(distances), ratios);
 }
 
-bool ShapeResidual::covers(const GemmSize& shape) const {
-  if (samples_.empty()) return false;
-  const auto inside = [&](std::int64_t GemmSize::*side) {
-    const auto [low, high] = std::minmax_element(
-        samples_.begin(), samples_.end(),
-        [&](const auto& a, const auto& b) { return a.shape.*side < b.shape.*side; });
-    return low->shape.*side <= shape.*side && shape.*side <= high->shape.*side;
-  };
-  return inside(&GemmSize::m) && inside(&GemmSize::n) && inside(&GemmSize::k);
-}
-
 }  // namespace orrery::hardware

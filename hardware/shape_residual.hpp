@@ -30,8 +30,6 @@ class ShapeResidual {
   explicit ShapeResidual(std::vector<ResidualSample> samples);
 
   double log_ratio(const GemmSize& shape) const;
-  /// Whether m, n and k lie between the smallest and the largest measured.
-  bool covers(const GemmSize& shape) const;
   const std::vector<ResidualSample>& samples() const { return samples_; }
 
  private:

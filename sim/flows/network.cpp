@@ -38,11 +38,6 @@ LinkId Network::add_link(Bandwidth bandwidth, Time latency) {
   return LinkId{static_cast<std::uint32_t>(links_.size() - 1)};
 }
 
-void Network::set_bandwidth(LinkId link, Bandwidth bandwidth) {
-  links_.at(index(link)).capacity = capacity_of(bandwidth);
-  touch(static_cast<std::uint32_t>(link));
-}
-
 Bandwidth Network::bandwidth(LinkId link) const {
   return bandwidth_of(links_.at(index(link)).capacity);
 }

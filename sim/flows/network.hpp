@@ -38,8 +38,6 @@ class Network {
 
   /// Errors  bandwidth outside [1 byte/s, 2^44 byte/s), latency < 0: ContractError
   LinkId add_link(Bandwidth bandwidth, Time latency = Time{});
-  /// From now on, for the flows that are on the link too. Errors as above.
-  void set_bandwidth(LinkId link, Bandwidth bandwidth);
 
   /// `done` fires when the last byte has arrived; it may be empty. An empty route, or no bytes at
   /// all, takes the latency alone.

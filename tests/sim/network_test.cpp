@@ -108,19 +108,6 @@ TEST_CASE("No bytes, and no links, take the latency alone") {
   CHECK(network.ended() == 2);
 }
 
-TEST_CASE("A link that degrades slows what is on it from then on") {
-  // 1 GB at 100 GB/s, halved after 5 ms: 0.5 GB are left for 50 GB/s, 10 ms more.
-  Engine engine;
-  Network network{engine};
-  const LinkId wire = network.add_link(100_GBps);
-  Time end;
-  network.send(1_GB, {wire}, [&] { end = engine.now(); });
-  engine.at(5_ms, [&] { network.set_bandwidth(wire, 50_GBps); });
-  engine.run();
-  CHECK(end == 15_ms);
-  CHECK(network.bandwidth(wire) == 50_GBps);
-}
-
 TEST_CASE("A ring of n steps takes n times its latency and its chunk") {
   // Ring all-reduce, 16 ranks, 1 GiB: 30 steps of 64 MiB at 50 GB/s after 500 ns, every rank on its
   // own link. A chunk takes 67,108,864 / 50e9 s = 1,342,177,280 ps exactly.

@@ -36,17 +36,6 @@ std::vector<int> nics_of(const hardware::NodeType& node, int gpu) {
   return nics;
 }
 
-NicPair nics_between(const hardware::Cluster& cluster, int from_gpu, int to_gpu,
-                     std::size_t stripe) {
-  const auto nic_of = [&](int gpu) {
-    const std::vector<int> nics = nics_of(cluster.node, gpu);
-    return nics[stripe % nics.size()];
-  };
-  NicPair pair{nic_of(from_gpu), nic_of(to_gpu)};
-  if (hardware::has_rails(cluster.fabric.kind) && cluster.fabric.pxn) pair.out = pair.in;
-  return pair;
-}
-
 NodeGraph::NodeGraph(const hardware::NodeType& node) : stated_{!node.cables.empty()} {
   for (int gpu = 0; gpu < node.gpus; ++gpu) vertex(fmt::format("gpu{}", gpu));
   for (int nic = 0; nic < node.nics; ++nic) vertex(fmt::format("nic{}", nic));

@@ -17,16 +17,6 @@ namespace orrery::models {
 /// share. Errors  no such GPU, a node without NICs: ContractError
 std::vector<int> nics_of(const hardware::NodeType& node, int gpu);
 
-/// The NICs that a message between two GPUs of different nodes leaves by and arrives at: the one of
-/// its GPU (the `stripe`-th, where a GPU has several); with PXN on rails it leaves by the NIC of
-/// its destination's rail.
-struct NicPair {
-  int out = 0;
-  int in = 0;
-};
-NicPair nics_between(const hardware::Cluster& cluster, int from_gpu, int to_gpu,
-                     std::size_t stripe = 0);
-
 class NodeGraph {
  public:
   explicit NodeGraph(const hardware::NodeType& node);

@@ -256,5 +256,22 @@ TEST_CASE("What is asked of a network must exist") {
                     "/network: static times know no placement, no perturbation and no other job");
 }
 
+// Ports are nodes times 8 NICs. On rails every NIC k is on switch k: a message between them must
+// cross, unless NVLink takes it to the rail first.
+TEST_CASE("With PXN a message leaves by the NIC of its destination's rail") {
+  Question question = models::question("gpt3-175b", "dgx-h100 x 32", plan);
+  const Prediction found = predict(question);
+  const auto links = [&](bool pxn, std::size_t from, std::size_t to) {
+    question.cluster.fabric.pxn = pxn;
+    const auto fabric = std::make_shared<const FabricGraph>(question.cluster);
+    Route route;
+    site_of(question, *found.program, fabric).route(from, to, 0, route);
+    return std::vector<LinkId>(route.begin(), route.end());
+  };
+  CHECK(links(true, 2, 8 + 5) == links(true, 5, 8 + 5));
+  CHECK(links(false, 2, 8 + 5) != links(false, 5, 8 + 5));
+  CHECK(links(false, 2, 8 + 5).size() > links(true, 2, 8 + 5).size());
+}
+
 }  // namespace
 }  // namespace orrery::models

@@ -30,17 +30,6 @@ TEST_CASE("NICs serve GPUs in equal parts, or several GPUs share one") {
   CHECK(refusal([&] { nics_of(node, 8); }) == "a GPU of the node is served by its NICs");
 }
 
-TEST_CASE("With PXN a message leaves by the NIC of its destination's rail") {
-  hardware::Cluster rails = hardware::named_cluster("dgx-h100 x 64");
-  CHECK(nics_between(rails, 2, 5).out == 5);
-  CHECK(nics_between(rails, 2, 5).in == 5);
-  rails.fabric.pxn = false;
-  CHECK(nics_between(rails, 2, 5).out == 2);
-  const hardware::Cluster tree = hardware::named_cluster("hgx-h100 x 64");
-  CHECK(nics_between(tree, 2, 5).out == 2);
-  CHECK(nics_between(tree, 2, 5).in == 5);
-}
-
 TEST_CASE("Inside a node routes go through switches and sockets, the widest of the shortest") {
   hardware::NodeType node = hardware::named_cluster("dgx-1-v100").node;
   node.gpus = 4;
