@@ -7,6 +7,32 @@
 
 namespace orrery::models {
 
+namespace {
+
+/// Of the probabilities that a softmax of its own saves: fp32 under automatic mixed precision,
+/// which casts them for the product that reads them.
+/// Source  "CUDA Ops that can autocast to float32" of PyTorch's documentation of torch.amp; the
+///         softmax of PyTorch keeps its output for backward (tools/autograd/derivatives.yaml)
+DType kept_probabilities(const Software& software, DType storage) {
+  const bool casts = software.kernels.mixed_derate != 1 && bits(storage) == 16;
+  return casts ? DType::fp32 : storage;
+}
+
+/// Time is over the traffic of 16-bit storage: what casts add to it is the profile's mixed_derate.
+void count_in_storage(Operation& op, const Operand& probabilities, DType storage) {
+  const int wider = bits(probabilities.dtype) - bits(storage);
+  op.bytes += Bytes{probabilities.elements() * wider / 8} * -1;
+  op.dtype = storage;
+}
+
+/// What the product with the values reads.
+std::string_view weights_name(bool dropout, bool casts) {
+  if (dropout) return "probabilities.dropped";
+  return casts ? "probabilities.cast" : "probabilities";
+}
+
+}  // namespace
+
 /// Fused kernels exist for 16-bit storage only; for sinks, which a softmax's sum has next to the
 /// scores, cuDNN's alone.
 /// Source  NVIDIA/TransformerEngine, issues 2318 and 2483: with learnable sinks FlashAttention is
@@ -139,19 +165,27 @@ void LayerBuilder::unfused_forward(OperandId qkv_out, OperandId out) {
   const std::int64_t s = inputs_.plan.seq_len, d = inputs_.model.head_dim;
   const std::int64_t v = value_width(inputs_.model);
   const OperandId raw = scores("scores", Role::temporary, storage_);
-  const OperandId probabilities = scores("probabilities", Role::saved, storage_);
+  const DType kept = kept_probabilities(inputs_.software, storage_);
+  const OperandId probabilities = scores("probabilities", Role::saved, kept);
   GemmShape square = per_head(s, s, d);
   square.transpose_b = true;
   product(Product::scores, "scores", qkv_out, qkv_out, raw, square);
   Operation& softmax = block_.add(OpKind::softmax, "softmax", {raw}, {probabilities});
   softmax.attention = attention_shape();
   softmax.attention_core = true;
+  count_in_storage(softmax, block_.at(probabilities), storage_);
   OperandId weights = probabilities;
   if (inputs_.software.kernels.dropout) {
     const OperandId mask = scores("attention.mask", Role::saved, DType::uint8);
-    weights = scores("probabilities.dropped", Role::saved, storage_);
-    block_.add(OpKind::add, "attention.dropout", {probabilities}, {weights, mask}).attention_core =
-        true;
+    weights = scores(weights_name(true, false), Role::saved, storage_);
+    Operation& drop =
+        block_.add(OpKind::add, "attention.dropout", {probabilities}, {weights, mask});
+    drop.attention_core = true;
+    count_in_storage(drop, block_.at(probabilities), storage_);
+  } else if (kept != storage_) {
+    weights = scores(weights_name(false, true), Role::saved, storage_);
+    block_.write(softmax, weights);
+    softmax.bytes += block_.at(weights).bytes() * -1;
   }
   product(Product::context, "context", weights, qkv_out, out, per_head(s, v, s));
 }
@@ -161,9 +195,9 @@ void LayerBuilder::unfused_backward(OperandId qkv_out, OperandId gradient_out,
                                     OperandId gradient_in) {
   const std::int64_t s = inputs_.plan.seq_len, d = inputs_.model.head_dim;
   const bool dropout = inputs_.software.kernels.dropout;
-  const OperandId probabilities = scores("probabilities", Role::saved, storage_);
-  const OperandId weights =
-      dropout ? scores("probabilities.dropped", Role::saved, storage_) : probabilities;
+  const DType kept = kept_probabilities(inputs_.software, storage_);
+  const OperandId probabilities = scores("probabilities", Role::saved, kept);
+  const OperandId weights = scores(weights_name(dropout, kept != storage_), Role::saved, storage_);
   const OperandId d_weights = scores("probabilities.grad", Role::temporary, storage_);
   const OperandId d_scores = scores("scores.grad", Role::temporary, storage_);
   const std::int64_t v = value_width(inputs_.model);
@@ -181,6 +215,7 @@ void LayerBuilder::unfused_backward(OperandId qkv_out, OperandId gradient_out,
   Operation& softmax = block_.add(OpKind::softmax_backward, "softmax.backward",
                                   {d_weights, probabilities}, {d_scores});
   softmax.attention = attention_shape();
+  count_in_storage(softmax, block_.at(probabilities), storage_);
   product(Product::query_gradient, "query.grad", d_scores, qkv_out, gradient_in, tall);
   product(Product::key_gradient, "key.grad", d_scores, qkv_out, gradient_in, transposed);
 }

@@ -156,6 +156,30 @@ TEST_CASE("Unfused attention multiplies the whole square, per head, and moves ea
   CHECK(operation(layer.forward, "softmax").bytes.count() == 2 * 2 * square);
 }
 
+TEST_CASE(
+    "Automatic mixed precision saves a softmax's output in fp32, next to what a product reads") {
+  // GPT-2, s = 128: 12 squares of 128 in fp32 and in bf16, where bf16 alone was; with dropout the
+  // product reads what is left of them. Time is over 16-bit traffic, as mixed_derate is.
+  Built made = built("gpt2", 128);
+  made.software.kernels.attention["default"] = "unfused";
+  const std::int64_t square = 12 * 128 * 128;
+  for (const bool dropout : {false, true}) {
+    CAPTURE(dropout);
+    made.software.kernels.dropout = dropout;
+    made.software.kernels.mixed_derate = 1;
+    const BlockPair plain = layer_blocks(made.inputs());
+    made.software.kernels.mixed_derate = 2;
+    const BlockPair mixed = layer_blocks(made.inputs());
+    CHECK(mixed.forward.bytes(Role::saved).count() ==
+          plain.forward.bytes(Role::saved).count() + (dropout ? 2 : 4) * square);
+    for (const char* name : {"softmax", "context"}) {
+      CHECK(operation(mixed.forward, name).bytes == operation(plain.forward, name).bytes);
+    }
+    CHECK(operation(mixed.backward, "softmax.backward").bytes ==
+          operation(plain.backward, "softmax.backward").bytes);
+  }
+}
+
 TEST_CASE("Keys and values that heads share are read once") {
   // Llama 3 8B, s = 128: 32 heads of 128 read 8 of keys: (32 * 128^2 + 128 (4096 + 1024)) bf16.
   Built made = built("llama3-8b", 128);
