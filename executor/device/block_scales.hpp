@@ -1,6 +1,7 @@
 #pragma once
-// Numbers in 8 or 4 bits of which a block shares a scale: mxfp8 and nvfp4. Left out: blocks of two
-// dimensions, the random Hadamard transform and the stochastic rounding of nvfp4's recipe.
+// Numbers in 8 or 4 bits of which a block shares a scale: mxfp8 and nvfp4, on every device. Left
+// out: blocks of two dimensions, the random Hadamard transform and the stochastic rounding of
+// nvfp4's recipe.
 //
 //          numbers  block  scale of a block                             scale of the tensor
 //   mxfp8  e4m3     32     e8m0, the least 2^k with largest <= 448 2^k  none
@@ -11,10 +12,8 @@
 //         Engine's MXFP8BlockScaling; NVIDIA 2025, "Pretraining large language models with NVFP4",
 //         arXiv 2509.25149
 
-#include <bit>
-#include <cmath>
+#include <array>
 #include <cstdint>
-#include <limits>
 
 #include "executor/device/fp8.hpp"
 #include "hardware/dtype.hpp"
@@ -26,53 +25,112 @@ enum class BlockFormat : std::uint8_t { mxfp8, nvfp4 };
 constexpr BlockFormat block_format(hardware::DType numbers) {
   return numbers == hardware::DType::fp4 ? BlockFormat::nvfp4 : BlockFormat::mxfp8;
 }
-constexpr std::int64_t block_of(BlockFormat format) {
-  return format == BlockFormat::nvfp4 ? 16 : 32;
+/// Numbers of a block are 2^this.
+ORRERY_ANYWHERE constexpr int block_power(BlockFormat format) {
+  return format == BlockFormat::nvfp4 ? 4 : 5;
+}
+ORRERY_ANYWHERE constexpr std::int64_t block_of(BlockFormat format) {
+  return std::int64_t{1} << block_power(format);
 }
 
-inline float widened_e2m1(std::uint8_t code) {
-  constexpr float magnitudes[] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6};
-  return (code & 8U) != 0 ? -magnitudes[code & 7U] : magnitudes[code & 7U];
+/// Twice the magnitude of code c is c up to 4, then 6, 8 and 12.
+ORRERY_ANYWHERE inline float widened_e2m1(std::uint8_t code) {
+  const unsigned c = code & 7U;
+  const unsigned twice = c <= 4 ? c : c == 7 ? 12 : 2 * c - 4;
+  const float magnitude = 0.5F * static_cast<float>(twice);
+  return (code & 8U) != 0 ? -magnitude : magnitude;
 }
-inline std::uint8_t narrowed_e2m1(float value) {
-  const float x = std::abs(value);
+ORRERY_ANYWHERE inline std::uint8_t narrowed_e2m1(float value) {
+  const auto bits = bits_as<std::uint32_t>(value);
+  const float x = bits_as<float>(bits & 0x7fffffffU);
   const int code = static_cast<int>(x > 0.25F) + static_cast<int>(x >= 0.75F) +
                    static_cast<int>(x > 1.25F) + static_cast<int>(x >= 1.75F) +
                    static_cast<int>(x > 2.5F) + static_cast<int>(x >= 3.5F) +
                    static_cast<int>(x > 5);
-  return static_cast<std::uint8_t>(code | (std::signbit(value) ? 8 : 0));
+  return static_cast<std::uint8_t>(static_cast<unsigned>(code) | (bits >> 31 << 3));
 }
 
-/// 2^(code - 127); 255 is no number.
-inline float widened_e8m0(std::uint8_t code) {
-  return code == 255 ? std::numeric_limits<float>::quiet_NaN() : std::ldexp(1.0F, code - 127);
+/// 2^(code - 127); 255 is no number. The least is a subnormal fp32.
+ORRERY_ANYWHERE inline float widened_e8m0(std::uint8_t code) {
+  if (code == 255) return bits_as<float>(0x7fc00000U);
+  return bits_as<float>(code == 0 ? 1U << 22 : static_cast<std::uint32_t>(code) << 23);
 }
 
 /// What a block of nvfp4's scales are counted in; of zeros 1.
-inline float tensor_scale(float largest) {
+ORRERY_ANYWHERE inline float tensor_scale(float largest) {
   return largest > 0 ? largest / (6.0F * 448.0F) : largest == 0 ? 1.0F : largest;
 }
 
-/// The code of a block's scale, from the largest magnitude among its numbers.
-inline std::uint8_t block_scale(BlockFormat format, float largest, float of_tensor) {
+/// The code of a block's scale, from the largest magnitude among its numbers. 448 is 1.75 x 2^8.
+ORRERY_ANYWHERE inline std::uint8_t block_scale(BlockFormat format, float largest,
+                                                float of_tensor) {
   if (format == BlockFormat::nvfp4) return narrowed_fp8<E4m3>(largest / 6.0F / of_tensor);
-  if (!(largest <= std::numeric_limits<float>::max())) return 255;
-  if (largest == 0) return 127;
-  int power = std::ilogb(largest) - 9;
-  while (std::ldexp(448.0, power) < static_cast<double>(largest)) ++power;
-  return static_cast<std::uint8_t>(power < -127 ? 0 : power + 127);
+  const auto bits = bits_as<std::uint32_t>(largest);
+  if (bits >= 0x7f800000U) return 255;
+  if (bits == 0) return 127;
+  const int code =
+      static_cast<int>(bits >> 23) - 8 + static_cast<int>((bits & 0x7fffffU) > 0x600000U);
+  return static_cast<std::uint8_t>(code < 0 ? 0 : code);
 }
-inline float widened_scale(BlockFormat format, std::uint8_t code, float of_tensor) {
+ORRERY_ANYWHERE inline float widened_scale(BlockFormat format, std::uint8_t code, float of_tensor) {
   return format == BlockFormat::nvfp4 ? widened_fp8<E4m3>(code) * of_tensor : widened_e8m0(code);
 }
 
 /// The code of a number in a block with this scale, and the number that a code means there.
-inline std::uint8_t block_code(BlockFormat format, float value, float scale) {
+ORRERY_ANYWHERE inline std::uint8_t block_code(BlockFormat format, float value, float scale) {
   const float scaled = scale > 0 ? value / scale : scale == 0 ? 0.0F : scale;
   return format == BlockFormat::nvfp4 ? narrowed_e2m1(scaled) : narrowed_fp8<E4m3>(scaled);
 }
-inline float block_number(BlockFormat format, std::uint8_t code, float scale) {
+ORRERY_ANYWHERE inline float block_number(BlockFormat format, std::uint8_t code, float scale) {
   return (format == BlockFormat::nvfp4 ? widened_e2m1(code) : widened_fp8<E4m3>(code)) * scale;
 }
+
+/// Blocks run along the dimension that a product sums over: inside rows, or down columns.
+enum class BlocksAlong : std::uint8_t { rows, columns };
+
+/// A block's numbers: every `step`-th from the first on.
+struct BlockNumbers {
+  std::int64_t first = 0, step = 1, count = 0;
+};
+
+/// Which numbers of [matrices, rows, columns] share a scale. Scales lie line by line inside rows,
+/// [matrices, rows, blocks of a row]; down columns [matrices, blocks of a column, columns].
+struct ScaleBlocks {
+  std::int64_t matrices = 0, rows = 0, columns = 0;
+  int power = 0;  // a block has 2^this
+  bool inside = true;
+  std::int64_t of_line = 0;  // blocks of a row, or of a column
+
+  ScaleBlocks(const std::array<std::int64_t, 3>& shape, BlockFormat format, BlocksAlong way)
+      : matrices{shape[0]},
+        rows{shape[1]},
+        columns{shape[2]},
+        power{block_power(format)},
+        inside{way == BlocksAlong::rows},
+        of_line{((inside ? columns : rows) + block_of(format) - 1) >> power} {}
+
+  ORRERY_ANYWHERE std::int64_t count() const {
+    return matrices * (inside ? rows : columns) * of_line;
+  }
+  /// Of the block whose scale is the i-th.
+  ORRERY_ANYWHERE BlockNumbers numbers(std::int64_t i) const {
+    const std::int64_t across = inside ? of_line : columns;
+    const std::int64_t line = i / across, place = i % across;  // of scales
+    const std::int64_t block = inside ? place : line % of_line;
+    const std::int64_t begin = block << power, rest = (inside ? columns : rows) - begin;
+    const std::int64_t row = inside ? line : line / of_line * rows + begin;
+    return {row * columns + (inside ? begin : place), inside ? 1 : columns,
+            rest >> power > 0 ? std::int64_t{1} << power : rest};
+  }
+  /// The scale of what lies in a column of the `row`-th row of all matrices is the
+  /// (line(row) + place(column))-th.
+  ORRERY_ANYWHERE std::int64_t line(std::int64_t row) const {
+    if (inside) return row * of_line;
+    return (row / rows * of_line + (row % rows >> power)) * columns;
+  }
+  ORRERY_ANYWHERE std::int64_t place(std::int64_t column) const {
+    return inside ? column >> power : column;
+  }
+};
 
 }  // namespace orrery::executor

@@ -74,13 +74,9 @@ class Device {
   virtual std::string description() const = 0;
   /// Does `run` return when the kernel has ended?
   virtual bool synchronous() const = 0;
-  /// Why this operation cannot run here; empty: it can.
+  /// Why this operation cannot run here; empty: it can. What has scales of blocks is not asked for:
+  /// every device has it.
   virtual std::string refusal(const models::Operation& operation) const = 0;
-
-  /// Does it quantise by blocks, with scales of their own?
-  virtual bool scales_blocks() const { return false; }
-  /// Does it add biases to products of experts?
-  virtual bool adds_experts_biases() const { return false; }
 
   /// Memory aligned to 64 bytes. Errors: RunFailure{local_failure} saying how much was asked for.
   virtual std::byte* allocate(Bytes size) = 0;

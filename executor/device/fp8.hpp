@@ -8,9 +8,7 @@
 //
 // Source  Micikevicius et al. 2022, "FP8 formats for deep learning", arXiv 2209.05433, table 1
 
-#include <bit>
 #include <cstdint>
-#include <limits>
 
 #ifdef __CUDACC__
 #define ORRERY_ANYWHERE __host__ __device__
@@ -19,6 +17,13 @@
 #endif
 
 namespace orrery::executor {
+
+/// The same bits as another type, in kernels too.
+template <class To, class From>
+ORRERY_ANYWHERE constexpr To bits_as(From value) {
+  static_assert(sizeof(To) == sizeof(From));
+  return __builtin_bit_cast(To, value);
+}
 
 struct E4m3 {
   static constexpr int mantissa = 3, bias = 7;
@@ -44,23 +49,23 @@ struct OfFp8 {
 };
 
 template <class T>
-float widened_fp8(std::uint8_t code) {
+ORRERY_ANYWHERE float widened_fp8(std::uint8_t code) {
   const std::uint32_t sign = (code & 0x80U) << 24, magnitude = code & 0x7fU;
   if (magnitude > T::largest) {
     const bool infinite = T::bias == E5m2::bias && magnitude == T::largest + 1;
-    return std::bit_cast<float>(sign | (infinite ? 0x7f800000U : 0x7fc00000U));
+    return bits_as<float>(sign | (infinite ? 0x7f800000U : 0x7fc00000U));
   }
   // A product normalises subnormal numbers too.
-  const float power = std::bit_cast<float>(static_cast<std::uint32_t>(254 - T::bias) << 23);
-  const float rebased = std::bit_cast<float>(magnitude << OfFp8<T>::shift) * power;
-  return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(rebased));
+  const float power = bits_as<float>(static_cast<std::uint32_t>(254 - T::bias) << 23);
+  const float rebased = bits_as<float>(magnitude << OfFp8<T>::shift) * power;
+  return bits_as<float>(sign | bits_as<std::uint32_t>(rebased));
 }
 
 /// To nearest, ties to even; what is beyond the largest, infinities too, becomes the largest.
 template <class T>
-std::uint8_t narrowed_fp8(float value) {
+ORRERY_ANYWHERE std::uint8_t narrowed_fp8(float value) {
   using Of = OfFp8<T>;
-  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const auto bits = bits_as<std::uint32_t>(value);
   const std::uint32_t sign = (bits >> 24) & 0x80U, magnitude = bits & 0x7fffffffU;
   std::uint32_t code = 0;
   if (magnitude > 0x7f800000U) {
@@ -69,9 +74,8 @@ std::uint8_t narrowed_fp8(float value) {
     code = T::largest;
   } else if (magnitude < Of::least_normal) {
     // The sum rounds, and leaves the value in units of the least number in its lowest bits.
-    code = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) +
-                                        std::bit_cast<float>(Of::magic)) -
-           Of::magic;
+    code =
+        bits_as<std::uint32_t>(bits_as<float>(magnitude) + bits_as<float>(Of::magic)) - Of::magic;
   } else {
     const std::uint32_t half = (1U << (Of::shift - 1)) - 1U;
     code = (magnitude + half + ((magnitude >> Of::shift) & 1U) - Of::rebase) >> Of::shift;

@@ -23,14 +23,16 @@ std::string of_collective(const models::Block& block, const models::Operation& o
   return {};
 }
 
-/// Scales of blocks, and passes that look for a tensor's largest number.
+/// Scales of blocks, and passes that look for a tensor's largest number: every device has them.
 bool scales_blocks(const models::Block& block, const models::Operation& op) {
-  const bool finds = op.kind == models::OpKind::quantise &&
-                     block.operands[op.writes.front()].dtype == models::DType::fp32;
   const auto is_scale = [&](models::OperandId id) {
     return block.operands[id].dtype == models::DType::uint8;
   };
-  return finds || std::any_of(op.reads.begin(), op.reads.end(), is_scale);
+  if (op.kind == models::OpKind::quantise) {
+    const bool finds = block.operands[op.writes.front()].dtype == models::DType::fp32;
+    return finds || std::any_of(op.writes.begin(), op.writes.end(), is_scale);
+  }
+  return models::is_product(op.kind) && std::any_of(op.reads.begin(), op.reads.end(), is_scale);
 }
 
 }  // namespace
@@ -54,14 +56,7 @@ std::string refusal(const Program& program, const models::Software& software,
         if (std::string why = of_collective(block, op); !why.empty()) return why;
         continue;
       }
-      if (scales_blocks(block, op) && !device.scales_blocks()) {
-        return "scales of blocks (this device has no kernels for them)";
-      }
-      const bool biases =
-          op.kind == models::OpKind::grouped_gemm && op.reads.size() + op.writes.size() > 3;
-      if (biases && !device.adds_experts_biases()) {
-        return "biases of experts (this device has no kernels for them)";
-      }
+      if (scales_blocks(block, op)) continue;
       if (program.graphs && op.moves != models::RowMove::none) return "experts in CUDA graphs";
       const std::string why = device.refusal(op);
       if (!why.empty()) return fmt::format("{}/{} ({})", block.name, op.name, why);

@@ -45,8 +45,6 @@ class QueuedDevice final : public Device {
 
   std::string description() const override { return "threads as queues"; }
   bool synchronous() const override { return false; }
-  bool scales_blocks() const override { return true; }
-  bool adds_experts_biases() const override { return true; }
   std::string refusal(const models::Operation& op) const override { return host_.refusal(op); }
 
   std::byte* allocate(Bytes size) override { return host_.allocate(size); }

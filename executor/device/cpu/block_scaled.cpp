@@ -1,6 +1,7 @@
 #include "executor/device/cpu/block_scaled.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "executor/device/fp8_operand.hpp"
 
@@ -8,33 +9,8 @@ namespace orrery::executor::cpu {
 
 namespace {
 
-/// One block: its number among all, and its elements.
-struct ScaledBlock {
-  std::int64_t scale = 0, first = 0, step = 1, count = 0;
-};
-
-/// Calls visit(block) for each, matrix by matrix.
-template <class Visit>
-void each_block(const View& of, std::int64_t size, BlocksAlong way, Visit visit) {
-  const auto [matrices, rows, columns] = of.shape;
-  const bool inside = way == BlocksAlong::rows;
-  const std::int64_t lines = inside ? rows : columns, length = inside ? columns : rows;
-  const std::int64_t of_line = (length + size - 1) / size, step = inside ? 1 : columns;
-  for (std::int64_t i = 0; i < matrices * lines; ++i) {
-    const std::int64_t matrix = i / lines, line = i % lines;
-    for (std::int64_t b = 0; b < of_line; ++b) {
-      const std::int64_t scale = inside ? line * of_line + b : b * columns + line;
-      visit(ScaledBlock{.scale = matrix * lines * of_line + scale,
-                        .first = (matrix * rows + (inside ? line : 0)) * columns +
-                                 (inside ? 0 : line) + b * size * step,
-                        .step = step,
-                        .count = std::min(size, length - b * size)});
-    }
-  }
-}
-
 /// Of magnitudes; NaN where a number is none.
-float largest_of(const float* numbers, const ScaledBlock& block) {
+float largest_of(const float* numbers, const BlockNumbers& block) {
   float largest = 0;
   for (std::int64_t i = 0; i < block.count; ++i) {
     const float x = std::abs(numbers[block.first + i * block.step]);
@@ -45,7 +21,7 @@ float largest_of(const float* numbers, const ScaledBlock& block) {
 }
 
 float largest_of(const float* numbers, std::int64_t count) {
-  return largest_of(numbers, ScaledBlock{.count = count});
+  return largest_of(numbers, BlockNumbers{.count = count});
 }
 
 /// Two codes of 4 bits lie in a byte, the first in its lower half.
@@ -63,49 +39,59 @@ std::uint8_t code_at(BlockFormat format, const std::uint8_t* codes, std::int64_t
   return static_cast<std::uint8_t>((codes[at / 2] >> (at % 2 == 0 ? 0 : 4)) & 0xfU);
 }
 
+/// mxfp8 has none.
+float scale_of_tensor(BlockFormat format, const float* numbers, std::int64_t count) {
+  return format == BlockFormat::mxfp8 ? 1.0F : tensor_scale(largest_of(numbers, count));
+}
+
 }  // namespace
 
 void quantise_blocks(const float* numbers, const View& codes, const View& scales, BlocksAlong way) {
   const BlockFormat format = block_format(codes.dtype);
-  const float of_tensor = tensor_scale(largest_of(numbers, codes.elements()));
+  const ScaleBlocks blocks{codes.shape, format, way};
+  const float of_tensor = scale_of_tensor(format, numbers, codes.elements());
   *tensor_scale_of(scales) = of_tensor;
   auto* const stored = reinterpret_cast<std::uint8_t*>(codes.data);
   auto* const of_blocks = reinterpret_cast<std::uint8_t*>(scales.data);
-  each_block(codes, block_of(format), way, [&](const ScaledBlock& block) {
-    const std::uint8_t code = block_scale(format, largest_of(numbers, block), of_tensor);
-    const float scale = widened_scale(format, code, of_tensor);
-    of_blocks[block.scale] = code;
+  for (std::int64_t b = 0; b < blocks.count(); ++b) {
+    const BlockNumbers block = blocks.numbers(b);
+    of_blocks[b] = block_scale(format, largest_of(numbers, block), of_tensor);
+    const float scale = widened_scale(format, of_blocks[b], of_tensor);
     for (std::int64_t i = 0; i < block.count; ++i) {
       const std::int64_t at = block.first + i * block.step;
       put_code(format, stored, at, block_code(format, numbers[at], scale));
     }
-  });
+  }
 }
 
 void decode_blocks(const View& codes, const View& scales, BlocksAlong way, float* to) {
   const BlockFormat format = block_format(codes.dtype);
+  const ScaleBlocks blocks{codes.shape, format, way};
   const float of_tensor = *tensor_scale_of(scales);
   const auto* const stored = reinterpret_cast<const std::uint8_t*>(codes.data);
   const auto* const of_blocks = reinterpret_cast<const std::uint8_t*>(scales.data);
-  each_block(codes, block_of(format), way, [&](const ScaledBlock& block) {
-    const float scale = widened_scale(format, of_blocks[block.scale], of_tensor);
+  for (std::int64_t b = 0; b < blocks.count(); ++b) {
+    const BlockNumbers block = blocks.numbers(b);
+    const float scale = widened_scale(format, of_blocks[b], of_tensor);
     for (std::int64_t i = 0; i < block.count; ++i) {
       const std::int64_t at = block.first + i * block.step;
       to[at] = block_number(format, code_at(format, stored, at), scale);
     }
-  });
+  }
 }
 
 void round_to_blocks(float* numbers, const View& shaped, BlockFormat format, BlocksAlong way) {
-  const float of_tensor = tensor_scale(largest_of(numbers, shaped.elements()));
-  each_block(shaped, block_of(format), way, [&](const ScaledBlock& block) {
+  const ScaleBlocks blocks{shaped.shape, format, way};
+  const float of_tensor = scale_of_tensor(format, numbers, shaped.elements());
+  for (std::int64_t b = 0; b < blocks.count(); ++b) {
+    const BlockNumbers block = blocks.numbers(b);
     const std::uint8_t code = block_scale(format, largest_of(numbers, block), of_tensor);
     const float scale = widened_scale(format, code, of_tensor);
     for (std::int64_t i = 0; i < block.count; ++i) {
       float& each = numbers[block.first + i * block.step];
       each = block_number(format, block_code(format, each, scale), scale);
     }
-  });
+  }
 }
 
 }  // namespace orrery::executor::cpu

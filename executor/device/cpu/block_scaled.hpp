@@ -7,9 +7,6 @@
 
 namespace orrery::executor::cpu {
 
-/// Blocks run along the dimension that a product sums over: inside rows, or down columns.
-enum class BlocksAlong : std::uint8_t { rows, columns };
-
 /// Stores [rows, columns] numbers, and the scales of their blocks.
 void quantise_blocks(const float* numbers, const View& codes, const View& scales, BlocksAlong way);
 /// What is stored.

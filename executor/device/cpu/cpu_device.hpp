@@ -19,8 +19,6 @@ class CpuDevice : public Device {
   std::string description() const override;
   bool synchronous() const override { return true; }
   std::string refusal(const models::Operation& operation) const override;
-  bool scales_blocks() const override { return true; }
-  bool adds_experts_biases() const override { return true; }
 
   std::byte* allocate(Bytes size) override;
   void release(std::byte* memory) noexcept override;

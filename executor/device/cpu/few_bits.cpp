@@ -8,6 +8,7 @@
 #include "executor/device/cpu/block_scaled.hpp"
 #include "executor/device/cpu/cpu_device.hpp"
 #include "executor/device/cpu/fp8.hpp"
+#include "executor/device/few_bits.hpp"
 #include "executor/device/half.hpp"
 #include "sim/errors.hpp"
 
@@ -15,18 +16,7 @@ namespace orrery::executor {
 
 namespace {
 
-using cpu::BlocksAlong;
 using models::DType;
-
-bool has_few_bits(const View& view) {
-  return view.dtype == DType::fp8 || view.dtype == DType::fp4;
-}
-
-/// Along what of its operand a product sums, of which the first is 0.
-BlocksAlong summed_along(const models::GemmShape& gemm, std::size_t operand) {
-  const bool down_columns = operand == 0 ? gemm.transpose_a : !gemm.transpose_b;
-  return down_columns ? BlocksAlong::columns : BlocksAlong::rows;
-}
 
 void widen(const View& from, float* to) {
   for (std::int64_t i = 0; i < from.elements(); ++i) {
@@ -42,32 +32,6 @@ void widen(const View& from, float* to) {
     }
   }
 }
-
-/// What a product reads: two matrices, scales of those that have them for blocks, and the rest.
-struct FewBitReads {
-  std::array<const View*, 2> scales{};
-  std::array<View, cpu::most_operands> others{};  // the matrices first
-  std::size_t count = 2;
-  bool in_blocks = false;
-  DType stored = DType::fp8;
-
-  explicit FewBitReads(const Kernel& kernel) {
-    std::size_t matrix = 0;
-    for (std::size_t i = 0; i < 2; ++i) {
-      others[i] = kernel.reads[i];
-      if (has_few_bits(others[i])) stored = others[i].dtype;
-    }
-    for (std::size_t i = 2; i < kernel.reads.size(); ++i) {
-      if (kernel.reads[i].dtype != DType::uint8) {
-        others[count++] = kernel.reads[i];
-        continue;
-      }
-      while (!has_few_bits(kernel.reads[matrix])) ++matrix;
-      scales[matrix++] = &kernel.reads[i];
-      in_blocks = true;
-    }
-  }
-};
 
 }  // namespace
 
@@ -99,13 +63,12 @@ void CpuDevice::run_in_few_bits(const Kernel& kernel) {
   const models::Operation& op = *kernel.operation;
   if (op.kind == models::OpKind::quantise) return quantise(kernel);
   ensure(models::is_product(op.kind), "the CPU was given an operation that it refuses");
-  FewBitReads reads{kernel};
+  const FewBitReads reads{kernel.reads};
+  std::array<View, 3> wide;
   for (std::size_t i = 0; i < 2; ++i) {
-    const View from = reads.others[i];
-    View& to = reads.others[i];
-    to.dtype = DType::fp32;
-    to.data = room_for(from, i, sizeof(float));
-    auto* const numbers = reinterpret_cast<float*>(to.data);
+    const View& from = *reads.matrices[i];
+    wide[i] = {room_for(from, i, sizeof(float)), DType::fp32, from.shape};
+    auto* const numbers = reinterpret_cast<float*>(wide[i].data);
     const BlocksAlong way = summed_along(op.gemm, i);
     if (reads.scales[i] != nullptr) {
       cpu::decode_blocks(from, *reads.scales[i], way, numbers);
@@ -113,16 +76,17 @@ void CpuDevice::run_in_few_bits(const Kernel& kernel) {
       cpu::decode(from, fp8_read(op, i), numbers);
     } else {
       widen(from, numbers);
-      reads.in_blocks ? cpu::round_to_blocks(numbers, from, block_format(reads.stored), way)
-                      : cpu::round_to_fp8(numbers, from.elements(), fp8_read(op, i));
+      reads.in_blocks() ? cpu::round_to_blocks(numbers, from, block_format(reads.stored), way)
+                        : cpu::round_to_fp8(numbers, from.elements(), fp8_read(op, i));
     }
   }
+  if (reads.bias != nullptr) wide[2] = *reads.bias;
   models::Operation plain = op;
   plain.dtype = DType::fp32;
-  Kernel wide = kernel;
-  wide.operation = &plain;
-  wide.reads = {reads.others.data(), reads.count};
-  CpuDevice::run(wide);
+  Kernel product = kernel;
+  product.operation = &plain;
+  product.reads = {wide.data(), reads.bias == nullptr ? 2U : 3U};
+  CpuDevice::run(product);
 }
 
 }  // namespace orrery::executor

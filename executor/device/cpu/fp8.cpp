@@ -1,6 +1,7 @@
 #include "executor/device/cpu/fp8.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "executor/device/fp8.hpp"
 

@@ -198,34 +198,16 @@ void CudaDevice::run(const Kernel& kernel) {
 void CudaDevice::start(const Kernel& kernel, Stream stream) {
   switch (kernel.operation->kind) {
     case OpKind::gemm:
+    case OpKind::grouped_gemm:
       return product(kernel, stream);
     case OpKind::batched_gemm:
       return products_->per_head(kernel, stream);
-    case OpKind::grouped_gemm:
-      return products_->grouped(kernel, stream);
     case OpKind::collective:
     case OpKind::copy:
       throw ContractError{"a device runs no such operation"};
     default:
       return own_kernel(kernel, stream);
   }
-}
-
-void CudaDevice::product(const Kernel& kernel, Stream stream) {
-  if (kernel.operation->dtype == DType::fp8) return fp8_product(kernel, stream);
-  const bool complete = products_->gemm(kernel, stream);
-  if (!complete) add_row(kernel.reads[2], kernel.writes[0], stream);  // the bias
-  if (kernel.writes.size() < 2) return;
-  const View& from = kernel.reads[1];
-  column_sums(from, kernel.writes[1], stream, scratch(Bytes{column_sums_scratch(from)}));
-}
-
-void CudaDevice::fp8_product(const Kernel& kernel, Stream stream) {
-  std::byte* memory = scratch(Bytes{fp8_product_scratch(*kernel.operation)});
-  const Fp8Operands operands = fp8_operands(kernel, stream, memory);
-  const bool complete = products_->gemm(kernel, operands, stream);
-  if (!complete) add_row(kernel.reads[2], kernel.writes[0], stream);  // the bias
-  if (kernel.writes.size() > 1) fp8_bias_gradient(kernel, operands, stream);
 }
 
 void CudaDevice::own_kernel(const Kernel& kernel, Stream stream) {

@@ -72,6 +72,8 @@ class CudaDevice final : public Device {
   void start(const Kernel& kernel, Stream stream);
   void product(const Kernel& kernel, Stream stream);
   void fp8_product(const Kernel& kernel, Stream stream);
+  void block_product(const Kernel& kernel, Stream stream);
+  void multiply(const Kernel& kernel, const float* factors, Stream stream, std::byte* sums);
   void own_kernel(const Kernel& kernel, Stream stream);
   std::byte* scratch(Bytes size);
   TokenPlaces places_of(const TokenMap* map);

@@ -30,7 +30,8 @@ std::int64_t column_sums_scratch(const View& from) {
   return chunks > 1 ? chunks * from.shape[2] * compute_bytes(from) : 0;
 }
 
-void column_sums(const View& from, const View& to, Stream stream, std::byte* scratch) {
+void column_sums(const View& from, const View& to, Stream stream, std::byte* scratch,
+                 const float* factor) {
   const std::int64_t rows = from.shape[1], n = from.shape[2], chunks = chunks_of(from);
   with_formats(from.dtype, to.dtype, [&](auto type, auto sums) {
     using T = typename decltype(type)::type;
@@ -39,14 +40,15 @@ void column_sums(const View& from, const View& to, Stream stream, std::byte* scr
     const auto* first = reinterpret_cast<const T*>(from.data);
     auto* gradient = reinterpret_cast<G*>(to.data);
     if (chunks == 1) {
-      sum_columns(first, gradient, {rows, n, rows, wide_tile, SumInto::added}, stream);
+      sum_columns(first, gradient, {rows, n, rows, wide_tile, SumInto::added, factor}, stream);
       return;
     }
     auto* partial = reinterpret_cast<C*>(scratch);
     const std::int64_t each = quotient_up(rows, chunks);
     sum_columns(first, partial, {rows, n, each, wide_tile, SumInto::fresh}, stream);
     sum_columns(partial, gradient,
-                {quotient_up(rows, each), n, quotient_up(rows, each), narrow_tile, SumInto::added},
+                {quotient_up(rows, each), n, quotient_up(rows, each), narrow_tile, SumInto::added,
+                 factor},
                 stream);
   });
 }

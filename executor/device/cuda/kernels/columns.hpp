@@ -17,6 +17,7 @@ struct ColumnSums {
   std::int64_t rows = 0, n = 0, rows_per_chunk = 0;
   unsigned across = wide_tile;
   SumInto into = SumInto::fresh;
+  const float* factor = nullptr;  // on the GPU, of sums before they are added
 };
 
 /// A block sums one tile of columns of one chunk: threads of a column take every
@@ -49,6 +50,7 @@ __global__ void __launch_bounds__(block_threads)
   for (unsigned c = threadIdx.x; c < columns && tile_first + c < sums.n; c += block_threads) {
     C total{};
     for (unsigned i = 0; i < down; ++i) total += tile[i * columns + c];
+    if (sums.factor != nullptr) total *= *sums.factor;
     To& out = to[blockIdx.y * sums.n + tile_first + c];
     if (sums.into == SumInto::added) total += widen_to<C>(out);
     out = from_float<To>(total);

@@ -42,14 +42,17 @@ struct Magnitudes {
   int count = 0;
 };
 
-/// Every thread of the block calls it.
-template <class F>
-__device__ Fp8Scale scale_of(const Magnitudes& of) {
+/// Of the whole tensor; every thread of the block calls it.
+__device__ inline std::uint32_t largest_of(const Magnitudes& of) {
   std::uint32_t largest = 0;
   for (unsigned i = threadIdx.x; i < static_cast<unsigned>(of.count); i += block_threads) {
     largest = larger(largest, of.parts[i]);
   }
-  return fp8_scale_for<F>(of_group(largest, block_threads, Largest{}));
+  return of_group(largest, block_threads, Largest{});
+}
+template <class F>
+__device__ Fp8Scale scale_of(const Magnitudes& of) {
+  return fp8_scale_for<F>(largest_of(of));
 }
 
 /// Reads 16 bf16 numbers as codes.

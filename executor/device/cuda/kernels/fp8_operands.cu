@@ -83,11 +83,6 @@ __global__ void __launch_bounds__(block_threads)
   to[blockIdx.x] = from_float<G>(to_float(to[blockIdx.x]) + sum * *inverse);
 }
 
-/// Pieces of scratch lie on 256 bytes, as cuBLASLt likes best.
-std::int64_t piece(std::int64_t bytes) {
-  return quotient_up(bytes, 256) * 256;
-}
-
 bool transposes(const GemmShape& shape, std::size_t operand) {
   return operand == 0 ? shape.transpose_a : !shape.transpose_b;
 }

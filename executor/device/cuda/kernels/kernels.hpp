@@ -29,7 +29,9 @@ std::int64_t scratch_bytes(const models::Operation& operation, std::span<const V
 std::string kernel_refusal(const models::Operation& operation);
 
 /// `to` [1, 1, n] += the columns of `from` [1, rows, n]: the gradient of a bias after a weight's.
-void column_sums(const View& from, const View& to, Stream stream, std::byte* scratch);
+/// factor  on the GPU, of the sums; null: 1
+void column_sums(const View& from, const View& to, Stream stream, std::byte* scratch,
+                 const float* factor = nullptr);
 std::int64_t column_sums_scratch(const View& from);
 
 /// `to` [1, rows, n] += `row` [1, 1, n], of one format: a bias that a product left out.

@@ -53,6 +53,11 @@ inline constexpr std::int64_t quotient_up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
+/// Pieces of scratch lie on 256 bytes, as cuBLASLt likes best.
+inline constexpr std::int64_t piece(std::int64_t bytes) {
+  return quotient_up(bytes, 256) * 256;
+}
+
 /// `f(i)` for i in [0, count).
 template <class F>
 void launch_for_each(std::int64_t count, Stream stream, const F& f) {

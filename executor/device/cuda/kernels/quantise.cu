@@ -1,6 +1,7 @@
 // OpKind::quantise: the largest magnitude of a tensor, then its numbers in 8 bits under the scale
-// that follows from it.
+// that follows from it; or in blocks (block_scaled.cu), or the largest magnitude alone.
 
+#include "executor/device/cuda/kernels/block_scaled.hpp"
 #include "executor/device/cuda/kernels/call.hpp"
 #include "executor/device/cuda/kernels/fp8_code.hpp"
 
@@ -45,6 +46,11 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
+__global__ void __launch_bounds__(block_threads) join_largest(Magnitudes magnitudes, float* to) {
+  const std::uint32_t largest = largest_of(magnitudes);
+  if (threadIdx.x == 0) *to = __uint_as_float(largest);
+}
+
 const Bf16* numbers_of(const View& from) {
   ensure(from.dtype == models::DType::bf16, "a GPU quantises bf16 alone");
   return reinterpret_cast<const Bf16*>(from.data);
@@ -82,7 +88,21 @@ std::int64_t quantise_scratch(const View& from) {
 }
 
 void quantise(const Call& call) {
-  const Magnitudes magnitudes = find_magnitudes(call.in(0), call.stream, call.scratch);
+  const bool in_blocks = call.has_out(1);
+  Magnitudes magnitudes;
+  if (!in_blocks || call.out(0).dtype == models::DType::fp4) {
+    magnitudes = find_magnitudes(call.in(0), call.stream, call.scratch);
+  }
+  if (call.out(0).dtype == models::DType::fp32) {
+    return launch(join_largest, {1, block_threads}, call.stream, magnitudes, call.write<float>(0));
+  }
+  if (in_blocks) {
+    quantise_blocks(call.in(0), magnitudes, BlocksAlong::rows, {call.out(0), call.out(1)},
+                    call.stream);
+    if (!call.has_out(2)) return;
+    return quantise_blocks(call.in(0), magnitudes, BlocksAlong::columns,
+                           {call.out(2), call.out(3)}, call.stream);
+  }
   quantise(call.in(0), magnitudes, fp8_written(call.operation()), call.out(0).data,
            fp8_inverse_scale(call.out(0)), call.stream);
 }

@@ -59,11 +59,13 @@ void Products::FreeExperts::operator()(Experts* of) const noexcept {
 
 /// Addresses are written in the order of the stream that reads them: pageable memory may still be
 /// on its way when a plain cudaMemcpy comes back, and a non-blocking stream does not wait for it.
-Products::OwnedExperts Products::make_experts(const Kernel& kernel, Stream stream) const {
+Products::OwnedExperts Products::make_experts(const Kernel& kernel, const float* factors,
+                                              Stream stream) const {
   const models::Operation& op = *kernel.operation;
   const models::GemmShape& s = op.gemm;
   OwnedExperts made{new Experts};
-  const Call whole = call_of(kernel);
+  Call whole = call_of(kernel);
+  whole.factors = factors;
   const auto width = [](DType type) { return bits(type) / 8; };
   std::vector<const std::byte*> addresses[3];
   for (const ExpertProduct& each : expert_products(op)) {
@@ -81,7 +83,7 @@ Products::OwnedExperts Products::make_experts(const Kernel& kernel, Stream strea
     addresses[2].push_back(call.c);
     made->calls.push_back(call);
   }
-  made->at_once = blas_ != nullptr && !made->calls.empty() &&
+  made->at_once = blas_ != nullptr && factors == nullptr && !made->calls.empty() &&
                   grouped_format(op.dtype, whole.from, whole.to).has_value();
   if (!made->at_once) return made;
   const std::size_t size = made->calls.size() * sizeof(std::byte*);
@@ -141,18 +143,19 @@ bool Products::multiply_at_once(const Experts& experts, Stream stream) {
 #endif
 }
 
-void Products::grouped(const Kernel& kernel, Stream stream) {
+void Products::grouped(const Kernel& kernel, const float* factors, Stream stream) {
   const models::Operation& op = *kernel.operation;
   std::vector<std::int64_t> key = op.group_rows;
   for (const std::int64_t each : key_of(call_of(kernel))) key.push_back(each);
   for (const View* each : {&kernel.reads[0], &kernel.reads[1], &kernel.writes[0]}) {
     key.push_back(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(each->data)));
   }
+  key.push_back(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(factors)));
 #if CUBLAS_VERSION >= 120500
   if (blas_ == nullptr) check(cublasCreate(&blas_), "starting cuBLAS");
 #endif
   OwnedExperts& experts = experts_[key];
-  if (experts == nullptr) experts = make_experts(kernel, stream);
+  if (experts == nullptr) experts = make_experts(kernel, factors, stream);
   for (Call& each : experts->calls) each.name = &op.name;
   if (op.gemm.transpose_a && !op.gemm.accumulate) {  // of experts without a row
     const View& to = kernel.writes[0];

@@ -102,6 +102,10 @@ std::unique_ptr<Products::Plan> Products::make_plan(const Call& call, const Prod
   set(made, CUBLASLT_MATMUL_DESC_TRANSA, s.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(made, CUBLASLT_MATMUL_DESC_TRANSB, s.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   if (bias) set(made, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+  if (call.factors != nullptr) {
+    set(made, CUBLASLT_MATMUL_DESC_POINTER_MODE,
+        static_cast<std::int32_t>(CUBLASLT_POINTER_MODE_DEVICE));
+  }
   const auto type_a = call.scaled ? stored(call.scaled->a.format) : stored(call.from);
   const auto type_b = call.scaled ? stored(call.scaled->b.format) : stored(call.from);
   plan->a = s.transpose_a ? layout(type_a, s.k, s.m, call.row_a, call.step_a, s.batch)

@@ -41,7 +41,8 @@ Products::Key Products::key_of(const Call& call) {
   };
   const std::int64_t flags = number(s.transpose_a) + 2 * number(s.transpose_b) +
                              4 * number(s.accumulate) + 8 * number(call.bias != nullptr) +
-                             16 * wider(&Fp8Operands::a) + 32 * wider(&Fp8Operands::b);
+                             16 * wider(&Fp8Operands::a) + 32 * wider(&Fp8Operands::b) +
+                             64 * number(call.factors != nullptr);
   return {s.m,
           s.n,
           s.k,
@@ -70,6 +71,10 @@ bool Products::multiply(const Call& call, Stream stream) {
   const auto narrow_one = static_cast<float>(one), narrow_beta = static_cast<float>(beta);
   const void* alpha = wide ? static_cast<const void*>(&one) : &narrow_one;
   const void* keep = wide ? static_cast<const void*>(&beta) : &narrow_beta;
+  if (call.factors != nullptr) {
+    alpha = call.factors;
+    keep = call.factors + 1;
+  }
   check(
       cublasLtMatmul(handle_, plan.product.get(), alpha, call.b, plan.b.get(), call.a, plan.a.get(),
                      keep, call.c, plan.c.get(), call.c, plan.c.get(), &plan.algorithm, workspace_,
@@ -91,8 +96,9 @@ Products::Call Products::call_of(const Kernel& kernel) {
           .c = kernel.writes[0].data};
 }
 
-bool Products::gemm(const Kernel& kernel, Stream stream) {
+bool Products::gemm(const Kernel& kernel, const float* factors, Stream stream) {
   Call call = call_of(kernel);
+  call.factors = factors;
   const GemmShape& s = call.shape;
   call.shape.batch = 1;
   call.row_a = s.transpose_a ? s.m : s.k;

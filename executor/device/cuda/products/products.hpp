@@ -37,7 +37,8 @@ class Products {
 
   /// OpKind::gemm but the gradient of a bias (writes[1]): c = op(a) op(b) [+ bias], or c += ...
   /// Returns false where the bias, if there is one, is left to be added by a kernel of its own.
-  bool gemm(const Kernel& kernel, Stream stream);
+  /// factors  on the GPU, of the product and of what is there; null: 1, and 1 or 0
+  bool gemm(const Kernel& kernel, const float* factors, Stream stream);
   /// The same of operands in 8 bits. Their sums are kept in fp32 all along: what cuBLASLt calls
   /// fast accumulation is left off.
   bool gemm(const Kernel& kernel, const Fp8Operands& operands, Stream stream);
@@ -45,8 +46,9 @@ class Products {
   /// each sum rounded to the format that it is stored in.
   void per_head(const Kernel& kernel, Stream stream);
 
-  /// OpKind::grouped_gemm. Where matrices lie is written to the GPU when operands first come.
-  void grouped(const Kernel& kernel, Stream stream);
+  /// OpKind::grouped_gemm but its biases. Where matrices lie is written to the GPU when operands
+  /// first come. With factors, as above, experts are multiplied one after another.
+  void grouped(const Kernel& kernel, const float* factors, Stream stream);
   /// "grouped GEMM of 8 bf16 to bf16, n 14336 k 4096: one call of cuBLAS", by operands.
   std::vector<std::string> grouped_choices() const;
 
@@ -72,6 +74,7 @@ class Products {
     std::byte* c = nullptr;
     const std::byte* bias = nullptr;
     const Fp8Operands* scaled = nullptr;  // where operands are of 8 bits
+    const float* factors = nullptr;       // on the GPU; null: 1, and 1 or 0
     std::int64_t row_a = 0, row_b = 0, row_c = 0;
     std::int64_t step_a = 0, step_b = 0, step_c = 0;
   };
@@ -91,7 +94,7 @@ class Products {
   Plan& plan_of(const Call& call);
   bool multiply(const Call& call, Stream stream);
   static void point(Plan& plan, const Call& call);
-  OwnedExperts make_experts(const Kernel& kernel, Stream stream) const;
+  OwnedExperts make_experts(const Kernel& kernel, const float* factors, Stream stream) const;
   bool multiply_at_once(const Experts& experts, Stream stream);
 
   cublasLtHandle_t handle_ = nullptr;

@@ -3,11 +3,15 @@
 // are the processor's.
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "executor/device/cuda/products/biases.hpp"
+#include "executor/device/cuda/products/block_product.hpp"
 #include "executor/device/cuda/products/fp8_product.hpp"
 #include "executor/device/fp8.hpp"
+#include "executor/device/half.hpp"
 #include "tests/executor/device/cuda/device_array.hpp"
 #ifdef ORRERY_EMULATED
 #include "executor/device/cpu/cpu_device.hpp"
@@ -33,6 +37,21 @@ inline std::vector<float> numbers_of(const Fp8Operand& operand, std::int64_t cou
   return numbers;
 }
 
+/// What the operands of a product stand for that kernels decoded; the first with both tensors'
+/// scales.
+inline std::vector<float> numbers_of(const BlockOperands& operands, std::size_t which) {
+  const View& from = which == 0 ? operands.a : operands.b;
+  std::vector<Bf16> stored(static_cast<std::size_t>(from.elements()));
+  float factor = 1;
+  copy_across(stored.data(), from.data, stored.size() * sizeof(Bf16));
+  if (which == 0 && operands.factors != nullptr) {
+    copy_across(&factor, operands.factors, sizeof factor);
+  }
+  std::vector<float> numbers;
+  for (const Bf16 each : stored) numbers.push_back(widened(each) * factor);
+  return numbers;
+}
+
 #ifdef ORRERY_EMULATED
 class EmulatedDevice final : public CpuDevice {
  public:
@@ -46,7 +65,9 @@ class EmulatedDevice final : public CpuDevice {
 
   void run(const Kernel& kernel) override {
     const models::Operation& op = *kernel.operation;
+    if (is_product(op) && reads_blocks(kernel)) return run_block_product(kernel);
     if (is_fp8_product(op)) return run_fp8_product(kernel);
+    if (op.kind == models::OpKind::grouped_gemm) return run_product(kernel, {}, nullptr);
     if (is_product(op)) return CpuDevice::run(kernel);
     const std::int64_t wanted = is_attention(op) ? attention_scratch_bytes(op)
                                                  : scratch_bytes(op, kernel.reads, kernel.writes);
@@ -63,6 +84,34 @@ class EmulatedDevice final : public CpuDevice {
 
   static std::vector<Line> lines(std::int64_t bytes) {
     return std::vector<Line>(static_cast<std::size_t>(bytes) / sizeof(Line) + 1);
+  }
+
+  /// In fp32, of the operands as the kernels decoded them.
+  void run_block_product(const Kernel& kernel) {
+    std::vector<Line> scratch = lines(block_product_scratch(kernel));
+    const BlockOperands operands =
+        block_operands(kernel, nullptr, reinterpret_cast<std::byte*>(scratch.data()));
+    const DecodedProduct decoded{kernel, operands};
+    std::vector<float> a = numbers_of(operands, 0), b = numbers_of(operands, 1);
+    const View wide[] = {
+        {reinterpret_cast<std::byte*>(a.data()), models::DType::fp32, operands.a.shape},
+        {reinterpret_cast<std::byte*>(b.data()), models::DType::fp32, operands.b.shape}};
+    run_product(decoded.kernel(), wide, operands.factors);
+  }
+
+  /// The processor's product, of other operands where some are given; kernels add the biases.
+  void run_product(const Kernel& kernel, std::span<const View> operands, const float* factors) {
+    models::Operation product = *kernel.operation;
+    Kernel plain = kernel;
+    plain.operation = &product;
+    plain.reads = operands.empty() ? kernel.reads.first(2) : operands;
+    if (!operands.empty()) product.dtype = models::DType::fp32;
+    plain.writes = kernel.writes.first(1);
+    CpuDevice::run(plain);
+    std::vector<Line> sums = lines(bias_gradients_scratch(kernel, kernel.reads[1].dtype));
+    add_biases(kernel, nullptr);
+    add_bias_gradients(kernel, nullptr, reinterpret_cast<std::byte*>(sums.data()),
+                       factors == nullptr ? nullptr : factors + 2);
   }
 
   /// In fp32, of the operands as the kernels transposed them: [m, k] x [n, k]'.

@@ -1,6 +1,7 @@
 // Whole steps of small models on the GPU's kernels, held to the processor's: losses, and gradients,
 // which are the first moments after one step but for a factor.
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -22,8 +23,9 @@ Rig gpu_rig(ThreadWorld& world, int rank) {
   return rig;
 }
 
-/// Two steps there and here; the largest relative difference of a tensor is below `allowed`.
-void check_plan(const Job& by_gpu, const Job& by_cpu, double allowed) {
+/// Two steps there and here; the largest relative difference of a tensor is below `allowed`, of
+/// gradients of the first step below `at_first`.
+void check_plan(const Job& by_gpu, const Job& by_cpu, double allowed, double at_first = 1) {
   for (const std::int64_t steps : {1, 2}) {
     Job gpu = by_gpu, cpu = by_cpu;
     gpu.rig = gpu_rig;
@@ -34,7 +36,8 @@ void check_plan(const Job& by_gpu, const Job& by_cpu, double allowed) {
       CHECK(std::abs(found.steps[i].loss - expected.steps[i].loss) <=
             allowed * std::abs(expected.steps[i].loss));
     }
-    CHECK(distance(found.first, expected.first) < allowed);
+    CHECK(distance(found.first, expected.first) <
+          (steps == 1 ? std::min(allowed, at_first) : allowed));
     if (steps > 1) CHECK(distance(found.parameters, expected.parameters) < allowed);
   }
 }
@@ -137,6 +140,41 @@ TEST_CASE("In fp8 a GPU and the processor multiply the same numbers") {
     Job job = job_of(model, Precision::fp8);
     job.plan.micro_batch = 2;
     check_plan(job, job, 0.12);
+  }
+}
+
+// What is quantised begins as the same bf16 numbers, so that all codes are equal; emulated, sums
+// are the processor's too. Adam divides a gradient by its own size: what rounding leaves of a small
+// one moves its parameter as a large one does, and from then on codes differ, of 4 bits by up to a
+// third.
+#ifdef ORRERY_EMULATED
+constexpr double first_in_blocks = 1e-4;
+#else
+constexpr double first_in_blocks = 0.2;
+#endif
+
+TEST_CASE("In blocks of few bits a GPU and the processor multiply the same numbers") {
+  for (const Precision precision : {Precision::fp8_current, Precision::mxfp8, Precision::nvfp4}) {
+    for (models::Model model : {small_gpt(), small_llama()}) {
+      INFO(name(precision));
+      if (precision == Precision::fp8_current) {  // whose sizes tensor cores take
+        model.hidden = 32;
+        model.head_dim = 8;
+        model.ffn_hidden = 48;
+      }
+      Job job = job_of(model, precision);
+      job.plan.micro_batch = 2;
+      check_plan(job, job, 0.5, first_in_blocks);
+    }
+  }
+}
+
+TEST_CASE("Experts and their biases learn on GPUs in blocks of few bits") {
+  const models::Model model = with_experts(small_gpt());
+  for (const Precision precision : {Precision::fp64, Precision::mxfp8, Precision::nvfp4}) {
+    INFO(name(precision));
+    const Job job = job_of(model, precision);
+    check_plan(job, job, precision == Precision::fp64 ? 1e-11 : 0.5, first_in_blocks);
   }
 }
 

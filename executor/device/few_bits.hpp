@@ -1,0 +1,47 @@
+#pragma once
+// What a product in few bits reads: two matrices, scales of those that are stored in blocks, and a
+// bias where it has one.
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "executor/device/block_scales.hpp"
+#include "executor/device/device.hpp"
+
+namespace orrery::executor {
+
+inline bool has_few_bits(const View& view) {
+  return view.dtype == models::DType::fp8 || view.dtype == models::DType::fp4;
+}
+
+/// Along what of its operand a product sums, of which the first is 0.
+inline BlocksAlong summed_along(const models::GemmShape& gemm, std::size_t operand) {
+  const bool down_columns = operand == 0 ? gemm.transpose_a : !gemm.transpose_b;
+  return down_columns ? BlocksAlong::columns : BlocksAlong::rows;
+}
+
+struct FewBitReads {
+  std::array<const View*, 2> matrices{}, scales{};  // scales: null where there are none
+  const View* bias = nullptr;
+  models::DType stored = models::DType::fp8;
+
+  explicit FewBitReads(std::span<const View> reads) : matrices{&reads[0], &reads[1]} {
+    for (const View* each : matrices) {
+      if (has_few_bits(*each)) stored = each->dtype;
+    }
+    std::size_t matrix = 0;
+    for (const View& each : reads.subspan(2)) {
+      if (each.dtype != models::DType::uint8) {
+        bias = &each;
+        continue;
+      }
+      while (!has_few_bits(*matrices[matrix])) ++matrix;
+      scales[matrix++] = &each;
+    }
+  }
+  /// Not one scale for the tensor.
+  bool in_blocks() const { return scales[0] != nullptr || scales[1] != nullptr; }
+};
+
+}  // namespace orrery::executor
