@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <map>
+#include <set>
 
 #include "scenarios/search/query.hpp"
 #include "scenarios/tokens.hpp"
@@ -113,6 +115,21 @@ PurchaseReport PurchaseSurvey::report() const {
           .defaults = defaults};
 }
 
+namespace {
+
+/// What the plans of the choices took of their stack's recipes, each once with the nodes it is for.
+void add_recipes_taken(PurchaseSurvey& made) {
+  std::map<std::string, std::set<std::string>> nodes;
+  for (const PurchaseChoice& each : made.answer.choices) {
+    for (const std::string& taken : each.taken) nodes[taken].insert(each.rental.node);
+  }
+  for (const auto& [taken, on] : nodes) {
+    made.assumptions.push_back(fmt::format("plans on {}: {}", fmt::join(on, ", "), taken));
+  }
+}
+
+}  // namespace
+
 PurchaseSurvey survey(const PurchaseRequest& request, const Progress& progress) {
   PurchaseSurvey made{.assumptions = purchase_assumptions(),
                       .model = request.model,
@@ -121,6 +138,7 @@ PurchaseSurvey survey(const PurchaseRequest& request, const Progress& progress) 
   made.query = query_of(request, made.defaults);
   if (!made.defaults.empty()) made.assumptions.push_back("taken as default: " + made.defaults);
   made.answer = search_purchases(made.query, {request.threads, progress});
+  add_recipes_taken(made);
   return made;
 }
 

@@ -117,7 +117,12 @@ class Survey {
     const auto rank = [](const PurchaseChoice& each) {
       return std::tuple{each.tight(), each.days};
     };
-    if (!found.choice || rank(made) < rank(*found.choice)) found.choice = std::move(made);
+    if (found.choice && rank(made) >= rank(*found.choice)) return;
+    models::Question best = question_of(asked, made.plan.placed);
+    for (const models::RecipeChoice& each : take_recipe(asked, best)) {
+      made.taken.push_back(assumption_of(each, asked.software.name));
+    }
+    found.choice = std::move(made);
   }
 
   PurchaseChoice choice(const RentedCluster& site, int gpus, Candidate plan) const {

@@ -36,8 +36,9 @@ struct PurchaseChoice {
   Candidate plan;  // its fastest; one that fits tightly only where no other fits
   double days = 0;
   Money cost{};
-  bool meets = false;   // deadline and budget
-  bool pareto = false;  // of all choices none is both faster and cheaper
+  bool meets = false;                // deadline and budget
+  bool pareto = false;               // of all choices none is both faster and cheaper
+  std::vector<std::string> taken{};  // of recipes, as assumptions
 
   /// GPUs that are paid for and have nothing to do: a batch that is a power of two is shared out
   /// over 64 of the 72 GPUs of a rack.

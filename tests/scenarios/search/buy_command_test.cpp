@@ -114,6 +114,19 @@ TEST_CASE("What orrery buy is not given are sizes that people train with, and it
   CHECK(given.out.find("96 sequences of 1024 tokens a step") != std::string::npos);
 }
 
+TEST_CASE("orrery buy says what its plans took from recipes, and on which nodes") {
+  const Json found = parsed(
+      orrery("buy --model qwen3-30b-a3b --tokens 1T --nodes dgx-b200 --software megatron-bridge "
+             "--precision mxfp8 --json")
+          .out);
+  const Json& said = found.at("assumptions");
+  CHECK(std::count_if(said.begin(), said.end(), [](const Json& each) {
+          return each.get<std::string>().starts_with(
+              "plans on dgx-b200: /plan/dispatcher: hybridep taken from the recipes of "
+              "megatron-bridge");
+        }) == 1);
+}
+
 TEST_CASE("orrery simulate and orrery buy price the same cluster alike") {
   for (const char* cluster : {"hgx-h100 x 1", "hgx-h100 x 2", "dgx-h200 x 4"}) {
     INFO(cluster);
