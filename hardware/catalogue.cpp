@@ -43,6 +43,10 @@ std::vector<std::string> Catalogue::gpus() {
 std::vector<std::string> Catalogue::nodes() {
   return entry_names(EntryKind::node);
 }
+std::vector<std::string> Catalogue::clusters() {
+  return entry_names(EntryKind::cluster);
+}
+
 Json Catalogue::gpu(std::string_view name) {
   return entry_of(EntryKind::gpu, name);
 }

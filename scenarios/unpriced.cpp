@@ -19,6 +19,7 @@ constexpr UnpricedPointer unpriced[] = {
     {"/cluster/node/purchase_price", of_purchase},
     {"/cluster/node/cables/**", inside_node},
     {"/cluster/node/gpu/host_link", "only what a plan offloads crosses it"},
+    {"/cluster/storage/*", "only what a plan offloads to nvme goes there"},
     {"/cluster/node/gpu/attention/*/measured/**", of_curve},
     {"/cluster/node/gpu/gemm/*/measured/**", of_curve},
     {"/software/defaults/**", "what published runs leave open; validation reads it"},

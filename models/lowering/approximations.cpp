@@ -78,12 +78,16 @@ std::string of_plan(const BlockInputs& inputs) {
     return "fused cross-entropy with sharded gradients";
   }
   if (plan.offload_layers > 0) return "activations that the host keeps";
+  if (plan.offload_device == OffloadDevice::nvme) return "state in files of the node's storage";
+  if (plan.start_layers_bf16 + plan.end_layers_bf16 > 0) return "layers left in bf16";
+  if (!plan.layer_imbalance.empty()) return "an imbalance of each layer";
   if (plan.low_precision_gather) return "weights gathered in 8 bits";
   if (plan.low_precision_attention) return "attention in 8 bits";
   const Quantisation* how = quantisation_of(plan.precision);
   if (how != nullptr && how->block > 0 && how->scale == hardware::DType::fp32) {
     return fmt::format("precision '{}'", name(plan.precision));
   }
+  if (plan.compression == Compression::int8) return "gradients reduced in 8 bits";
   const bool keeps_rest =
       plan.compression == Compression::top_k || plan.compression == Compression::power_sgd;
   if (keeps_rest && plan.precision == Precision::fp16) {

@@ -43,6 +43,13 @@ BucketReduction::Phases BucketReduction::phases_of(std::int64_t elements) {
     made.back = add_phase(std::move(blocks.back));
     return made;
   }
+  if (inputs_.plan.compression == Compression::int8) {
+    ByteBlocks blocks = byte_blocks(inputs_, elements);
+    made.there = add_phase(std::move(blocks.first));
+    made.between = add_phase(std::move(blocks.second));
+    made.back = add_phase(std::move(blocks.back));
+    return made;
+  }
   const bool narrows = inputs_.plan.compression == Compression::fp16;
   BlockPair pair = narrows ? narrowing_blocks(inputs_, elements) : top_k_blocks(inputs_, elements);
   made.there = add_phase(std::move(pair.forward));
@@ -108,6 +115,8 @@ BucketReduction::Instructions BucketReduction::reduce(std::uint32_t rank_class,
       return gather_largest(ranks, std::move(joint), chunk);
     case Compression::power_sgd:
       return reduce_factors(ranks, std::move(joint), chunk);
+    case Compression::int8:
+      return trade_bytes(ranks, std::move(joint), chunk);
   }
   return {plain(rank_class, segment, chunk), {}, {}};
 }
@@ -178,6 +187,35 @@ BucketReduction::Instructions BucketReduction::reduce_factors(RankClass& ranks,
   all.there.push_back(add(std::move(joint), chunk));
   all.between.push_back(aside(phases.between, chunk, all.there.back().target));
   all.between.push_back(add(std::move(other), chunk));
+  all.back.push_back(aside(phases.back, chunk, all.between.back().target));
+  return all;
+}
+
+BucketReduction::Instructions BucketReduction::trade_bytes(RankClass& ranks, JointCollective joint,
+                                                           std::uint16_t chunk) {
+  const Phases phases = phases_of(joint.elements);
+  const ByteShare share = byte_share(inputs_.plan, joint.elements);
+  const Bytes own{share.bytes()}, all_shares = own * inputs_.plan.data;
+  joint.kind = Collective::all_to_all;
+  joint.dtype = DType::uint8;
+  joint.bytes = all_shares;
+  JointCollective sums{.name = joint.name + ".sums",
+                       .kind = Collective::all_gather,
+                       .communicator = joint.communicator,
+                       .dtype = DType::uint8,
+                       .bytes = all_shares,
+                       .classes = joint.classes,
+                       .first_unit = joint.first_unit,
+                       .part = 0};
+  for (const char* each : {"bytes", "bytes.all", "sums.bytes"}) {
+    hold(ranks, each, BufferKind::staging, all_shares);
+  }
+  hold(ranks, "sum.bytes", BufferKind::staging, own);
+  hold_largest(ranks, "sum", BufferKind::staging, in(program_.formats.state, share.elements));
+  Instructions all{{aside(phases.there, chunk, no_binding)}, {}, {}};
+  all.there.push_back(add(std::move(joint), chunk));
+  all.between.push_back(aside(phases.between, chunk, all.there.back().target));
+  all.between.push_back(add(std::move(sums), chunk));
   all.back.push_back(aside(phases.back, chunk, all.between.back().target));
   return all;
 }

@@ -11,7 +11,8 @@ namespace orrery::models {
 
 /// Makes the instructions of buckets. Plain, a bucket is one reduction. In fp16 a cast stands
 /// before it and one after; of top-k's largest, values and places are gathered in two collectives;
-/// of PowerSGD's factors one is summed, from which the other is made and summed (`between`).
+/// of PowerSGD's factors one is summed, from which the other is made and summed (`between`); of
+/// bytes every rank gets its share in an all-to-all, adds it up (`between`), and gathers all sums.
 /// Decompression awaits its own bucket only.
 class BucketReduction {
  public:
@@ -40,6 +41,7 @@ class BucketReduction {
   Instructions reduce_all(RankClass& ranks, JointCollective joint, std::uint16_t chunk);
   Instructions gather_largest(RankClass& ranks, JointCollective joint, std::uint16_t chunk);
   Instructions reduce_factors(RankClass& ranks, JointCollective joint, std::uint16_t chunk);
+  Instructions trade_bytes(RankClass& ranks, JointCollective joint, std::uint16_t chunk);
 
   Program& program_;
   const BlockInputs& inputs_;

@@ -1,6 +1,9 @@
 #include "models/lowering/layer_kinds.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <compare>
 #include <map>
 #include <string>
 #include <utility>
@@ -39,24 +42,61 @@ std::uint32_t add_kind(Program& program, const Plan& plan, std::string name, Mod
   return static_cast<std::uint32_t>(program.kinds.size() - 1);
 }
 
-/// Layers that differ in nothing but their weights are of one kind: with experts or without, under
-/// the window or not.
+/// What layers of one kind have in common: experts or none, and how unevenly those are chosen; the
+/// window or none; bf16 where the plan leaves it to them.
+struct LayerTraits {
+  bool experts = false, sees_all = false, wide = false;
+  double imbalance = 1;
+  auto operator<=>(const LayerTraits&) const = default;
+};
+
+LayerTraits traits_of(const BlockInputs& inputs, std::int64_t layer, std::size_t& with_experts) {
+  const Plan& plan = inputs.plan;
+  const std::int64_t full = inputs.model.full_attention_every;
+  LayerTraits of{
+      .experts = has_experts(inputs.model, layer),
+      .sees_all = full > 0 && (layer + 1) % full == 0,
+      .wide = layer < plan.start_layers_bf16 || layer >= inputs.model.layers - plan.end_layers_bf16,
+      .imbalance = plan.imbalance};
+  if (of.experts && !plan.layer_imbalance.empty()) {
+    of.imbalance = plan.layer_imbalance[with_experts++];
+  }
+  return of;
+}
+
+/// As a layer of that kind would have it of all.
+Plan layer_plan(const Plan& plan, const LayerTraits& traits) {
+  Plan own = plan;
+  own.imbalance = traits.imbalance;
+  if (traits.wide) {
+    own.precision = Precision::bf16;
+    own.low_precision_attention = false;
+  }
+  return own;
+}
+
+std::string name_of_kind(const BlockInputs& inputs, const LayerTraits& traits) {
+  std::string name = inputs.model.experts > 0 && !traits.experts ? "dense layer" : "layer";
+  if (traits.sees_all) name += " without window";
+  if (traits.wide) name += " in bf16";
+  const bool apart = traits.experts && !inputs.plan.layer_imbalance.empty();
+  return apart ? fmt::format("{} of imbalance {:.4g}", name, traits.imbalance) : name;
+}
+
+/// Layers that differ in nothing but their weights are of one kind.
 std::uint32_t add_layer_kinds(Program& program, const BlockInputs& inputs) {
-  std::map<std::pair<bool, bool>, std::uint32_t> known;
+  std::map<LayerTraits, std::uint32_t> known;
+  std::size_t with_experts = 0;
   for (std::int64_t layer = 0; layer < inputs.model.layers; ++layer) {
-    const bool experts = has_experts(inputs.model, layer);
-    const bool mixed = inputs.model.experts > 0;
-    const std::int64_t full = inputs.model.full_attention_every;
-    const bool sees_all = full > 0 && (layer + 1) % full == 0;
-    const auto [kind, fresh] = known.try_emplace({experts, sees_all}, 0);
+    const LayerTraits traits = traits_of(inputs, layer, with_experts);
+    const auto [kind, fresh] = known.try_emplace(traits, 0);
     if (fresh) {
       const Model alike = layer_model(inputs.model, layer);
+      const Plan plan = layer_plan(inputs.plan, traits);
       const BlockInputs own{
-          alike,           inputs.plan, inputs.software, inputs.generation, inputs.node_gpus,
-          inputs.schedules};
-      const std::string name = std::string{mixed && !experts ? "dense layer" : "layer"} +
-                               (sees_all ? " without window" : "");
-      kind->second = add_kind(program, inputs.plan, name, ModelPart::layer, layer_blocks(own));
+          alike, plan, inputs.software, inputs.generation, inputs.node_gpus, inputs.schedules};
+      kind->second = add_kind(program, plan, name_of_kind(inputs, traits), ModelPart::layer,
+                              layer_blocks(own));
     }
     program.kind_of_layer.push_back(kind->second);
   }

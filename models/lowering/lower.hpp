@@ -40,8 +40,8 @@ Program insert_host_waits(Program program, const Software& software);
 /// Which kinds of layers leave to the host what backward needs; some layers may become kinds of
 /// their own.
 void mark_offloaded(Program& program, const BlockInputs& inputs);
-/// 2b'. What forward saved of those goes to the host, and comes back before backward.
-Program offload_activations(Program program);
+/// 2b'. What forward saved of those goes to the host, or its files, and comes back before backward.
+Program offload_activations(Program program, const Plan& plan);
 /// 2c. Where the schedule has slots for weight gradients, backward blocks are cut in two.
 Program split_backward(Program program);
 /// 3. Sends and receives between stages: a receive stands right before the slot that it feeds, a
@@ -60,6 +60,9 @@ Program insert_shards(Program program, const BlockInputs& inputs);
 Program insert_optimizer(Program program, const BlockInputs& inputs);
 /// 6. Buffers: which, how large, bound where, freed where.
 Program bind_buffers(Program program, const BlockInputs& inputs);
+/// 6b. Passes that no other direction of another micro-batch stands next to: their all-to-alls are
+/// sent with nothing computed meanwhile, in blocks of their own.
+Program leave_alone(Program program, const BlockInputs& inputs);
 /// 7. Tokens: what each instruction awaits, by its place in the finished list. Until then `awaits`
 /// is the index of a joint collective, which no insertion moves.
 Program name_tokens(Program program);

@@ -1,9 +1,9 @@
 // Activations that wait on the host: of the first layers of each chunk, what forward saved is
 // copied there as the layer ends, and back before its backward, next to the kernels of other
 // layers. The copies take turns on their queue; the host launches ahead, so the next layer's arrive
-// while this one runs. Left out: that those take the device's memory meanwhile, and how much the
-// host has. Source  cpu_offloading_num_layers of Megatron-Core, by Transformer Engine's
-// cpu_offload.py
+// while this one runs; those that go on to files go by pieces through the host's memory. Left out:
+// that those take the device's memory meanwhile, and how much the host has. Source
+// cpu_offloading_num_layers of Megatron-Core, by Transformer Engine's cpu_offload.py
 
 #include <algorithm>
 #include <map>
@@ -70,11 +70,13 @@ void prepend_before_readers(Block& block, const Operation& copy) {
   block.operations.insert(block.operations.begin(), copy);
 }
 
-void offload(Block& forward, Block& backward) {
+void offload(Block& forward, Block& backward, bool in_files) {
   const Bytes bytes = backward.bytes(Role::saved);
   if (bytes == Bytes{}) return;
   Operation there = host_copy("activations.to_host", Pass::forward, bytes);
   Operation back = host_copy("activations.to_device", Pass::backward, bytes);
+  there.files = in_files ? FileUse::write : FileUse::none;
+  back.files = in_files ? FileUse::read : FileUse::none;
   for (std::size_t i = 0; i < backward.operands.size(); ++i) {
     if (backward.operands[i].role != Role::saved) continue;
     there.reads.push_back(*forward.find(backward.operands[i].name));
@@ -109,9 +111,11 @@ void mark_offloaded(Program& program, const BlockInputs& inputs) {
   }
 }
 
-Program offload_activations(Program program) {
+Program offload_activations(Program program, const Plan& plan) {
+  const bool in_files = plan.offload_device == OffloadDevice::nvme;
   for (const LayerKind& kind : program.kinds) {
-    if (kind.offloads) offload(program.blocks[kind.forward], program.blocks[kind.backward]);
+    if (!kind.offloads) continue;
+    offload(program.blocks[kind.forward], program.blocks[kind.backward], in_files);
   }
   return program;
 }

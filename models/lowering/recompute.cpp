@@ -32,8 +32,10 @@ class Repetition {
     return true;
   }
 
-  /// Norms of whole rows and activations, whose output is cheap to make again; and in few bits.
+  /// Norms of whole rows and activations, whose output is cheap to make again; what latents are
+  /// expanded to, which is far larger than they; and in few bits.
   bool remade(const Operation& op) const {
+    if (op.latent_up && listed(RecomputeModule::mla_up_proj)) return true;
     if (op.kind == OpKind::norm) {
       return listed(RecomputeModule::layernorm) && op.heads.dim == 0;
     }
@@ -84,7 +86,23 @@ void settle_roles(const Block& forward, Block& backward, const std::vector<Opera
   }
 }
 
+/// What is read again and not made again is kept, though only copies of it in few bits were.
+void keep_what_is_read(Block& forward, Block& backward, const Repetition& which) {
+  std::vector<bool> made(forward.operands.size(), false);
+  for (std::size_t i = 0; i < forward.operations.size(); ++i) {
+    if (!which.repeats(i)) continue;
+    for (const OperandId id : forward.operations[i].reads) {
+      Operand& read = forward.operands[id];
+      if (made[id] || read.role != Role::temporary) continue;
+      read.role = Role::saved;
+      backward.operands[adopt(backward, read)].role = Role::saved;
+    }
+    for (const OperandId id : forward.operations[i].writes) made[id] = true;
+  }
+}
+
 void recompute_block(Block& forward, Block& backward, const Repetition& which) {
+  keep_what_is_read(forward, backward, which);
   std::vector<Operation> again;
   for (std::size_t i = 0; i < forward.operations.size(); ++i) {
     if (!which.repeats(i)) continue;

@@ -182,7 +182,8 @@ StateSharding sharding_of(const Plan& plan) {
           .parameters = several && three,
           .over = over,
           .optimizer_on_host = plan.offload != Offload::none,
-          .parameters_on_host = plan.offload == Offload::parameters && several};
+          .parameters_on_host = plan.offload == Offload::parameters && several,
+          .in_files = plan.offload != Offload::none && plan.offload_device == OffloadDevice::nvme};
 }
 
 SequenceCut sequence_cut(const Plan& plan) {
@@ -265,13 +266,14 @@ Program lower(const BlockInputs& inputs) {
   program = insert_collectives(std::move(program), inputs.software.overlap.tensor_backward,
                                inputs.software.gathered);
   program = insert_host_waits(std::move(program), inputs.software);
-  program = offload_activations(std::move(program));
+  program = offload_activations(std::move(program), inputs.plan);
   program = split_backward(std::move(program));
   program = insert_transfers(std::move(program));
   program = insert_gradient_reduction(std::move(program), inputs);
   program = insert_shards(std::move(program), inputs);
   program = insert_optimizer(std::move(program), inputs);
   program = bind_buffers(std::move(program), inputs);
+  program = leave_alone(std::move(program), inputs);
   return name_tokens(std::move(program));
 }
 

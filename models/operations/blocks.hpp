@@ -93,6 +93,19 @@ struct LowRankBlocks {
 };
 LowRankBlocks low_rank_blocks(const BlockInputs& inputs, std::int64_t elements);
 
+/// A bucket in 8 bits: each replica sends every other its share's numbers, `range` bytes of least
+/// and largest number before them; adds up what arrives; and sends its sums to all alike.
+///   first   each share's least and largest number;  bytes = round(255 (g - least) / (largest -
+///           least))
+///   second  sum of the arrived shares in fp32;  its range and bytes
+///   back    gradients = all sums
+/// Source  Gan et al. 2021, "BAGUA", arXiv 2107.01499, section 3 (C_LP_S without error
+///         compensation); github.com/BaguaSys/bagua, algorithms/bytegrad.py
+struct ByteBlocks {
+  Block first, second, back;
+};
+ByteBlocks byte_blocks(const BlockInputs& inputs, std::int64_t elements);
+
 /// What Adam's two moments of so many parameters take, with the scales of their blocks.
 Bytes moments_bytes(const Plan& plan, std::int64_t elements);
 

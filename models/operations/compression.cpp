@@ -44,6 +44,11 @@ class Compressor {
   void product(std::string_view name, Operands reads, OperandId out, const GemmShape& shape) {
     block_.gemm(name, *reads.begin(), *(reads.begin() + 1), out, shape, state());
   }
+  /// Shares of the bucket in 8 bits, each with its range.
+  OperandId shares(std::string_view name, Role role, std::int64_t count) {
+    return block_.operand(name, role, DType::uint8,
+                          {1, count, byte_share(inputs_.plan, elements_).bytes()});
+  }
   DType state() const { return state_dtype(inputs_.plan.precision); }
 
   /// What optimizer state is before the first step is stated: zeros but for `drawn`.
@@ -101,6 +106,24 @@ Bytes gram_schmidt_bytes(const LowRankShape& of, DType type) {
 }
 
 }  // namespace
+
+ByteBlocks byte_blocks(const BlockInputs& inputs, std::int64_t elements) {
+  const std::int64_t ranks = inputs.plan.data;
+  const std::int64_t share = byte_share(inputs.plan, elements).elements;
+  Compressor first{inputs, elements, "byte_grad"}, second{inputs, elements, "byte_grad.sum"},
+      back{inputs, elements, "byte_grad.widen"};
+  const OperandId gradients = first.gradients();
+  first.add(OpKind::quantise, "range", {gradients},
+            {first.matrix("range", Role::temporary, ranks, 2)});
+  first.add(OpKind::quantise, "bytes", {gradients}, {first.shares("bytes", Role::output, ranks)});
+  const OperandId sum = second.matrix("sum", Role::temporary, 1, share);
+  second.add(OpKind::quantise, "sum", {second.shares("bytes.all", Role::input, ranks)}, {sum});
+  second.add(OpKind::quantise, "range", {sum}, {second.matrix("range", Role::temporary, 1, 2)});
+  second.add(OpKind::quantise, "sum.bytes", {sum}, {second.shares("sum.bytes", Role::output, 1)});
+  back.add(OpKind::quantise, "widen", {back.shares("sums.bytes", Role::input, ranks)},
+           {back.gradients()});
+  return {first.finish(), second.finish(), back.finish()};
+}
 
 LowRankBlocks low_rank_blocks(const BlockInputs& inputs, std::int64_t elements) {
   const LowRankShape of = low_rank_shape(inputs.plan, elements);

@@ -48,7 +48,7 @@ void LayerBuilder::latent_forward(const LatentPart& part, OperandId in) {
   const std::int64_t h = inputs_.model.hidden;
   const OperandId heads =
       features(part.name + "_up.out", Role::temporary, part.columns, by_columns(part.head_unit));
-  if (part.rank == 0) return linear_.forward(part.up(h), in, heads);
+  if (part.rank == 0) return expand(part, in, heads);
   const std::int64_t width = part.rank + part.plain;
   const Sharding layout = rows_layout(inputs_.plan);
   const OperandId latent = features(part.name + "_down.out", Role::saved, width, layout);
@@ -58,7 +58,15 @@ void LayerBuilder::latent_forward(const LatentPart& part, OperandId in) {
                                {latent, parameter(latent_norm(part))}, {normed});
   norm.norm = inputs_.model.norm;
   norm.epsilon = inputs_.model.latent_epsilon;
-  linear_.forward(part.up(h), normed, heads);
+  expand(part, normed, heads);
+}
+
+/// Source  Megatron-Core, multi_latent_attention.py: mla_up_proj recomputes
+///         qkv_up_proj_and_rope_apply
+void LayerBuilder::expand(const LatentPart& part, OperandId from, OperandId heads) {
+  const std::size_t first = block_.size();
+  linear_.forward(part.up(inputs_.model.hidden), from, heads);
+  for (Operation& each : block_.since(first)) each.latent_up = true;
 }
 
 void LayerBuilder::latent_backward(const LatentPart& part, OperandId saved_in,
@@ -116,6 +124,7 @@ void LayerBuilder::qkv_forward(OperandId in) {
   const std::vector<LatentPart> parts = latent_parts();
   for (const LatentPart& part : parts) latent_forward(part, in);
   Operation& join = block_.add(OpKind::cast, "heads.join", {}, {out});
+  join.latent_up = true;
   for (const LatentPart& part : parts) {
     block_.read(join, features(part.name + "_up.out", Role::temporary, part.columns,
                                by_columns(part.head_unit)));

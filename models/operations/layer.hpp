@@ -107,6 +107,7 @@ class LayerBuilder : private TransformerBuilder {
   std::vector<LatentPart> latent_parts() const;
   ModelTensor latent_norm(const LatentPart& part) const;
   void latent_forward(const LatentPart& part, OperandId in);
+  void expand(const LatentPart& part, OperandId from, OperandId heads);
   void latent_backward(const LatentPart& part, OperandId saved_in, OperandId gradient_in);
   OperandId shared_key_gradient();
   void join_shared_gradient(std::size_t first, OperandId normed);

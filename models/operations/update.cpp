@@ -38,6 +38,10 @@ std::int64_t moment_scales(const Plan& plan, std::int64_t elements) {
 }
 
 /// Master weights and moments are the host's: gradients go there, and working weights come back.
+/// What lies in files is read before the step and written after it, one after another, as DeepSpeed
+/// does unless pipeline_read and pipeline_write are set; gradients stay in the host's memory.
+/// Source  Rajbhandari et al. 2021, "ZeRO-Infinity", arXiv 2104.07857, section 5; DeepSpeed,
+///         runtime/swap_tensor/partitioned_optimizer_swapper.py
 Block adam_on_host(const BlockInputs& inputs, std::int64_t elements) {
   BlockBuilder block{"adam", Pass::step};
   const Shape shape{1, 1, elements};
@@ -59,13 +63,29 @@ Block adam_on_host(const BlockInputs& inputs, std::int64_t elements) {
     op.time_class = TimeClass::optimizer;
     op.bytes = block.at(from).bytes();
   };
+  const bool in_files = inputs.plan.offload_device == OffloadDevice::nvme;
+  const auto file = [&](const char* name, FileUse use, Operands from, Operands to) {
+    Operation& op = block.add(OpKind::copy, name, from, to);
+    op.queue = Lane::host;
+    op.time_class = TimeClass::optimizer;
+    op.files = use;
+    op.bytes = Bytes{};
+    for (const OperandId each : from) op.bytes += block.at(each).bytes();
+  };
+  const Operands state_operands{master, first, second};
   copy("gradients.to_host", gradients, arrived, Lane::copy);
+  if (in_files) file("state.from_files", FileUse::read, state_operands, state_operands);
   Operation& op = block.add(OpKind::adam, "adam", {arrived, master, first, second},
                             {master, first, second, leaving});
   op.queue = Lane::host;
   op.time_class = TimeClass::optimizer;
   op.dtype = state;
-  copy("parameters.to_device", leaving, parameters, Lane::compute);
+  if (in_files) file("state.to_files", FileUse::write, state_operands, state_operands);
+  if (in_files && inputs.plan.offload == Offload::parameters) {
+    file("parameters.to_files", FileUse::write, {leaving}, {parameters});
+  } else {
+    copy("parameters.to_device", leaving, parameters, Lane::compute);
+  }
   return block.finish();
 }
 

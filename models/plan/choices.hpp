@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "models/plan/choices_of_state.hpp"
 #include "sim/words.hpp"
 
 namespace orrery::models {
@@ -26,31 +27,20 @@ inline constexpr Words<LoraTarget, 4> lora_target_words{{{LoraTarget::qkv, "qkv"
                                                          {LoraTarget::down, "down"}}};
 
 /// What selective recomputation runs again: the attention core, norms, the activation, all of the
-/// MLP. Outputs of norms and activations are dropped though a product reads them.
+/// MLP, of latent attention the products from the latents up to heads with what rotates them.
+/// Outputs of norms, activations and those products are dropped though others read them.
 /// Source  recompute_modules of Megatron-Core
-enum class RecomputeModule : std::uint8_t { core_attn, layernorm, activation, mlp };
-inline constexpr Words<RecomputeModule, 4> recompute_module_words{
+enum class RecomputeModule : std::uint8_t { core_attn, layernorm, activation, mlp, mla_up_proj };
+inline constexpr Words<RecomputeModule, 5> recompute_module_words{
     {{RecomputeModule::core_attn, "core_attn"},
      {RecomputeModule::layernorm, "layernorm"},
      {RecomputeModule::activation, "activation"},
-     {RecomputeModule::mlp, "mlp"}}};
-
-/// What Adam's moments are kept in: the format of the master weights, bf16, or 8 bits with a scale
-/// for each block.
-/// Source  Dettmers et al. 2021, "8-bit optimizers via block-wise quantization", arXiv 2110.02861
-enum class Moments : std::uint8_t { full, bf16, int8 };
-inline constexpr Words<Moments, 3> moments_words{
-    {{Moments::full, "full"}, {Moments::bf16, "bf16"}, {Moments::int8, "int8"}}};
+     {RecomputeModule::mlp, "mlp"},
+     {RecomputeModule::mla_up_proj, "mla_up_proj"}}};
 
 enum class Recompute : std::uint8_t { none, selective, full };
 inline constexpr Words<Recompute, 3> recompute_words{
     {{Recompute::none, "none"}, {Recompute::selective, "selective"}, {Recompute::full, "full"}}};
-
-/// What data-parallel ranks shard among them: optimizer state; and gradients; and parameters.
-/// Source  Rajbhandari et al. 2020, "ZeRO", arXiv 1910.02054
-enum class Zero : std::uint8_t { none, one, two, three };
-inline constexpr Words<Zero, 4> zero_words{
-    {{Zero::none, "0"}, {Zero::one, "1"}, {Zero::two, "2"}, {Zero::three, "3"}}};
 
 /// How ranks that share a sequence attend to all of it: every rank gathers all keys and values,
 /// each with one piece of the sequence (contiguous: the last has the most to attend to) or an early
@@ -68,27 +58,6 @@ inline constexpr Words<ContextForm, 5> context_form_words{
      {ContextForm::ring, "ring"},
      {ContextForm::ulysses, "ulysses"},
      {ContextForm::hierarchical, "hierarchical"}}};
-
-/// What the host keeps of a rank's state: nothing; the optimizer's, whose step it computes; and the
-/// shards of parameters, which come back before they are gathered.
-/// Source  Ren et al. 2021, "ZeRO-Offload", arXiv 2101.06840; Rajbhandari et al. 2021,
-///         "ZeRO-Infinity", arXiv 2104.07857
-enum class Offload : std::uint8_t { none, optimizer, parameters };
-inline constexpr Words<Offload, 3> offload_words{{{Offload::none, "none"},
-                                                  {Offload::optimizer, "optimizer"},
-                                                  {Offload::parameters, "parameters"}}};
-
-/// How data-parallel ranks shrink their gradients before reducing them: not at all; to half-width
-/// numbers; to the largest of them with their places; or to two factors of low rank, of each bucket
-/// as one matrix (PyTorch's batched_powerSGD_hook). What those two leave out is added to the next
-/// step's gradients.
-/// Source  Lin et al. 2018, "Deep gradient compression", arXiv 1712.01887; Vogels et al. 2019,
-///         "PowerSGD", arXiv 1905.13727
-enum class Compression : std::uint8_t { none, fp16, top_k, power_sgd };
-inline constexpr Words<Compression, 4> compression_words{{{Compression::none, "none"},
-                                                          {Compression::fp16, "fp16"},
-                                                          {Compression::top_k, "top-k"},
-                                                          {Compression::power_sgd, "power-sgd"}}};
 
 /// fp8 has one scale for a tensor, of earlier steps (delayed) or of its own numbers (current);
 /// fp8-block, mxfp8 and nvfp4 have one for each block (models/operations/quantisation.hpp).
@@ -138,8 +107,4 @@ inline std::string_view name(Precision precision) {
 inline std::string_view name(Recompute recompute) {
   return word_of(recompute_words, recompute);
 }
-inline std::string_view name(Compression compression) {
-  return word_of(compression_words, compression);
-}
-
 }  // namespace orrery::models

@@ -17,4 +17,12 @@ struct LowRankShape {
 };
 LowRankShape low_rank_shape(const Plan& plan, std::int64_t elements);
 
+/// What one replica adds up of a bucket in 8 bits: an equal share of its elements, the last padded;
+/// and the bytes that it travels as, with its least and largest number in fp32 before it.
+struct ByteShare {
+  std::int64_t elements = 0;
+  std::int64_t bytes() const { return elements + 8; }
+};
+ByteShare byte_share(const Plan& plan, std::int64_t elements);
+
 }  // namespace orrery::models

@@ -131,7 +131,7 @@ class AxisChecks : private ConflictChecks {
     if (plan_.tensor > 1 && !plan_.sequence_parallel) {
       add("/sequence", "a model with experts and tensor above 1 needs sequence parallelism");
     }
-    if (plan_.capacity > 0 && plan_.imbalance > 1) {
+    if (plan_.capacity > 0 && (plan_.imbalance > 1 || !plan_.layer_imbalance.empty())) {
       add("/imbalance", "imbalance is of dropless routing; capacity pads every expert alike");
     }
     if (plan_.capacity > 0 && plan_.expert_room > 1) {

@@ -31,6 +31,11 @@ class StateChecks : private ConflictChecks {
     if (plan_.offload != Offload::none && plan_.zero == Zero::none) {
       add("/offload", "offload needs zero above 0, whose ranks step their own shards");
     }
+    const bool in_files = plan_.offload_device == OffloadDevice::nvme;
+    if (in_files && plan_.offload == Offload::none && plan_.offload_layers == 0) {
+      add("/offload_device",
+          "offload_device nvme is of what offload or offload_layers leave to it");
+    }
     if (plan_.zero == Zero::three) return;
     if (plan_.offload == Offload::parameters) {
       add("/offload", "offload parameters needs zero 3, whose weights are gathered");
@@ -101,12 +106,36 @@ class StateChecks : private ConflictChecks {
                                   word_of(moments_words, plan_.moments)));
     }
     low_precision_attention();
+    wide_layers();
+    if (plan_.recompute_modules.has(RecomputeModule::mla_up_proj) && recomputes &&
+        model_.kv_rank == 0) {
+      add("/recompute_modules",
+          "mla_up_proj is of latent attention, which the model does not have");
+    }
     const bool in_8_bits = compute_dtype(plan_.precision) == hardware::DType::fp8;
     const bool gathers = plan_.zero != Zero::none || plan_.task == Task::lora;
     if (plan_.low_precision_gather && (!in_8_bits || !gathers)) {
       add("/low_precision_gather",
           fmt::format("weights are gathered in 8 bits by ZeRO in fp8, not with zero {} in {}",
                       word_of(zero_words, plan_.zero), name(plan_.precision)));
+    }
+  }
+
+  /// Layers left in bf16.
+  void wide_layers() {
+    const std::int64_t wide = plan_.start_layers_bf16 + plan_.end_layers_bf16;
+    if (wide == 0) return;
+    const char* const field =
+        plan_.start_layers_bf16 > 0 ? "/start_layers_bf16" : "/end_layers_bf16";
+    if (hardware::bits(compute_dtype(plan_.precision)) > 8) {
+      add(field,
+          fmt::format("needs products in 8 or 4 bits; precision is {}", name(plan_.precision)));
+    }
+    if (wide > model_.layers) {
+      add(field, fmt::format("{} layers in bf16, the model has {}", wide, model_.layers));
+    }
+    if (plan_.low_precision_gather) {
+      add(field, "is not simulated with low_precision_gather, which gathers all layers in 8 bits");
     }
   }
 

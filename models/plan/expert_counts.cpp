@@ -101,9 +101,9 @@ ExpertCounts from_json(std::string_view text, const std::string& name) {
 
 }  // namespace
 
-double ExpertCounts::imbalance(std::int64_t ranks) const {
+std::vector<double> ExpertCounts::imbalances(std::int64_t ranks) const {
   const std::int64_t each = experts() / ranks;
-  double sum = 0;
+  std::vector<double> found;
   for (const std::vector<std::int64_t>& counts : layers) {
     std::int64_t most = 0, all = 0;
     for (std::int64_t rank = 0; rank < ranks; ++rank) {
@@ -112,9 +112,9 @@ double ExpertCounts::imbalance(std::int64_t ranks) const {
       most = std::max(most, taken);
       all += taken;
     }
-    sum += static_cast<double>(most * ranks) / static_cast<double>(all);
+    found.push_back(static_cast<double>(most * ranks) / static_cast<double>(all));
   }
-  return sum / static_cast<double>(layers.size());
+  return found;
 }
 
 ExpertCounts load_expert_counts(const std::string& path) {

@@ -1,7 +1,7 @@
 #pragma once
 // Routing as it was counted: how many tokens each expert of each layer took. Of it a plan keeps one
-// number, what the busiest rank's experts take over the mean (`imbalance`): every rank of a group
-// waits for that one in every layer, so a step is as long as if each layer had the layers' mean.
+// number a layer, what the busiest rank's experts take over the mean (`imbalance`): every rank of a
+// group waits for that one. Layers of different numbers are priced, and held, apart.
 // Which expert of a rank took how many is left out: a grouped GEMM is priced with equal ones.
 
 #include <cstdint>
@@ -16,9 +16,9 @@ struct ExpertCounts {
   std::vector<std::vector<std::int64_t>> layers;
 
   std::int64_t experts() const { return std::ssize(layers.front()); }
-  /// Mean over layers of the most that one of `ranks` ranks takes, each with as many experts one
-  /// after another, over what they take on average. `ranks` divides the experts.
-  double imbalance(std::int64_t ranks) const;
+  /// Of each layer the most that one of `ranks` ranks takes, each with as many experts one after
+  /// another, over what they take on average. `ranks` divides the experts.
+  std::vector<double> imbalances(std::int64_t ranks) const;
 };
 
 /// A CSV file (one line of counts for each layer) or a JSON one (a list of counts, or of such

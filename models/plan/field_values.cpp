@@ -74,7 +74,9 @@ std::string PlanField::in_title(const Plan& plan) const {
 
 Json PlanField::json_of(std::string_view text) const {
   const bool word = !text.empty() && text.find_first_not_of("0123456789:") != text.npos;
-  const bool several = kind == Kind::some || (kind == Kind::counts && !word);
+  const bool factors = kind == Kind::factor && text.find(':') != text.npos &&
+                       text.find_first_not_of("0123456789.:") == text.npos;
+  const bool several = kind == Kind::some || (kind == Kind::counts && !word) || factors;
   if (!several) return scalar_of(text);
   Json list = Json::array();
   while (!text.empty()) {

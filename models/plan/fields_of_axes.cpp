@@ -213,6 +213,14 @@ constexpr PlanField axis_rows[] = {
      .read = read_word<&Plan::offload, offload_words>,
      .write = write_word<&Plan::offload, offload_words>,
      .written = Written::where_changed},
+    {.key = "offload_device",  // of what `offload` and `offload_layers` leave to the host
+     .name = "offload device",
+     .kind = Kind::word,
+     .by_default = Default::silent,
+     .words = words_in<offload_device_words>,
+     .read = read_word<&Plan::offload_device, offload_device_words>,
+     .write = write_word<&Plan::offload_device, offload_device_words>,
+     .written = Written::where_changed},
 };
 
 }  // namespace

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "models/plan/expert_counts.hpp"
 #include "models/plan/field_groups.hpp"
 
@@ -59,8 +62,25 @@ std::string derive_capacity(Plan&, const PlanBasis& basis) {
   return basis.model.experts > 0 ? "no limit taken as default: no token is dropped" : "";
 }
 
-/// A number, or a file of counted tokens, whose busiest rank depends on `expert`.
+/// Layers that are all alike are one number; of others the plan has their mean, too, which layers
+/// have that are not the model's own, as those that predict further tokens.
+void take_imbalances(const std::vector<double>& of_layers, Plan& plan) {
+  const auto layers = static_cast<double>(of_layers.size());
+  plan.imbalance = std::accumulate(of_layers.begin(), of_layers.end(), 0.0) / layers;
+  const auto differs = [&](double each) { return each != of_layers.front(); };
+  plan.layer_imbalance.clear();
+  if (std::any_of(of_layers.begin(), of_layers.end(), differs)) plan.layer_imbalance = of_layers;
+}
+
+/// A number, one for each layer with experts, or a file of counted tokens, whose busiest rank
+/// depends on `expert`.
 void read_imbalance(const Node& factor, Plan& plan) {
+  if (factor.is_array()) {
+    std::vector<double> of_layers;
+    for (const Node& each : factor.elements()) of_layers.push_back(read_factor(each, 1));
+    if (of_layers.empty()) factor.fail_expected("a number from 1 for each layer with experts");
+    return take_imbalances(of_layers, plan);
+  }
   if (!factor.is_string()) {
     plan.imbalance = read_factor(factor, 1);
     return;
@@ -74,7 +94,7 @@ void read_imbalance(const Node& factor, Plan& plan) {
     factor.fail(fmt::format("{} ranks of expert do not divide the {} experts that {} counts",
                             plan.expert, counts.experts(), file));
   }
-  plan.imbalance = counts.imbalance(plan.expert);
+  take_imbalances(counts.imbalances(plan.expert), plan);
 }
 
 std::int64_t layers_with_experts(const Model& model) {
@@ -85,6 +105,12 @@ std::int64_t layers_with_experts(const Model& model) {
 
 std::string remark_imbalance(const Plan& plan, const PlanBasis& basis) {
   const auto given = basis.given.find("imbalance");
+  if (given && given->is_array()) {
+    const std::int64_t found = std::ssize(given->elements()),
+                       wanted = layers_with_experts(basis.model);
+    if (found == wanted) return {};
+    given->fail(fmt::format("has {} numbers, the model {} layers with experts", found, wanted));
+  }
   if (!given || !given->is_string()) return {};
   const auto file = given->as<std::string>();
   const ExpertCounts counts = load_expert_counts(file);
@@ -97,12 +123,19 @@ std::string remark_imbalance(const Plan& plan, const PlanBasis& basis) {
     given->fail(
         fmt::format("{} counts {} layers, the model has {} with experts", file, layers, due));
   }
-  return fmt::format(
-      "{:.3g} taken: of {} ranks the busiest over the mean, {} in {}", plan.imbalance, plan.expert,
-      layers > 1 ? fmt::format("mean of {} layers", layers) : "every layer alike", file);
+  const auto [least, most] =
+      std::minmax_element(plan.layer_imbalance.begin(), plan.layer_imbalance.end());
+  return fmt::format("{:.3g} taken: of {} ranks the busiest over the mean, {} in {}",
+                     plan.imbalance, plan.expert,
+                     plan.layer_imbalance.empty()
+                         ? "every layer alike"
+                         : fmt::format("mean of {} layers of {:.3g} to {:.3g}, each priced apart",
+                                       layers, *least, *most),
+                     file);
 }
 
 Json write_imbalance(const Plan& plan) {
+  if (!plan.layer_imbalance.empty()) return plan.layer_imbalance;
   return plan.imbalance > 1 ? Json(plan.imbalance) : Json(nullptr);
 }
 
@@ -177,7 +210,8 @@ constexpr PlanField expert_rows[] = {
      .by_default = Default::silent,
      .on = &Plan::pad_to_capacity,
      .written = Written::where_changed},
-    {.key = "imbalance",  // rows of the busiest rank's experts over the mean, or a file of counts
+    {.key = "imbalance",  // rows of the busiest rank's experts over the mean, by layer or of all,
+                          // or a file of counts
      .name = "imbalance",
      .kind = Kind::factor,
      .by_default = Default::silent,

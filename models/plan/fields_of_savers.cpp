@@ -102,6 +102,20 @@ constexpr PlanField saver_rows[] = {
      .by_default = Default::silent,
      .on = &Plan::low_precision_attention,
      .written = Written::where_changed},
+    {.key = "start_layers_bf16",  // the model's first layers, in a precision of fewer bits
+     .name = "first layers in bf16",
+     .by_default = Default::silent,
+     .count = &Plan::start_layers_bf16,
+     .least = 0,
+     .most = most_layers,
+     .written = Written::where_changed},
+    {.key = "end_layers_bf16",  // ... and its last
+     .name = "last layers in bf16",
+     .by_default = Default::silent,
+     .count = &Plan::end_layers_bf16,
+     .least = 0,
+     .most = most_layers,
+     .written = Written::where_changed},
 };
 
 }  // namespace

@@ -36,6 +36,7 @@ struct Plan {
   double capacity = 0;  // rows of each expert over their mean, padded and dropped; 0: dropless
   bool pad_to_capacity = true;  // slots without a row are sent and multiplied, too
   double imbalance = 1;         // of dropless routing: rows of the busiest rank over the mean
+  std::vector<double> layer_imbalance;  // of each layer with experts; empty: all alike
   double expert_room = 1;  // ... and each expert's slots over the mean, or as many as `imbalance`
   std::int64_t micro_batch = 1;
   std::int64_t global_batch = 1;
@@ -58,12 +59,15 @@ struct Plan {
   std::vector<std::int64_t> sequence_lengths;
   bool low_precision_gather = false;     // ZeRO gathers the weights in the products' 8 bits
   bool low_precision_attention = false;  // attention's products in fp8, a scale for each tensor
+  std::int64_t start_layers_bf16 = 0;    // of fewer bits: the model's first layers left in bf16
+  std::int64_t end_layers_bf16 = 0;      // ... and its last
   Zero zero = Zero::none;
   std::int64_t data_shard = 0;  // ranks of `data` that hold a share each, copied along the others
                                 // (HSDP); 0: all
   bool reshard = true;          // of ZeRO-3: weights are freed after forward and gathered again
   std::int64_t prefetch = 1;    // of ZeRO-3: units gathered ahead of the one that runs
   Offload offload = Offload::none;
+  OffloadDevice offload_device = OffloadDevice::cpu;
   Compression compression = Compression::none;  // of gradients between data-parallel ranks
   double compression_share = 0.01;  // of a bucket's gradients that top-k sends, at least one
   /// Columns of power-sgd's factors.

@@ -108,6 +108,10 @@ std::int64_t kept_by_top_k(const Plan& plan, std::int64_t elements) {
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(kept));
 }
 
+ByteShare byte_share(const Plan& plan, std::int64_t elements) {
+  return {(elements + plan.data - 1) / plan.data};
+}
+
 LowRankShape low_rank_shape(const Plan& plan, std::int64_t elements) {
   auto columns = static_cast<std::int64_t>(std::sqrt(static_cast<double>(elements)));
   while (columns * columns < elements) ++columns;

@@ -26,6 +26,17 @@ double recomputing_share(const Model& model, const Plan& plan) {
   return layers / of(model.layers);
 }
 
+/// From latents up to heads, in all layers: queries from their rank, or from the input where they
+/// have none, and keys without their rotated part with values.
+double latents_expanded(const Model& model) {
+  if (model.kv_rank == 0) return 0;
+  const std::int64_t from = model.query_rank > 0 ? model.query_rank : model.hidden;
+  const std::int64_t values = model.value_dim > 0 ? model.value_dim : model.head_dim;
+  const std::int64_t of_keys = model.head_dim - model.rotary_dim + values;
+  return 2 * of(model.layers) * of(model.heads) *
+         (of(from) * of(model.head_dim) + of(model.kv_rank) * of(of_keys));
+}
+
 /// Of all layers.
 double modules_recomputed(const Model& model, const Plan& plan, WordSet<RecomputeModule> modules) {
   const std::int64_t length = attended_length(plan);
@@ -36,7 +47,8 @@ double modules_recomputed(const Model& model, const Plan& plan, WordSet<Recomput
   const double mlp =
       2 * of(model.hidden) * of(model.ffn_hidden) * (model.gated_mlp ? 3 : 2) * of(model.layers);
   return (modules.has(RecomputeModule::core_attn) ? attention : 0) +
-         (modules.has(RecomputeModule::mlp) ? mlp : 0);
+         (modules.has(RecomputeModule::mlp) ? mlp : 0) +
+         (modules.has(RecomputeModule::mla_up_proj) ? latents_expanded(model) : 0);
 }
 
 double all_layers_recomputed(const Model& model, const Plan& plan) {

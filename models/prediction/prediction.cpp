@@ -63,6 +63,13 @@ std::vector<Conflict> conflicts(const Question& question) {
   if (question.plan.offload_layers > 0 && gpu.host_link.count() <= 0) {
     found.push_back({"/plan/offload_layers", "offload_layers needs a host_link of " + gpu.name});
   }
+  const hardware::Storage& storage = question.cluster.storage;
+  const bool in_files = question.plan.offload_device == OffloadDevice::nvme;
+  if (in_files && !(storage.read && storage.write)) {
+    found.push_back({"/plan/offload_device",
+                     "offload_device nvme needs read and write of the cluster's storage, as in "
+                     "--set '/cluster/storage={\"read\": \"20 GB/s\", \"write\": \"10 GB/s\"}'"});
+  }
   const Quantisation* how = quantisation_of(question.plan.precision);
   if (how != nullptr && how->in_hardware && !gpu.generation.block_scales && gpu.peak(how->dtype)) {
     found.push_back(

@@ -68,10 +68,18 @@ class Pricer {
       } else {
         price.duration = kernel_time(op, cluster_.gpu(), software_, at_once());
       }
+      if (op.files != FileUse::none) price.duration = through_files(op);
       price.launch = launch_time(op, software_, wires_.ranks(op.communicator)) +
                      software_.host.expert_launch * quantised_experts(op, block);
     }
     return prices;
+  }
+
+  /// From the device and to it by pieces, as fast as the slower of link and drives.
+  Time through_files(const Operation& op) const {
+    const Time drives = file_time(op.bytes, op.files, program_, cluster_);
+    if (op.queue == Lane::host) return drives;
+    return std::max(drives, op.bytes / cluster_.gpu().host_link);
   }
 
   /// Experts whose rows an operation quantises with scales for blocks.
@@ -85,8 +93,10 @@ class Pricer {
   /// wait only for what is longer than what both directions compute.
   void hide_behind_other(const LayerKind& kind, PricedProgram& priced) const {
     Time computed{}, sent{};
+    std::vector<std::uint32_t> both{kind.forward, kind.backward};
+    if (kind.weight_gradient) both.push_back(*kind.weight_gradient);
     const auto each_of = [&](auto visit) {
-      for (const std::uint32_t id : {kind.forward, kind.backward}) {
+      for (const std::uint32_t id : both) {
         for (std::size_t i = 0; i < priced.blocks[id].size(); ++i) {
           visit(program_.blocks[id].operations[i], priced.blocks[id][i]);
         }

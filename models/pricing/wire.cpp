@@ -120,9 +120,12 @@ PricedOperation WirePricer::joint_of(const JointCollective& joint,
                                           overlap.data_exposed / overlap.data_efficiency))};
 }
 
-/// What comes from the host before a gather.
+/// What comes from the host before a gather; from its files by pieces, as fast as the slower way.
 Time WirePricer::fetch_time(const JointCollective& joint) const {
-  return joint.fetched == Bytes{} ? Time{} : joint.fetched / cluster_.gpu().host_link;
+  if (joint.fetched == Bytes{}) return Time{};
+  const Time link = joint.fetched / cluster_.gpu().host_link;
+  if (!program_.sharding.in_files) return link;
+  return std::max(link, file_time(joint.fetched, FileUse::read, program_, cluster_));
 }
 
 /// What is added up after a reduction, as a memory-bound kernel on its queue.
@@ -133,6 +136,12 @@ Time WirePricer::sums_time(const JointCollective& joint) const {
   add.dtype = joint.dtype;
   add.bytes = joint.sums;
   return kernel_time(add, cluster_.gpu(), software_);
+}
+
+Time file_time(Bytes bytes, FileUse use, const Program& program, const hardware::Cluster& cluster) {
+  const std::int64_t ranks = std::min<std::int64_t>(program.mesh.ranks(), cluster.node.gpus);
+  const hardware::Storage& storage = cluster.storage;
+  return bytes * ranks / (use == FileUse::read ? storage.read : storage.write).value();
 }
 
 CollectiveTime WirePricer::channel(const Channel& channel) const {

@@ -62,6 +62,10 @@ class WirePricer {
   std::vector<GroupShape> groups_;
 };
 
+/// What a rank moves between its memory and files of its node, while the other ranks there do
+/// alike.
+Time file_time(Bytes bytes, FileUse use, const Program& program, const hardware::Cluster& cluster);
+
 /// Moves what gathers after an optimizer hide to the beginning of the step.
 void carry_gathers(PricedProgram& priced);
 

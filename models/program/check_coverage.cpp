@@ -44,13 +44,20 @@ std::vector<Work> due_of_chunks(const Program& program) {
   return all;
 }
 
+/// Do two blocks run one kind in one direction?
+bool alike(const Program& program, std::uint32_t one, std::uint32_t other) {
+  if (one == other) return true;
+  const BlockUse a = program.use_of(one), b = program.use_of(other);
+  return a.kind != nullptr && a.kind == b.kind && a.direction == b.direction;
+}
+
 /// Does a part of a forward run begin with the layer that is `done` layers into it?
-bool goes_on(const Phase& whole, std::int64_t done, const Phase& part) {
+bool goes_on(const Program& program, const Phase& whole, std::int64_t done, const Phase& part) {
   for (const Invocation& run : part.invocations) {
     std::int64_t before = done;
     auto due = whole.invocations.begin();
     while (due != whole.invocations.end() && before >= due->count) before -= (due++)->count;
-    if (due == whole.invocations.end() || run.block != due->block) return false;
+    if (due == whole.invocations.end() || !alike(program, run.block, due->block)) return false;
     if (run.first_layer >= 0 && run.first_layer != due->first_layer + before) return false;
     if (run.count > due->count - before) return false;
     done += run.count;
@@ -118,9 +125,9 @@ class CoverageCheck {
     }
     const Phase& whole = program_.phases[own];
     const Phase& part = program_.phases[each.target];
-    if (!goes_on(whole, done[forward], part)) {
-      refuse(i,
-             goes_on(whole, 0, part) ? "runs forward a second time" : "runs another chunk's phase");
+    if (!goes_on(program_, whole, done[forward], part)) {
+      refuse(i, goes_on(program_, whole, 0, part) ? "runs forward a second time"
+                                                  : "runs another chunk's phase");
     }
     done[forward] += work_[each.target][forward];
   }

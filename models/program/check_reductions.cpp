@@ -46,7 +46,8 @@ class ReductionCheck {
     if (group.role != CommunicatorRole::data && group.role != CommunicatorRole::expert_data) {
       refuse(i, fmt::format("communicator {} is not the replicas'", group.name));
     }
-    const bool sums = joint.kind != Collective::all_gather && !joint.factor;
+    const bool moves = joint.kind == Collective::all_gather || joint.kind == Collective::all_to_all;
+    const bool sums = !moves && !joint.factor;
     const std::int64_t bytes = joint.elements * hardware::bits(joint.dtype) / 8;
     if (sums && joint.bytes.count() != bytes) {
       refuse(i, fmt::format("{} bytes for {} gradients, which have {}", joint.bytes.count(),

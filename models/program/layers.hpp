@@ -25,6 +25,8 @@ struct LayerKind {
   std::uint32_t forward = 0, backward = 0;  // blocks
   /// Where backward leaves it to a block of its own.
   std::optional<std::uint32_t> weight_gradient = std::nullopt;
+  /// The same blocks where no other direction is computed next to their all-to-alls.
+  std::optional<std::uint32_t> forward_alone = std::nullopt, backward_alone = std::nullopt;
   /// Elements that a rank holds for one run; without the table of a tied head on the embedding's
   /// stage, which is the embedding's. Trained ones alone.
   std::int64_t parameters = 0;
@@ -111,6 +113,7 @@ struct StateSharding {
   AxisSet over = MeshAxis::data;
   bool ahead = false;  // of parameters: gathered next to compute
   bool optimizer_on_host = false, parameters_on_host = false;
+  bool in_files = false;  // what the host has of either lies on its node's drives
 };
 
 /// Where the head's table is the embedding's: one of one stage, or a copy of it on the first stage

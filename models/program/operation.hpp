@@ -68,6 +68,9 @@ struct OperandUse {
 /// Which half of training an operation belongs to; the host pays differently for each.
 enum class Pass : std::uint8_t { forward, backward, recompute, step };
 
+/// Which way a copy goes between the host's memory and files of its node's storage.
+enum class FileUse : std::uint8_t { none, read, write };
+
 /// One kernel, collective or copy on one queue.
 struct Operation {
   OpKind kind = OpKind::gemm;
@@ -97,6 +100,7 @@ struct Operation {
   bool by_position = false;     // of an add: reads[1] is a table with a row for each position
   bool attention_core = false;  // what recomputation of the core repeats
   bool mlp = false;             // ... and of the MLP
+  bool latent_up = false;       // ... and of latents' products up to heads
   bool host_waits = false;      // the host goes on only after its end
   double epsilon = 0;           // of norms
   /// Of rotary positions: radians per position of each pair (i, i + pairs) of a head's columns; the
@@ -119,9 +123,10 @@ struct Operation {
   /// Of products and a loss that go through their rows in so many pieces, one after another, all
   /// of them for a piece before any of them for the next.
   std::int64_t pieces = 1;
-  std::int64_t vocabulary = 0;  // of a loss: its columns of all shards, without padding
-  Flops flops{};                // multiply-adds count two; causal attention counts half
-  Bytes bytes{};                // memory traffic, or payload of a collective (nccl-tests size)
+  FileUse files = FileUse::none;  // of a copy; none: between the GPU and its host
+  std::int64_t vocabulary = 0;    // of a loss: its columns of all shards, without padding
+  Flops flops{};                  // multiply-adds count two; causal attention counts half
+  Bytes bytes{};                  // memory traffic, or payload of a collective (nccl-tests size)
 };
 
 }  // namespace orrery::models

@@ -15,8 +15,10 @@ std::uint16_t Program::communicator(CommunicatorRole role) const {
 
 BlockUse Program::use_of(std::uint32_t block) const {
   for (const LayerKind& each : kinds) {
-    if (block == each.forward) return {&each, Direction::forward};
-    if (block == each.backward) return {&each, Direction::backward};
+    if (block == each.forward || block == each.forward_alone) return {&each, Direction::forward};
+    if (block == each.backward || block == each.backward_alone) {
+      return {&each, Direction::backward};
+    }
     if (each.weight_gradient == block) return {&each, Direction::weight_gradient};
   }
   return {};

@@ -49,8 +49,8 @@ void eight_steps(VeeStage& of, std::int64_t stages, std::int64_t stage,
 
 /// Micro-batches enter at both ends of the pipeline, whose stages hold a chunk of either copy of
 /// the model. Forward and backward of two micro-batches stand next to each other, for their
-/// transfers and all-to-alls to run while the other computes; here they take turns on the compute
-/// lane.
+/// transfers and all-to-alls to run while the other computes (expert_overlap micro-batches:
+/// lowering/leave_alone.cpp); their kernels take turns on the compute lane.
 ///   bubble = (stages / 2 - 1) (pair + full backward - 3 weight gradient)
 /// with pairs that end as one and a weight gradient as long as a forward; with pairs in turns less,
 ///   bubble = (stages / 2 - 1) (forward + input gradient - weight gradient)

@@ -32,6 +32,7 @@ TEST_CASE("Lowered plans mean the same to maps, operations, events and every ran
           "tensor=2,pipeline=1,zero=3,sequence=true,global_batch=16,seq_len=512",
           "tensor=1,compression=top-k,global_batch=32,seq_len=512,bucket=25 MB",
           "tensor=1,compression=power-sgd,global_batch=32,seq_len=512,bucket=25 MB",
+          "tensor=1,compression=int8,global_batch=32,seq_len=512,bucket=25 MB",
           "tensor=2,pipeline=2,compression=fp16,global_batch=32,seq_len=512",
           "tensor=2,pipeline=2,global_batch=32,seq_len=512",
           "task=lora,tensor=2,pipeline=2,global_batch=32,seq_len=512,bucket=1 MB",
@@ -115,7 +116,9 @@ TEST_CASE("Lowered plans with experts mean the same to all evaluations") {
         "tensor=4,sequence=true,expert=2,expert_tensor=1,global_batch=32,seq_len=64,recompute=full",
         "tensor=2,sequence=true,expert=2,expert_tensor=2,capacity=1.25,global_batch=16,seq_len=64",
         "tensor=2,sequence=true,pipeline=2,virtual_stages=2,expert=8,expert_tensor=1,zero=1,"
-        "expert_overlap=micro-batches,global_batch=32,seq_len=64,bucket=1 MB"}) {
+        "expert_overlap=micro-batches,global_batch=32,seq_len=64,bucket=1 MB",
+        "pipeline=2,schedule=dualpipe,expert=8,zero=1,expert_overlap=micro-batches,"
+        "imbalance=1.5:1.2:1.1,global_batch=64,seq_len=64"}) {
     for (const std::int64_t further : {0, 2}) {
       const Case made = lowered_experts(plan, further);
       const StepTimes events = evaluate_events(made.priced);

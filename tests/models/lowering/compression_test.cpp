@@ -111,6 +111,37 @@ TEST_CASE("PowerSGD sums one factor of each bucket, and the other after the next
   CHECK(second[2].gemm.subtract);
 }
 
+TEST_CASE("In 8 bits every replica adds up its share, between an all-to-all and an all-gather") {
+  // 872 elements are four shares of 218, 192 of 48, 16 of 4; each with 8 bytes of range.
+  const Program program = compressed(Compression::int8);
+  CHECK(outline(program) == "F B C R B C<3 R C R B C<8 R C R C<13 R C<6 C<11 C<15 O N O");
+  const JointCollective& shares = joint_at(program, 8);
+  CHECK(shares.kind == Collective::all_to_all);
+  CHECK(shares.elements == 872);
+  CHECK(shares.bytes.count() == 4 * (218 + 8));
+  const JointCollective& sums = joint_at(program, 11);
+  CHECK(sums.kind == Collective::all_gather);
+  CHECK(sums.elements == 0);
+  CHECK(sums.bytes.count() == 4 * (218 + 8));
+  const auto traffic = [&](std::size_t i) {
+    const Phase& phase = program.phases[program.classes[0].instructions[i].target];
+    Bytes all{};
+    for (const Operation& op : program.blocks[phase.invocations[0].block].operations) {
+      all += op.bytes;
+    }
+    return all.count();
+  };
+  // 4 bytes read twice, for the range (two numbers of each share) and the bytes.
+  CHECK(traffic(7) == 2 * 4 * 872 + 4 * 2 * 4 + 4 * (218 + 8));
+  // Four shares read and their sum of 218 written, which is read twice, too.
+  CHECK(traffic(10) == 4 * (218 + 8) + 3 * 4 * 218 + 2 * 4 + 218 + 8);
+  CHECK(traffic(16 + 1) == 4 * (218 + 8) + 4 * 872);
+  CHECK(held(program, "residual").count() == 0);
+  CHECK(held(program, "sum").count() == 4 * 218);
+  CHECK(held(program, "bytes").count() == 4 * (218 + 48 + 4 + 3 * 8));
+  CHECK_NOTHROW(check(program));
+}
+
 TEST_CASE("A bucket is factored as the smallest square that holds it") {
   Plan plan;
   for (const std::int64_t n : {1, 2, 3, 16, 17, 872, 1'000'003}) {

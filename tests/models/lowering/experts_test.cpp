@@ -6,6 +6,7 @@
 
 #include "models/model/counts.hpp"
 #include "models/plan/conflicts.hpp"
+#include "models/prediction/prediction.hpp"
 #include "models/program/check.hpp"
 #include "tests/models/questions.hpp"
 
@@ -308,6 +309,81 @@ TEST_CASE("What experts cannot be cut to is refused in words") {
   const auto dense = conflicts(expert_plan(1, 2, 2), tiny_gpt(2), 2);
   REQUIRE(!dense.empty());
   CHECK(dense.front().problem == "expert 2 needs a model with experts");
+}
+
+/// Which passes of a stage hide their all-to-alls: capitals do, in the order of the list.
+std::string hidden_passes(const Program& program, std::size_t stage) {
+  std::string text;
+  for (const Instruction& each : program.classes[stage].instructions) {
+    if (each.op != Opcode::forward && each.op != Opcode::backward) continue;
+    const bool forward = each.op == Opcode::forward;
+    bool hides = false;
+    for (const Invocation& run : program.phases[each.target].invocations) {
+      for (const Operation& op : program.blocks[run.block].operations) hides |= op.next_to_other;
+    }
+    text += hides ? (forward ? 'F' : 'B') : (forward ? 'f' : 'b');
+  }
+  return text;
+}
+
+Program overlapped(const std::string& schedule, std::int64_t pipeline, std::int64_t micro_batches) {
+  Model model = tiny_experts();
+  model.layers = 4;
+  Plan plan = expert_plan(1, 2, 2);
+  plan.pipeline = pipeline;
+  plan.schedule = schedule;
+  plan.global_batch = 2 * micro_batches;
+  plan.expert_overlap = ExpertOverlap::micro_batches;
+  return experts_program(plan, model);
+}
+
+TEST_CASE(
+    "Passes hide their all-to-alls next to another micro-batch alone, not where there is none") {
+  // One stage: the first forward and the last backward have no partner.
+  CHECK(hidden_passes(overlapped("1f1b", 1, 3), 0) == "fBFBFb");
+  CHECK(hidden_passes(overlapped("1f1b", 1, 1), 0) == "fb");
+  // Two stages: the first fills with one forward more.
+  CHECK(hidden_passes(overlapped("1f1b", 2, 3), 0) == "fFBFBb");
+  CHECK(hidden_passes(overlapped("1f1b", 2, 3), 1) == "fBFBFb");
+  // Here the last forward is followed by its own backward.
+  CHECK(hidden_passes(overlapped("gpipe", 2, 3), 0) == "fffbbb");
+}
+
+TEST_CASE("DualPipe's pairs are of both directions of the pipeline") {
+  // Stage 0 of two with four micro-batches of each direction: F0 F1, then pairs F0 B1, F1 B0 until
+  // forwards end, and four backwards.
+  CHECK(hidden_passes(overlapped("dualpipe", 2, 8), 0) == "ffFBFBFBFBFBFBbb");
+}
+
+TEST_CASE("All-to-alls that nothing is computed next to are paid in full") {
+  const auto step = [](const char* overlap, const char* batch) {
+    return predict(question("mixtral-8x7b", "dgx-h100 x 2",
+                            std::string{"expert=8,micro_batch=1,seq_len=4096,data=16,"
+                                        "expert_overlap="} +
+                                overlap + ",global_batch=" + batch,
+                            "megatron-bridge"))
+        .step;
+  };
+  // Of one micro-batch nothing is hidden; of many all but one forward and one backward.
+  CHECK(step("micro-batches", "16") == step("none", "16"));
+  CHECK(step("micro-batches", "64") < step("none", "64"));
+}
+
+TEST_CASE("Layers of different imbalance are priced and held apart") {
+  Model model = tiny_experts();
+  Plan plan = expert_plan(1, 2, 2);
+  plan.imbalance = 1.5;
+  plan.layer_imbalance = {1, 2};
+  const Program program = experts_program(plan, model);
+  // 8 tokens of two copies over four experts: 4 rows of each from each rank, or 8.
+  for (const auto& [layer, rows] : {std::pair{0, 4}, std::pair{1, 8}}) {
+    const LayerKind& kind = program.kinds[program.kind_of_layer[static_cast<std::size_t>(layer)]];
+    const Block& block = program.blocks[kind.forward];
+    CHECK(block.operands[*block.find("experts.in")].uncut[1] == 2 * rows);
+  }
+  plan.layer_imbalance = {};
+  plan.imbalance = 2;
+  CHECK(experts_program(plan, model).kind_of_layer == std::vector<std::uint32_t>{0, 0});
 }
 
 }  // namespace

@@ -57,6 +57,41 @@ TEST_CASE("In few bits the copies of recomputed outputs are dropped, too") {
         2 * savers_tokens * savers_hidden);
 }
 
+TEST_CASE("Recomputed products of latents keep latents alone, and multiply once more") {
+  const auto asked = [](const std::string& plan) {
+    return question("deepseek-v2", "dgx-h100 x 1",
+                    "data=8,expert=8,global_batch=8,seq_len=1024," + plan, "generic");
+  };
+  const Question plain = asked("recompute=none");
+  const Question again = asked("recompute=selective,recompute_modules=mla_up_proj");
+  const Model& model = plain.model;
+  // Of every head a query and a key of head_dim and a value, in two bytes.
+  const std::int64_t values = model.value_dim > 0 ? model.value_dim : model.head_dim;
+  const Program program = lower(again);
+  check(program);
+  CHECK(kept_by(lower(plain), "layer") - kept_by(program, "layer") ==
+        savers_tokens * model.heads * (2 * model.head_dim + values) * 2);
+  const std::int64_t from = model.query_rank > 0 ? model.query_rank : model.hidden;
+  const std::int64_t keys = model.head_dim - model.rotary_dim + values;
+  CHECK(recomputed_flops_per_token(model, again.plan) ==
+        static_cast<double>(2 * model.layers * model.heads *
+                            (from * model.head_dim + model.kv_rank * keys)));
+  CHECK(predict(again).step > predict(plain).step);
+}
+
+TEST_CASE("Latents whose products are recomputed in few bits are kept as they are stored") {
+  for (const char* precision : {"fp8", "fp8-block", "mxfp8"}) {
+    for (const char* modules : {"mla_up_proj", "layernorm:mla_up_proj", "core_attn:mla_up_proj"}) {
+      const Question asked = question(
+          "deepseek-v3", "dgx-b200 x 8",
+          std::string{"pipeline=8,data=8,expert=8,global_batch=64,seq_len=1024,precision="} +
+              precision + ",recompute=selective,recompute_modules=" + modules,
+          "megatron-bridge");
+      CHECK_NOTHROW(check(lower(asked)));
+    }
+  }
+}
+
 TEST_CASE("A recomputed MLP multiplies once more") {
   const Question asked = question("llama3-8b", "dgx-h100 x 1",
                                   "data=8,recompute=selective,recompute_modules=mlp", "generic");
@@ -184,6 +219,19 @@ TEST_CASE("Recomputed layers without recomputation, and words that are not modul
         "/plan/recompute_layers: says which layers recompute, and recompute is none");
   CHECK(refusal("recompute=selective,recompute_elsewhere=activation")
             .starts_with("/plan/recompute_elsewhere: "));
+  CHECK(
+      refusal("recompute=selective,recompute_modules=mla_up_proj") ==
+      "/plan/recompute_modules: mla_up_proj is of latent attention, which the model does not have");
+  CHECK(
+      refusal("offload_device=nvme") ==
+      "/plan/offload_device: offload_device nvme is of what offload or offload_layers leave to it");
+  CHECK(refusal("offload_layers=1,offload_device=nvme")
+            .starts_with("/plan/offload_device: offload_device nvme needs read and write of the "
+                         "cluster's storage"));
+  CHECK(refusal("end_layers_bf16=1") ==
+        "/plan/end_layers_bf16: needs products in 8 or 4 bits; precision is bf16");
+  CHECK(refusal("precision=fp8,start_layers_bf16=30,end_layers_bf16=3") ==
+        "/plan/start_layers_bf16: 33 layers in bf16, the model has 32");
   CHECK(refusal("task=dpo,offload_layers=1").starts_with("/plan/offload_layers: "));
   CHECK_THROWS_WITH(refusal("recompute=selective,recompute_modules=heads"),
                     Catch::Contains("core_attn") && Catch::Contains("heads"));

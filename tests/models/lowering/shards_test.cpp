@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/evaluation/events.hpp"
+#include "models/prediction/prediction.hpp"
 #include "models/program/memory.hpp"
 #include "tests/models/lowering/outline.hpp"
 #include "tests/models/questions.hpp"
@@ -302,6 +303,63 @@ TEST_CASE("What the host keeps is no device memory, and comes and goes over its 
     if (op.kind == OpKind::copy) copied.push_back(op.bytes.count());
   }
   CHECK(copied == std::vector<std::int64_t>{4 * 302, 2 * 302});
+}
+
+TEST_CASE("What lies in files is read before the host's Adam and written after it") {
+  Plan plan;
+  plan.zero = Zero::three;
+  plan.data = 4;
+  plan.global_batch = 4;
+  plan.seq_len = 8;
+  plan.offload = Offload::parameters;
+  plan.offload_device = OffloadDevice::nvme;
+  Model model = tiny_gpt(1);
+  model.tied_embeddings = false;
+  const Program program = lower(BlockInputs{model, plan, plain_software()});
+  CHECK_NOTHROW(check(program));
+  CHECK(program.sharding.in_files);
+  CHECK(bytes_held(program, "parameters").count() == 0);
+  // 302 parameters: master weights and moments of 4 bytes there and back, 2 bytes of new weights.
+  std::vector<std::int64_t> read, written;
+  for (const Operation& op : program.blocks.back().operations) {
+    if (op.files == FileUse::read) read.push_back(op.bytes.count());
+    if (op.files == FileUse::write) written.push_back(op.bytes.count());
+    if (op.files != FileUse::none) CHECK(op.queue == Lane::host);
+  }
+  CHECK(read == std::vector<std::int64_t>{12 * 302});
+  CHECK(written == std::vector<std::int64_t>{12 * 302, 2 * 302});
+}
+
+TEST_CASE(
+    "A node's ranks share its drives, and pieces go as fast as the slower of drives and link") {
+  const auto priced = [](const std::string& plan, double read, double write) {
+    Question asked = question("llama3-8b", "dgx-h100 x 1",
+                              "data=8,zero=3,seq_len=4096,global_batch=8," + plan, "deepspeed");
+    asked.cluster.storage = {Bandwidth{read}, Bandwidth{write}};
+    return predict(asked);
+  };
+  const auto time_of = [](const Prediction& found, std::string_view name) {
+    const Program& program = *found.program;
+    for (std::size_t b = 0; b < program.blocks.size(); ++b) {
+      for (std::size_t i = 0; i < program.blocks[b].operations.size(); ++i) {
+        if (program.blocks[b].operations[i].name == name) return found.priced.blocks[b][i].duration;
+      }
+    }
+    return Time{};
+  };
+  const std::string offload = "offload=parameters,offload_device=nvme";
+  const Prediction slow = priced(offload, 25e9, 20e9);
+  // 8,030,261,248 parameters at 12 bytes, over 8 ranks that share the drives: as of one.
+  const auto owned = static_cast<double>(slow.program->classes[0].owned);
+  CHECK(seconds(time_of(slow, "state.from_files")) == Approx(8 * 12 * owned / 25e9));
+  CHECK(seconds(time_of(slow, "state.to_files")) == Approx(8 * 12 * owned / 20e9));
+  CHECK(seconds(time_of(slow, "parameters.to_files")) == Approx(8 * 2 * owned / 20e9));
+  CHECK(priced(offload, 50e9, 20e9).step < slow.step);
+  CHECK(priced(offload, 25e9, 40e9).step < slow.step);
+  // Drives beyond the link's rate are no faster than the host's memory.
+  const std::string layers = "offload_layers=4,offload_device=nvme";
+  CHECK(priced(layers, 1e15, 1e15).step == priced("offload_layers=4", 1, 1).step);
+  CHECK(priced(layers, 1e9, 1e9).step > priced(layers, 1e15, 1e15).step);
 }
 
 TEST_CASE("Sharded gradients and weights need no case of their own in a pipeline") {

@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "models/operations/blocks.hpp"
 #include "models/plan/conflicts.hpp"
+#include "models/prediction/prediction.hpp"
 #include "models/pricing/price.hpp"
 #include "tests/models/questions.hpp"
 
@@ -164,6 +166,35 @@ TEST_CASE("Weights gathered in 8 bits are half the traffic") {
     return program.collectives.back().bytes.count();
   };
   CHECK(gathered("") == 2 * gathered(",low_precision_gather=true"));
+}
+
+TEST_CASE("Layers left in bf16 multiply what is stored, the others in few bits") {
+  const Question asked =
+      question("llama3-8b", "dgx-b200 x 1",
+               "data=8,precision=nvfp4,start_layers_bf16=1,end_layers_bf16=2,global_batch=8,"
+               "seq_len=1024",
+               "megatron-bridge");
+  CHECK(conflicts(asked).empty());
+  const Program program = lower(asked);
+  check(program);
+  std::vector<std::size_t> wide;
+  for (std::size_t layer = 0; layer < program.kind_of_layer.size(); ++layer) {
+    const Block& block = program.blocks[program.kinds[program.kind_of_layer[layer]].forward];
+    const bool narrow = std::any_of(block.operations.begin(), block.operations.end(),
+                                    [](const Operation& op) { return op.dtype == DType::fp4; });
+    const bool casts = std::any_of(block.operations.begin(), block.operations.end(),
+                                   [](const Operation& op) { return op.kind == OpKind::quantise; });
+    CHECK(narrow == casts);
+    if (!narrow) wide.push_back(layer);
+  }
+  CHECK(wide == std::vector<std::size_t>{0, 30, 31});
+  const auto step = [](const std::string& more) {
+    return predict(question("llama3-8b", "dgx-b200 x 1",
+                            "data=8,global_batch=8,seq_len=8192," + more, "megatron-bridge"))
+        .step;
+  };
+  CHECK(step("precision=nvfp4") < step("precision=nvfp4,end_layers_bf16=4"));
+  CHECK(step("precision=nvfp4,end_layers_bf16=4") < step("precision=bf16"));
 }
 
 }  // namespace

@@ -23,18 +23,18 @@ std::string problem(const std::string& text, const std::string& name) {
   return {};
 }
 
-TEST_CASE("The busiest rank's tokens over the mean are averaged over layers") {
+TEST_CASE("Of each layer the busiest rank's tokens count over the mean") {
   // Four experts on two ranks. First layer 60 + 20 against 10 + 10: 80 of 100 is 1.6 of half.
   // Second 30 + 20 against 25 + 25: even. On four ranks 60 of 100 is 2.4, 30 of 100 is 1.2.
   for (const auto& [text, name] : {std::pair{"60, 20, 10, 10\n\n30,20,25,25\n", "counts.csv"},
                                    std::pair{"[[60, 20, 10, 10], [30, 20, 25, 25]]", "c.json"}}) {
     const ExpertCounts counts = parse_expert_counts(text, name);
     CHECK(counts.experts() == 4);
-    CHECK(counts.imbalance(2) == Approx(1.3));
-    CHECK(counts.imbalance(4) == Approx(1.8));
-    CHECK(counts.imbalance(1) == Approx(1));
+    CHECK(counts.imbalances(2) == std::vector{1.6, 1.0});
+    CHECK(counts.imbalances(4) == std::vector{2.4, 1.2});
+    CHECK(counts.imbalances(1) == std::vector{1.0, 1.0});
   }
-  CHECK(parse_expert_counts("[1, 3]", "one.json").imbalance(2) == Approx(1.5));
+  CHECK(parse_expert_counts("[1, 3]", "one.json").imbalances(2) == std::vector{1.5});
 }
 
 TEST_CASE("A file of counts that is wrong says where and what is wanted") {
@@ -111,6 +111,8 @@ TEST_CASE("Counts of another model, and words that are no file, are refused by t
   CHECK(read(four, "4").find("counts 4 experts, the model has 8") != std::string::npos);
   CHECK(read(four, "8").find("8 ranks of expert do not divide the 4 experts") != std::string::npos);
   CHECK(read(two_layers, "8").find("counts 2 layers, the model has 32") != std::string::npos);
+  CHECK(read("1.5:1.2", "8").find("/imbalance: has 2 numbers, the model 32 layers with experts") !=
+        std::string::npos);
   CHECK(read("uneven", "8").find("expected a number from 1, or a file of counted tokens") !=
         std::string::npos);
   CHECK(read("no/such.csv", "8").find("no/such.csv: cannot be read") != std::string::npos);

@@ -180,7 +180,7 @@ TEST_CASE("A plan may compress gradients") {
   CHECK(to_json(factors)["compression_rank"] == 2);
   CHECK(refusal(R"({"compression": "fp8"})") ==
         "run.json:/plan/compression: expected one of \"none\", \"fp16\", \"top-k\", "
-        "\"power-sgd\", found \"fp8\"");
+        "\"power-sgd\", \"int8\", found \"fp8\"");
   CHECK(refusal(R"({"compression": "top-k", "compression_rank": 2})") ==
         "run.json:/plan/compression_rank: is for compression power-sgd alone");
   CHECK(refusal(R"({"compression": "fp16", "compression_share": 0.1})") ==
