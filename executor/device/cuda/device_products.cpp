@@ -22,7 +22,7 @@ void CudaDevice::multiply(const Kernel& kernel, const float* factors, Stream str
                           std::byte* sums) {
   bool complete = false;
   if (kernel.operation->kind == OpKind::grouped_gemm) {
-    products_->grouped(kernel, stream, factors);
+    products_->grouped(kernel, factors, stream);
   } else {
     complete = products_->gemm(kernel, factors, stream);
   }

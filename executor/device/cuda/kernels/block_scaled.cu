@@ -147,12 +147,12 @@ struct Round {
 };
 
 /// Of a tensor in bf16.
-struct Source {
+struct Bf16Blocks {
   const Bf16* numbers;
   ScaleBlocks blocks;
   BlockFormat format;
 
-  Source(const View& from, BlockFormat format_of, BlocksAlong way)
+  Bf16Blocks(const View& from, BlockFormat format_of, BlocksAlong way)
       : numbers{reinterpret_cast<const Bf16*>(from.data)},
         blocks{from.shape, format_of, way},
         format{format_of} {
@@ -178,7 +178,7 @@ std::int64_t packs_of(const View& view) {
 
 void quantise_blocks(const View& from, const Magnitudes& magnitudes, BlocksAlong way,
                      const InBlocks& to, Stream stream) {
-  const Source source{from, block_format(to.codes.dtype), way};
+  const Bf16Blocks source{from, block_format(to.codes.dtype), way};
   float* const tensor = tensor_scale_of(to.scales);
   const ScaleReader scales = source.find_scales(magnitudes, to.scales.data, tensor, stream);
   auto* codes = reinterpret_cast<std::uint8_t*>(to.codes.data);
@@ -212,7 +212,7 @@ const float* rounded_scale(const View& from, BlockFormat format, BlocksAlong way
 
 void round_to_blocks(const View& from, BlockFormat format, BlocksAlong way, std::byte* scales,
                      std::byte* to, Stream stream) {
-  const Source source{from, format, way};
+  const Bf16Blocks source{from, format, way};
   auto* const tensor = const_cast<float*>(rounded_scale(from, format, way, scales));
   Magnitudes magnitudes;
   if (format == BlockFormat::nvfp4) {
