@@ -6,6 +6,7 @@
 #include "models/lowering/layer_kinds.hpp"
 #include "models/lowering/segments.hpp"
 #include "models/operations/layouts.hpp"
+#include "models/operations/quantisation.hpp"
 #include "models/schedules/schedule.hpp"
 #include "sim/errors.hpp"
 
@@ -210,7 +211,7 @@ void state_facts(Program& program, const BlockInputs& inputs) {
                   .seq_len = plan.seq_len,
                   .cut = sequence_cut(plan),
                   .documents = documents_of(plan)};
-  program.formats = {.compute = compute_dtype(plan.precision),
+  program.formats = {.compute = multiplied_in(plan.precision, inputs.software.runs.decodes_blocks),
                      .storage = storage_dtype(plan.precision),
                      .gradient = gradient_dtype(plan, inputs.software),
                      .state = state_dtype(plan.precision)};

@@ -69,7 +69,8 @@ constexpr std::int64_t qlora_block = 64;
 
 DType LinearBuilder::arithmetic(const Linear& layer) const {
   const bool plain = quantisation_of(inputs_.plan.precision) && !layer.low_precision;
-  return plain ? storage() : compute_dtype(inputs_.plan.precision);
+  if (plain) return storage();
+  return multiplied_in(inputs_.plan.precision, inputs_.software.runs.decodes_blocks);
 }
 
 const Quantisation* LinearBuilder::quantisation(const Linear& layer) const {

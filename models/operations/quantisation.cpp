@@ -26,6 +26,12 @@ const Quantisation* quantisation_of(Precision precision) {
   return found == quantisations.end() ? nullptr : &*found;
 }
 
+DType multiplied_in(Precision precision, bool decodes_blocks) {
+  const Quantisation* how = quantisation_of(precision);
+  const bool decoded = decodes_blocks && how != nullptr && how->in_hardware;
+  return decoded ? storage_dtype(precision) : compute_dtype(precision);
+}
+
 Sharding of_scales(Sharding tensor, std::int64_t block) {
   for (auto& each : tensor.cuts) {
     if (!each || each->dimension != Dimension::columns) continue;

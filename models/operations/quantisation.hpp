@@ -38,6 +38,10 @@ struct Quantisation {
 ///         MXFP8BlockScaling and NVFP4BlockScaling of common/recipe; OCP Microscaling Formats 1.0
 const Quantisation* quantisation_of(Precision precision);
 
+/// What products are multiplied in: the precision's own format, or the one that activations are
+/// stored in where the stack decodes blocks (RunnablePlans::decodes_blocks).
+hardware::DType multiplied_in(Precision precision, bool decodes_blocks);
+
 /// How the scales of a tensor are cut, of which `block` columns share one.
 Sharding of_scales(Sharding tensor, std::int64_t block);
 

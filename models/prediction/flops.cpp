@@ -124,7 +124,7 @@ RankFlops flops_of(const Program& program, std::uint32_t rank_class) {
 }  // namespace
 
 std::vector<WaterfallPart> waterfall_of(const Question& question, const Prediction& prediction) {
-  const FlopRate peak = *question.cluster.gpu().peak(compute_dtype(question.plan.precision));
+  const FlopRate peak = *question.cluster.gpu().peak(prediction.program->formats.compute);
   const double all = peak.count() * static_cast<double>(question.plan.gpus());
   const Time ideal = from_seconds(prediction.model_flops / all);
   const Time again = from_seconds(prediction.recomputed_flops / all);

@@ -130,7 +130,7 @@ void require_possible(const Question& question, const Prediction& prediction) {
       fmt::format("an MFU of {:.4g} is not possible: the curves of {} and the software's factors "
                   "are faster than its peak of {}",
                   prediction.mfu, question.cluster.gpu().name,
-                  format(*question.cluster.gpu().peak(compute_dtype(question.plan.precision))))};
+                  format(*question.cluster.gpu().peak(prediction.program->formats.compute)))};
 }
 
 }  // namespace orrery::models

@@ -27,6 +27,26 @@ TimeClass Prediction::bottleneck() const {
   return static_cast<TimeClass>(largest - breakdown.begin());
 }
 
+namespace {
+
+/// Why the GPU does not multiply in the plan's precision as the software would; empty: it does.
+std::string of_precision(const Question& question) {
+  const hardware::Gpu& gpu = question.cluster.gpu();
+  const Precision precision = question.plan.precision;
+  const Quantisation* how = quantisation_of(precision);
+  const bool decodes = question.software.runs.decodes_blocks;
+  for (const DType type : {multiplied_in(precision, decodes), storage_dtype(precision)}) {
+    if (gpu.peak(type) && gpu.gemm.count(type) > 0) continue;
+    return gpu.name + " does not compute in " + std::string{hardware::name(type)};
+  }
+  const bool scales = how != nullptr && how->in_hardware && !decodes;
+  if (!scales || gpu.generation.block_scales) return {};
+  return fmt::format("{} is not known to multiply with a scale for each block, as {} does",
+                     gpu.name, name(precision));
+}
+
+}  // namespace
+
 std::vector<Conflict> conflicts(const Question& question) {
   std::vector<Conflict> found;
   if (question.model.not_simulated) {
@@ -42,12 +62,8 @@ std::vector<Conflict> conflicts(const Question& question) {
     found.push_back({"/plan" + each.pointer, std::move(each.problem)});
   }
   const hardware::Gpu& gpu = question.cluster.gpu();
-  for (const DType type :
-       {compute_dtype(question.plan.precision), storage_dtype(question.plan.precision)}) {
-    if (gpu.peak(type) && gpu.gemm.count(type) > 0) continue;
-    found.push_back({"/plan/precision",
-                     gpu.name + " does not compute in " + std::string{hardware::name(type)}});
-    break;
+  if (std::string why = of_precision(question); !why.empty()) {
+    found.push_back({"/plan/precision", std::move(why)});
   }
   const bool fused = bits(storage_dtype(question.plan.precision)) == 16 &&
                      question.software.attention(gpu.generation.name) != "unfused";
@@ -69,13 +85,6 @@ std::vector<Conflict> conflicts(const Question& question) {
     found.push_back({"/plan/offload_device",
                      "offload_device nvme needs read and write of the cluster's storage, as in "
                      "--set '/cluster/storage={\"read\": \"20 GB/s\", \"write\": \"10 GB/s\"}'"});
-  }
-  const Quantisation* how = quantisation_of(question.plan.precision);
-  if (how != nullptr && how->in_hardware && !gpu.generation.block_scales && gpu.peak(how->dtype)) {
-    found.push_back(
-        {"/plan/precision",
-         fmt::format("{} is not known to multiply with a scale for each block, as {} does",
-                     gpu.name, name(question.plan.precision))});
   }
   const std::string narrow =
       attention_kernel(question.software, gpu.generation.name, hardware::DType::fp8);
@@ -133,7 +142,8 @@ void add_rates(const Question& question, Prediction& result) {
   result.tokens_per_second = tokens / step;
   result.model_flops = training_flops_per_token(question.model, plan) * tokens;
   result.recomputed_flops = recomputed_flops_per_token(question.model, plan) * tokens;
-  const FlopRate peak = *question.cluster.gpu().peak(compute_dtype(plan.precision));
+  const FlopRate peak = *question.cluster.gpu().peak(
+      multiplied_in(plan.precision, question.software.runs.decodes_blocks));
   const double ideal_rate = peak.count() * static_cast<double>(plan.gpus());
   result.mfu = result.model_flops / step / ideal_rate;
   result.hfu = (result.model_flops + result.recomputed_flops) / step / ideal_rate;

@@ -9,8 +9,8 @@
 namespace orrery::models {
 
 RunnablePlans read_runnable(const Node& node) {
-  node.only(
-      {"zero", "tensor", "pipeline", "context", "schedules", "keeps_expert_outputs", "source"});
+  node.only({"zero", "tensor", "pipeline", "context", "schedules", "keeps_expert_outputs",
+             "decodes_blocks", "source"});
   RunnablePlans plans;
   plans.zero.clear();
   for (const Node& stage : node["zero"].elements()) {
@@ -37,6 +37,7 @@ RunnablePlans read_runnable(const Node& node) {
     }
   }
   plans.keeps_expert_outputs = node.value_or("keeps_expert_outputs", false);
+  plans.decodes_blocks = node.value_or("decodes_blocks", false);
   plans.source = node["source"].as<std::string>();
   return plans;
 }

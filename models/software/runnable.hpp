@@ -20,12 +20,15 @@ struct RunnablePlans {
   /// With experts: what they made of a rank's tokens is kept until backward, where the gradients of
   /// the weights that it was added up with are made of it. Not stated: not counted.
   bool keeps_expert_outputs = false;
+  /// mxfp8 and nvfp4 on any GPU, by reference arithmetic: what blocks mean is written in the format
+  /// of activations and multiplied in that.
+  bool decodes_blocks = false;
   std::string source;  // empty: the profile does not say; the above is taken
 };
 
 /// `{"zero": [0, 1], "tensor": true, "pipeline": true, "context": ["ring"], "schedules": ["zb-v"],
-/// "keeps_expert_outputs": true, "source": TEXT}`; of tensor and pipeline true where left out, of
-/// the others none.
+/// "keeps_expert_outputs": true, "decodes_blocks": true, "source": TEXT}`; of tensor and pipeline
+/// true where left out, of the others none.
 /// Errors  stages that do not rise, a stage above 3, an unknown schedule, no source
 RunnablePlans read_runnable(const Node& node);
 

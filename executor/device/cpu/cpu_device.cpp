@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "executor/device/copy_bytes.hpp"
+#include "executor/device/few_bits.hpp"
 #include "executor/device/half.hpp"
 #include "executor/errors.hpp"
 #include "sim/errors.hpp"
@@ -202,8 +203,8 @@ Time CpuDevice::time_of(Mark mark) {
 
 void CpuDevice::run(const Kernel& kernel) {
   if (arithmetic_ == Arithmetic::ring) return run_in<cpu::Ring>(kernel);
-  const DType type = kernel.operation->dtype;
-  const bool few_bits = type == DType::fp8 || type == DType::fp4;
+  const bool product = is_product(kernel.operation->kind);
+  const bool few_bits = product && (has_few_bits(kernel.reads[0]) || has_few_bits(kernel.reads[1]));
   if (few_bits || kernel.operation->kind == OpKind::quantise) return run_in_few_bits(kernel);
   const bool adam = kernel.operation->kind == OpKind::adam;
   if (adam && kernel.reads[2].dtype == DType::uint8) return run_adam_in_8_bits(kernel);

@@ -79,6 +79,24 @@ TEST_CASE("A GPU without a format, or without scales of blocks, refuses it by na
   CHECK(refusal("dgx-b200 x 1", "nvfp4").empty());
 }
 
+TEST_CASE("A stack that decodes blocks needs 16 bits alone, and multiplies in them") {
+  for (const char* cluster : {"dgx-a100-80gb x 1", "dgx-h100 x 1", "dgx-b200 x 1"}) {
+    for (const char* precision : {"mxfp8", "nvfp4"}) {
+      const Question asked = question("llama3-8b", cluster,
+                                      fmt::format("precision={},zero=3", precision), "orrery-cuda");
+      CHECK(conflicts(asked).empty());
+      const Program program = lower(asked);
+      for (const Block& block : program.blocks) {
+        for (const Operation& op : block.operations) {
+          if (is_product(op.kind) && op.dtype != DType::bf16) FAIL(op.name);
+        }
+      }
+    }
+  }
+  const Question fp8 = question("llama3-8b", "dgx-a100-80gb x 1", "precision=fp8", "orrery-cuda");
+  CHECK(conflicts(fp8).front().problem == "a100-sxm-80gb does not compute in fp8");
+}
+
 TEST_CASE("Attention in 8 bits casts what it reads and writes, and keeps copies of a byte") {
   // Llama 3 8B: 4,096 columns of queries, 2,048 of keys and values; two bytes one way, one the
   // other.
