@@ -38,7 +38,8 @@ groups=(
   "2 compare 110 the Llama and the GPT once more, traced, against their predictions"
   "3 fp8 80 the Llama in fp8"
   "3 torch-compiled 180 the same Llama by PyTorch, compiled"
-  "3 sanitizer 120 compute-sanitizer over the smallest cases"
+  "3 blocks 45 a small GPT-2 in nvfp4, the host keeping what layers save"
+  "3 sanitizer 90 compute-sanitizer over the smallest cases"
   "3 dp2 80 GPT-2 medium on two ranks that share the GPU, by way of the host"
 )
 group_names=()
@@ -230,12 +231,13 @@ run_group() {
       ;;
     sanitizer)
       if command -v compute-sanitizer >/dev/null; then
-        step sanitizer 120 compute-sanitizer --error-exitcode 9 "$build/tests/cuda_test" \
+        step sanitizer 90 compute-sanitizer --error-exitcode 9 "$build/tests/cuda_test" \
           "Activations and their gradients are the CPU's,Norms of rows of any length are the CPU's"
       else
         note sanitizer "compute-sanitizer is not there"
       fi
       ;;
+    blocks) execute blocks gpt-nvfp4-1gpu 40 ;;
     dp2) execute dp2 gpt-dp2-1gpu 65 ;;
   esac
 }

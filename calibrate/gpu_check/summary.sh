@@ -11,7 +11,7 @@ table() {
   echo "| run | measured step, s | predicted, s | by | predicted / measured | MFU measured |" \
     "memory, predicted / measured |"
   echo "|---|---:|---:|---|---:|---:|---:|"
-  for name in llama-cudnn llama-own gpt-cudnn gpt-own graphs fp8 dp2; do
+  for name in llama-cudnn llama-own gpt-cudnn gpt-own graphs fp8 blocks dp2; do
     file=$out/$name
     [[ -s $file.json ]] || continue
     awk -v name="$name" -v by="$(basename "$(cat "$file.predicted.by" 2>/dev/null)")" -v m="$(number "$file.json" median_step_time_s)" \

@@ -34,8 +34,8 @@ class Machine {
             "  *'import torch'*) ;;\n"
             "  *) exec /usr/bin/env -S PATH=/usr/local/bin:/usr/bin:/bin python3 \"$@\" ;;\n"
             "esac");
-    for (const char* plan :
-         {"llama-1b-1gpu", "gpt-1gpu", "gpt-graphs-1gpu", "llama-1b-fp8-1gpu", "gpt-dp2-1gpu"}) {
+    for (const char* plan : {"llama-1b-1gpu", "gpt-1gpu", "gpt-graphs-1gpu", "llama-1b-fp8-1gpu",
+                             "gpt-nvfp4-1gpu", "gpt-dp2-1gpu"}) {
       shrink(plan);
     }
   }
@@ -116,13 +116,13 @@ TEST_CASE("The GPU check runs all of its steps, and keeps a summary and one arch
   // On another machine, with what the first run brought back.
   const Ran second = machine.check(
       "--build build --out out --from first.tar.gz --results mine --only "
-      "compare,graphs,fp8,torch-compiled,sanitizer,dp2");
+      "compare,graphs,fp8,torch-compiled,blocks,sanitizer,dp2");
   INFO(second.out << second.error);
   CHECK(second.exit_code == 0);
   const std::string summary = machine.read("mine/summary.md");
   INFO(summary);
   CHECK(contains(summary, "NVIDIA H200, driver 580.1; orrery "));
-  for (const char* run : {"llama-cudnn", "llama-own", "graphs", "fp8", "dp2"}) {
+  for (const char* run : {"llama-cudnn", "llama-own", "graphs", "fp8", "blocks", "dp2"}) {
     CHECK(contains(summary, std::string{"\n| "} + run + " | "));
     CHECK_FALSE(contains(summary, std::string{"\n| "} + run + " | not measured"));
   }
