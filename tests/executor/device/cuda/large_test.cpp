@@ -129,7 +129,6 @@ TEST_CASE("An activation of more than 2^31 elements is the processor's at both e
   constexpr std::int64_t columns = 2048, rows = two_31 / columns + 3;
   const auto gpu = gpu_device();
   if (!has_room(rows * columns * 4 + (1 << 30))) return;
-  const models::Model model;
   models::Operation op;
   op.name = "activation";
   op.kind = OpKind::activation;
