@@ -125,6 +125,8 @@ Base base_of(const Operand& operand) {
       return Base::input;
     case Role::output:
       return Base::output;
+    case Role::on_host:
+      return Base::on_host;
     case Role::parameter:
       return operand.frozen ? Base::frozen : Base::parameter;
     case Role::gradient:
@@ -156,6 +158,12 @@ BlockPlan formal(const Block& block) {
     plan.sources.push_back({base_of(each), 0});
   }
   plan.operations = std::move(run.operations);
+  for (const Operation& op : block.operations) {
+    const bool leaves = op.kind == OpKind::copy && plan.sources[op.writes[0]].base == Base::on_host;
+    for (const OperandId id : leaves ? op.reads : std::vector<OperandId>{}) {
+      plan.on_host += aligned(room_of(block.operands[id]));
+    }
+  }
   return plan;
 }
 

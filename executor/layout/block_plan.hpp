@@ -22,11 +22,12 @@ enum class Base : std::uint8_t {
   delayed,  // ... and what backward makes for them
   input,    // what the block before wrote
   output,   // what the block after reads
+  on_host,  // of the bound layer and micro-batch, what the host keeps of it
   workspace,
   tokens,  // of the micro-batch
   labels,
 };
-inline constexpr int base_count = 11;
+inline constexpr int base_count = 12;
 
 constexpr std::int64_t aligned(std::int64_t bytes) {
   return (bytes + 63) / 64 * 64;
@@ -49,6 +50,7 @@ struct BlockPlan {
   std::int64_t scratch = 0;                   // where among them collectives pack what they move
   std::int64_t saved = 0;                     // bytes that forward leaves for backward
   std::int64_t kept = 0, delayed = 0;         // ... and both of them for weight gradients
+  std::int64_t on_host = 0;                   // ... and what the host keeps meanwhile
   std::int64_t arrival = -1;  // where among them the input lies; -1: backward does not read it
   /// Of a backward block: where among what it delays its input lies; -1: no weight gradient does.
   std::int64_t delayed_arrival = -1;

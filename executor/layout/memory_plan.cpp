@@ -62,10 +62,11 @@ void MemoryPlan::plan_chunk(const models::Chunk& chunk) {
     }
     for (std::int64_t i = 0; i < run.count; ++i) {
       const std::int64_t layer = run.first_layer < 0 ? -1 : run.first_layer + i;
-      plan.layers.push_back({run.block, layer, plan.bytes, plan.kept, plan.delayed});
+      plan.layers.push_back({run.block, layer, plan.bytes, plan.kept, plan.delayed, plan.on_host});
       plan.bytes += block.saved;
       plan.kept += block.kept;
       plan.delayed += block.delayed;
+      plan.on_host += block.on_host;
     }
   }
   if (plan.layers.empty()) {
@@ -215,6 +216,12 @@ void MemoryPlan::step(std::uint32_t i) {
   if ((held & models::bit(models::slot_saved)) != 0) place(models::slot_saved, bound_[i].saved);
   place(models::slot_in, bound_[i].in);
   place(models::slot_out, bound_[i].out);
+  const std::uint32_t saved = each.bindings[models::index_of(models::slot_saved)];
+  if (each.op == Opcode::forward || each.op == Opcode::backward) {
+    const std::int64_t bytes = chunk(each.chunk).on_host;  // of the only chunk that has any
+    bound_[i].on_host = saved * bytes;
+    on_host_ = std::max(on_host_, (saved + 1) * bytes);
+  }
   if ((held & models::bit(models::slot_kept)) != 0) place(models::slot_kept, bound_[i].kept);
   if ((held & models::bit(models::slot_delayed)) != 0) {
     place(models::slot_delayed, bound_[i].delayed);

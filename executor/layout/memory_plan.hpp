@@ -22,17 +22,19 @@ struct ChunkPlan {
     std::int64_t layer = -1;
     std::int64_t saved = 0;  // where in the buffer
     std::int64_t kept = 0, delayed = 0;
+    std::int64_t on_host = 0;  // where in what the host keeps of a micro-batch
   };
   std::vector<Layer> layers;
-  std::int64_t bytes = 0, kept = 0, delayed = 0;
+  std::int64_t bytes = 0, kept = 0, delayed = 0, on_host = 0;
   std::int64_t arrival = 0;  // where in it the chunk's input lies
 
   std::size_t place_of(const models::LayerKind& kind, std::int64_t layer) const;
 };
 
-/// Arena offsets of what an instruction is bound to; `saved` of an unshard is what it fills.
+/// Arena offsets of what an instruction is bound to; `saved` of an unshard is what it fills. What
+/// the host keeps of its micro-batch is counted from the beginning of the host's memory.
 struct Bound {
-  std::int64_t saved = -1, in = -1, out = -1, kept = -1, delayed = -1;
+  std::int64_t saved = -1, in = -1, out = -1, kept = -1, delayed = -1, on_host = -1;
 };
 
 class MemoryPlan {
@@ -51,6 +53,8 @@ class MemoryPlan {
   /// -1: it is in a buffer that ends with backward.
   std::int64_t delayed_arrival(const ChunkPlan& chunk, std::size_t place) const;
   std::int64_t arena() const { return arena_; }
+  /// Bytes that the host keeps of all micro-batches at once.
+  std::int64_t on_host() const { return on_host_; }
   /// The two gradients that layers pass to each other; then the running block's temporaries.
   std::int64_t edge(int which) const { return which * edge_; }
   std::int64_t temporaries() const { return 2 * edge_; }
@@ -109,7 +113,7 @@ class MemoryPlan {
   std::vector<Leaving> leaving_;
   std::size_t depth_;
   std::map<std::uint32_t, std::deque<std::uint32_t>> on_their_way_;  // sends by channel
-  std::int64_t edge_ = 0, workspace_ = 0, arena_ = 0;
+  std::int64_t edge_ = 0, workspace_ = 0, arena_ = 0, on_host_ = 0;
 };
 
 }  // namespace orrery::executor

@@ -34,7 +34,8 @@ Place place_of(const models::Program& program, const TokenMap& tokens, std::int6
 
 }  // namespace
 
-Blocks::Blocks(const RankContext& rank, Weights& weights, Reducer& reducer, Samples& samples)
+Blocks::Blocks(const RankContext& rank, Weights& weights, Reducer& reducer, Samples& samples,
+               HeldMemory& memory)
     : rank_{rank},
       weights_{weights},
       reducer_{reducer},
@@ -42,6 +43,7 @@ Blocks::Blocks(const RankContext& rank, Weights& weights, Reducer& reducer, Samp
       captured_{rank.program, rank.device},
       expert_rows_{rank},
       place_{place_of(rank.program, rank.tokens, rank.rank)} {
+  if (rank_.plan.on_host() > 0) on_host_ = memory.hold_on_host(rank_.plan.on_host());
   for (const std::uint32_t chunk : rank_.ranks.chunks) {
     const std::uint32_t forward = rank_.program.chunks[chunk].forward;
     for (const models::Invocation& run : rank_.program.phases[forward].invocations) {
@@ -119,8 +121,9 @@ void Blocks::run_layer(Token i, const models::Invocation& run, std::int64_t laye
     const std::int64_t in = rank_.plan.bound(i).in;
     flowing_ = in < 0 ? nullptr : rank_.arena + in;
     if (std::byte* const at = delayed_arrival(i, chunk, place)) flowing_ = at;
-    next_edge_ = 0;  // every backward leaves the same addresses to graphs
   }
+  // Every pass leaves the same addresses to graphs.
+  if (place == (backward ? chunk.layers.size() - 1 : 0)) next_edge_ = 0;
   const Bound& bound = rank_.plan.bound(i);
   const auto at = [&](std::int64_t buffer, std::int64_t offset) {
     return buffer < 0 ? nullptr : rank_.arena + buffer + offset;
@@ -129,9 +132,12 @@ void Blocks::run_layer(Token i, const models::Invocation& run, std::int64_t laye
   use.saved = at(bound.saved, chunk.layers[place].saved);
   use.kept = at(bound.kept, chunk.layers[place].kept);
   use.delayed = at(bound.delayed, chunk.layers[place].delayed);
+  if (on_host_ != nullptr && bound.on_host >= 0) {
+    use.on_host = on_host_ + bound.on_host + chunk.layers[place].on_host;
+  }
   if (each.op == Opcode::weight_gradient) return run_block(use);
+  use.input = backward ? flowing_ : rank_.arena + rank_.plan.edge(next_edge_);
   std::byte* const output = output_of(i, chunk, place);
-  use.input = each.op == Opcode::forward ? rank_.arena + rank_.plan.edge(0) : flowing_;
   use.output = output;
   run_block(use);
   if (backward) {
@@ -147,15 +153,18 @@ std::byte* Blocks::delayed_arrival(Token i, const ChunkPlan& chunk, std::size_t 
 }
 
 /// Where a layer of a chunk leaves what the next one reads: forward in the next one's saved input,
-/// backward in one of two buffers of the workspace, or where weight gradients find it, and at the
-/// chunk's end in what is to be sent.
+/// backward, or forward where that is not saved, in one of two buffers of the workspace, or where
+/// weight gradients find it, and at the chunk's end in what is to be sent.
 std::byte* Blocks::output_of(Token i, const ChunkPlan& chunk, std::size_t place) {
   const std::int64_t out = rank_.plan.bound(i).out;
   std::byte* const leaving = out < 0 ? nullptr : rank_.arena + out;
   if (rank_.instruction(i).op == Opcode::forward) {
     if (place + 1 == chunk.layers.size()) return leaving;
     const std::int64_t arrival = rank_.plan.blocks()[chunk.layers[place + 1].forward].arrival;
-    if (arrival < 0) return rank_.arena + rank_.plan.edge(0);  // its backward does not read it
+    if (arrival < 0) {  // its backward does not read it there
+      next_edge_ = 1 - next_edge_;
+      return rank_.arena + rank_.plan.edge(next_edge_);
+    }
     return saved_of(i, chunk, place + 1) + arrival;
   }
   if (place == 0) return leaving;

@@ -18,7 +18,8 @@ namespace orrery::executor {
 
 class Blocks {
  public:
-  Blocks(const RankContext& rank, Weights& weights, Reducer& reducer, Samples& samples);
+  Blocks(const RankContext& rank, Weights& weights, Reducer& reducer, Samples& samples,
+         HeldMemory& memory);
 
   /// What backward begins from: the loss's scale over the tokens of the global batch.
   void begin_step(double loss_scale);
@@ -34,7 +35,7 @@ class Blocks {
     std::uint32_t block = 0;
     std::int64_t layer = -1;
     std::byte *saved = nullptr, *kept = nullptr, *delayed = nullptr;
-    std::byte *input = nullptr, *output = nullptr;
+    std::byte *input = nullptr, *output = nullptr, *on_host = nullptr;
   };
 
   void place_parameters(std::uint32_t block, std::int64_t layer);
@@ -54,6 +55,7 @@ class Blocks {
   std::size_t run_pieces(const Use& use, std::size_t first);
   void gather_piece(const Use& use, const models::Operation& op, std::vector<View>& parts,
                     std::int64_t row);
+  void keep_on_host(const Use& use, std::size_t index);
   void start_collective(const Use& use, std::size_t index);
   PendingCall pending_of(const Use& use, std::size_t index);
   void start_on_context(const Use& use, std::size_t index);
@@ -74,6 +76,7 @@ class Blocks {
   Place place_;
   std::vector<View> views_;       // of the running block's operands
   std::byte* flowing_ = nullptr;  // the gradient that backward passes on
+  std::byte* on_host_ = nullptr;  // what the host keeps of activations
   int next_edge_ = 0;
   std::vector<PendingCall> pending_;
   std::vector<RowsMove> arriving_;  // to do when those have ended

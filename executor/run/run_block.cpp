@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "executor/device/fp8_operand.hpp"
 #include "executor/run/blocks.hpp"
 
 namespace orrery::executor {
@@ -64,6 +65,7 @@ void Blocks::bind_operands(const Use& use) {
   base(Base::delayed) = use.delayed;
   base(Base::input) = use.input;
   base(Base::output) = use.output;
+  base(Base::on_host) = use.on_host;
   base(Base::workspace) = rank_.arena + rank_.plan.temporaries();
   base(Base::tokens) = samples_.tokens(micro_batch);
   base(Base::labels) = samples_.labels(micro_batch);
@@ -177,12 +179,34 @@ void Blocks::run_operation(const Use& use, std::size_t index) {
   reducer_.poll();
   if (op.queue == Lane::context) return start_on_context(use, index);
   if (op.kind == models::OpKind::collective) return start_collective(use, index);
+  if (op.kind == models::OpKind::copy) return keep_on_host(use, index);
   const std::size_t entry =
       rank_.recording.begin(use.instruction, op.queue, use.block, use.layer, index);
   if (op.moves == models::RowMove::dispatch) expert_rows_.require_room(op, views_);
   run_on(rank_.device, op, views_, place_);
   rank_.recording.end(entry, op.queue);
   if (op.sequence.leaves_keys) leave_keys(op);
+}
+
+/// What forward saved goes to the host's memory, or comes back, operand by operand. The compute
+/// queue waits for it: the next block's temporaries lie in the same memory.
+void Blocks::keep_on_host(const Use& use, std::size_t index) {
+  const BlockPlan& plan = rank_.plan.blocks()[use.block];
+  const Operation& op = plan.operations[index];
+  const bool leaves = plan.sources[op.writes.front()].base == Base::on_host;
+  std::byte* kept = views_[(leaves ? op.writes : op.reads).front()].data;
+  rank_.calls.before(op.queue);
+  const std::size_t entry =
+      rank_.recording.begin(use.instruction, op.queue, use.block, use.layer, index);
+  for (const models::OperandId id : leaves ? op.reads : op.writes) {
+    const std::int64_t bytes = room_of(rank_.program.blocks[use.block].operands[id]);
+    std::byte* const here = views_[id].data;
+    rank_.device.copy(leaves ? here : kept, leaves ? kept : here, Bytes{bytes}, op.queue);
+    kept += aligned(bytes);
+  }
+  rank_.recording.end(entry, op.queue);
+  if (rank_.device.synchronous()) return;
+  rank_.device.wait(Lane::compute, rank_.device.mark(op.queue));
 }
 
 /// The block's collectives end before an operation that needs one of them, or their queue.

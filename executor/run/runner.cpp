@@ -108,7 +108,7 @@ Runner::Parts::Parts(const Program& program, Device& on, Fabric& between, RunSet
       weights{rank, memory},
       reducer{rank, weights, memory},
       samples{rank, memory},
-      blocks{rank, weights, reducer, samples},
+      blocks{rank, weights, reducer, samples, memory},
       optimizer{rank, weights, reducer},
       pipe{rank, fabric} {
   ensure(settings.arithmetic == Arithmetic::real || width_of(program.formats.storage) == 8,

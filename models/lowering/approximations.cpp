@@ -69,15 +69,15 @@ std::string of_plan(const BlockInputs& inputs) {
     return fmt::format("task '{}'", word_of(task_words, plan.task));
   }
   if (plan.task == Task::lora) {
-    if (inputs.model.experts > 0) return "adapters of a model with experts";
     if (plan.lora_dropout) return "dropout before adapters";
     if (plan.zero == Zero::three) return "adapters with ZeRO-3";
-    if (compute_dtype(plan.precision) == hardware::DType::fp8) return "adapters in fp8";
   }
   if (plan.fused_cross_entropy && shards_gradients(plan) && plan.pipeline == 1) {
     return "fused cross-entropy with sharded gradients";
   }
-  if (plan.offload_layers > 0) return "activations that the host keeps";
+  if (plan.offload_layers > 0 && plan.pipeline > 1) {
+    return "activations that the host keeps, in a pipeline";
+  }
   if (plan.offload_device == OffloadDevice::nvme) return "state in files of the node's storage";
   if (plan.start_layers_bf16 + plan.end_layers_bf16 > 0) return "layers left in bf16";
   if (!plan.layer_imbalance.empty()) return "an imbalance of each layer";

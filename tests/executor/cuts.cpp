@@ -147,6 +147,17 @@ std::vector<Cut> cuts() {
       p.zero = Zero::three;
       p.offload = models::Offload::parameters;
     });
+    for (const models::Recompute repeats : {models::Recompute::none, models::Recompute::full}) {
+      const bool all = repeats == models::Recompute::full;
+      add(std::string{"the host keeps activations, "} + (all ? "and repeated" : "of one layer") +
+              of,
+          model, [&](Plan& p) {
+            p.tensor = p.data = 2;
+            p.offload_layers = all ? 2 : 1;
+            p.recompute = repeats;
+            p.sequence_parallel = all;
+          });
+    }
     for (const bool reshard : {true, false}) {
       add("ZeRO-3 on 2 stages, units kept or not" + of, model, [&](Plan& p) {
         p.pipeline = p.data = 2;

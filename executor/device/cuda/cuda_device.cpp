@@ -93,7 +93,10 @@ std::string CudaDevice::refusal(const Operation& op) const {
   }
   switch (op.kind) {
     case OpKind::copy:
-      return "the CUDA backend keeps nothing in the host's memory";
+      return {};  // to or from the host's memory: the runner's
+    case OpKind::adam:
+      if (op.queue == Lane::host) return "the CUDA backend updates nothing in the host's memory";
+      return kernel_refusal(op);
     case OpKind::gemm:
     case OpKind::batched_gemm:
       return op.dtype == DType::fp8 ? fp8_product_refusal(op) : std::string{};

@@ -46,6 +46,17 @@ std::vector<Cut> adapted_cuts() {
       p.data = p.context = 2;
       p.zero = models::Zero::two;
     });
+    add("the host keeps activations", [](Plan& p) { p.offload_layers = 2; });
+  }
+  for (Model model : {with_experts(small_gpt()), with_experts(small_llama())}) {
+    for (const bool staged : {false, true}) {
+      model.shared_ffn = staged ? 8 : 0;
+      Cut shared{"experts of two ranks", model, adapting()};
+      shared.plan.data = shared.plan.expert = 2;
+      shared.plan.pipeline = staged ? 2 : 1;
+      shared.plan.zero = models::Zero::one;
+      all.push_back(shared);
+    }
   }
   return all;
 }
@@ -56,6 +67,8 @@ TEST_CASE("Adapters of every cut are those of one rank") {
     for (const Arithmetic arithmetic : {Arithmetic::ring, Arithmetic::real}) {
       const Outcome one = adapted(each.model, adapting(), arithmetic);
       const Outcome many = adapted(each.model, each.plan, arithmetic);
+      for (const auto& [name, values] : one.parameters)
+        CHECK(name.find("lora") != std::string::npos);
       if (arithmetic == Arithmetic::ring) {
         CHECK(same_bits(many.gradients, one.gradients));
         CHECK(same_bits(many.parameters, one.parameters));
@@ -80,6 +93,27 @@ TEST_CASE("Adapters alone are trained, and begin with a model that they do not c
     INFO(name);
     const bool b = name.find("lora_b") != std::string::npos;
     CHECK(b == std::any_of(values.begin(), values.end(), [](double g) { return g != 0; }));
+  }
+}
+
+// Some ten products between an adapter and the loss, each off by the format's rounding.
+TEST_CASE("Next to frozen matrices in few bits adapters learn as next to 16 bits") {
+  const auto adapted_in = [](models::Precision precision, std::int64_t data) {
+    Plan plan = adapting();
+    plan.precision = precision;
+    plan.data = data;
+    return adapted(small_llama(), plan, Arithmetic::real);
+  };
+  const Outcome wide = adapted_in(models::Precision::bf16, 1);
+  for (const auto precision :
+       {models::Precision::fp8, models::Precision::mxfp8, models::Precision::nvfp4}) {
+    INFO(models::name(precision));
+    const Outcome narrow = adapted_in(precision, 1);
+    const double off = distance(narrow.gradients, wide.gradients);
+    CHECK(off > 0.01);
+    CHECK(off < (precision == models::Precision::nvfp4 ? 0.5 : 0.2));
+    CHECK(narrow.steps[2].loss == Approx(wide.steps[2].loss).epsilon(5e-3));
+    CHECK(distance(adapted_in(precision, 2).gradients, narrow.gradients) < 1e-5);
   }
 }
 

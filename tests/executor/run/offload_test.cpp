@@ -67,5 +67,53 @@ TEST_CASE("Gradients that do not reach the host show, and weights that do not co
   CHECK_FALSE(same_bits(without("parameters.to_device"), whole));
 }
 
+// Two layers, of which each keeps the same.
+TEST_CASE("What the host keeps of activations lies in its memory, from forward to backward") {
+  const auto memory = [](std::int64_t layers) {
+    Job job{.model = small_llama(), .plan = small_plan()};
+    job.plan.offload_layers = layers;
+    return run(job).memory[0];
+  };
+  const auto kept = [](const MeasuredMemory& memory) {
+    return memory.by_kind[static_cast<std::size_t>(models::BufferKind::activation)].count();
+  };
+  const MeasuredMemory none = memory(0), one = memory(1), both = memory(2);
+  CHECK(none.host == Bytes{});
+  CHECK(one.host > Bytes{});
+  CHECK(both.host.count() == 2 * one.host.count());
+  CHECK(kept(none) - kept(one) == one.host.count());
+  CHECK(kept(one) - kept(both) == one.host.count());
+}
+
+TEST_CASE("Activations that leave or come back in another's place show") {
+  const auto confusing = [](const std::string& name) {
+    Job job{.model = small_gpt(), .plan = small_plan(), .arithmetic = Arithmetic::ring, .steps = 2};
+    job.plan.offload_layers = 1;
+    job.tamper = [&](models::Program& program) {
+      for (models::Block& block : program.blocks) {
+        for (models::Operation& op : block.operations) {
+          std::vector<models::OperandId>& kept =
+              op.pass == models::Pass::forward ? op.reads : op.writes;
+          if (op.name == name) std::swap(kept.front(), kept.back());
+        }
+      }
+    };
+    return run(job).parameters;
+  };
+  Job one{.model = small_gpt(), .plan = small_plan(), .arithmetic = Arithmetic::ring, .steps = 2};
+  const Tensors whole = run(one).parameters;
+  CHECK(same_bits(confusing("nothing"), whole));
+  CHECK_FALSE(same_bits(confusing("activations.to_host"), whole));
+  CHECK_FALSE(same_bits(confusing("activations.to_device"), whole));
+}
+
+TEST_CASE("In a pipeline the host keeps no activations") {
+  Job job{.model = small_gpt(), .plan = small_plan()};
+  job.plan.pipeline = 2;
+  job.plan.offload_layers = 1;
+  CHECK(lowered(job.model, job.plan).approximated ==
+        "activations that the host keeps, in a pipeline");
+}
+
 }  // namespace
 }  // namespace orrery::executor
