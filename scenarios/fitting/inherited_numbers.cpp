@@ -102,7 +102,7 @@ double InheritedNumber::value(double coordinate) const {
 
 Json InheritedNumber::written(double value) const {
   if (!is_time) return std::round(value * 100) / 100;
-  if (value < 1e-3) return fmt::format("{:.2g} us", value * 1e6);
+  if (value < 1e-4) return fmt::format("{:.2g} us", value * 1e6);
   return value < 1 ? fmt::format("{:.3g} ms", value * 1e3) : fmt::format("{:.3g} s", value);
 }
 
