@@ -1,5 +1,7 @@
 #include "models/prediction/published_errors.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "models/embedded.hpp"
@@ -42,6 +44,11 @@ PublishedErrors read_record(const Node& node) {
   for (const auto& [profile, errors] : node["sharded_by_profile"].members()) {
     record.sharded_by_profile[profile] = read_steps(errors);
   }
+  for (const auto& [peak, highest] : node["highest_mfu"].members()) {
+    record.highest_mfu[peak] = {.mfu = highest["mfu"].as<double>(),
+                                .rows = highest["rows"].integer(1, most_rows),
+                                .run = highest["run"].as<std::string>()};
+  }
   const Node memory = node["memory"];
   record.memory_rows = memory["rows"].integer(1, most_rows);
   record.memory_median_pct = memory["median_abs_error_pct"].as<double>();
@@ -67,6 +74,15 @@ const PublishedErrors& published_errors() {
     throw ContractError{"the record of published errors is not built in"};
   }();
   return record;
+}
+
+std::string size_and_peak(std::int64_t parameters, const std::string& gpu,
+                          hardware::DType products) {
+  constexpr std::int64_t ten_billion = 10'000'000'000;
+  const char* size = parameters >= 10 * ten_billion ? "100 billion parameters and more"
+                     : parameters >= ten_billion    ? "10 to 100 billion parameters"
+                                                    : "fewer than 10 billion parameters";
+  return fmt::format("models of {} on {} in {} bits", size, gpu, hardware::bits(products));
 }
 
 ShardedErrors sharded_errors_of(const Software& software) {

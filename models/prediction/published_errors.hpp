@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "hardware/dtype.hpp"
 #include "models/software/software.hpp"
 
 namespace orrery::models {
@@ -31,12 +32,20 @@ struct Ordering {
   double gap_of_alike = 0, gap_of_others = 0;
 };
 
+/// The highest share of a GPU's peak that a published run of pre-training without experts reached.
+struct HighestMfu {
+  double mfu = 0;         // of the measured step, by Prediction's count of operations
+  std::int64_t rows = 0;  // runs of models of this size on this GPU in as many bits
+  std::string run;        // model and stack
+};
+
 struct PublishedErrors {
   std::string source;         // the command
   StepErrors dense;           // plans of ZeRO-0 and ZeRO-1, by which stacks are fitted
   Ordering fitted, unfitted;  // by the stacks' own profiles; all by the generic one
   StepErrors sharded;         // ZeRO-2, ZeRO-3 and FSDP: no stack is fitted to them
   std::map<std::string, StepErrors> sharded_by_profile;  // of runs whose stack has a profile
+  std::map<std::string, HighestMfu> highest_mfu;         // by size_and_peak
   std::int64_t memory_rows = 0;
   double memory_median_pct = 0;            // of |error| of peak memory
   std::vector<double> memory_percentiles;  // 0 to 100, of ln(measured / predicted)
@@ -44,6 +53,11 @@ struct PublishedErrors {
 
 /// The record that is built in.
 const PublishedErrors& published_errors();
+
+/// What is alike in size and peak: "models of 100 billion parameters and more on a100-sxm-80gb in
+/// 16 bits"; below, of 10 billion and more, or of fewer.
+std::string size_and_peak(std::int64_t parameters, const std::string& gpu,
+                          hardware::DType products);
 
 /// Those of runs that shard gradients or parameters on this stack if there are ten, else on all.
 struct ShardedErrors {

@@ -1,4 +1,5 @@
 #include "scenarios/plan_words.hpp"
+#include "scenarios/search/best_of_many.hpp"
 #include "scenarios/search/plan_report.hpp"
 
 namespace orrery::scenarios {
@@ -89,6 +90,8 @@ Json to_json(const PlanReport& report) {
   const ExpectedStep expected = expected_of(report.query, answer, report.objective);
   json["expected_step_time_s"] = fits ? Json(seconds(expected.step)) : Json(nullptr);
   json["alike"] = expected.rivals;
+  const auto published = highest_published(report.query);
+  json["highest_published_mfu"] = published ? Json(published->mfu) : Json(nullptr);
   json["sharded_error"] = sharded_json(report.query.software);
   json["counts"] = {{"considered", answer.considered},
                     {"fit", answer.fits()},

@@ -8,6 +8,7 @@
 #include "scenarios/plan_words.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
+#include "scenarios/search/best_of_many.hpp"
 #include "sim/input/units.hpp"
 
 namespace orrery::scenarios {
@@ -161,24 +162,6 @@ std::string ties(const PlanReport& report, const ReportOptions& options) {
                    2, options);
 }
 
-/// The best of many predictions is the luckiest one.
-std::string expected(const PlanReport& report, const ReportOptions& options) {
-  const ExpectedStep found = expected_of(report.query, report.answer, report.objective);
-  const Time step = report.answer.fitting.front().estimate.step;
-  if (found.step <= step) return {};
-  const double more = 100 * (ratio(found.step, step) - 1);
-  return "\n" + paragraph(fmt::format("Expect {} of plan 1, {:.1f} % more than predicted: {}. "
-                                      "Measure two or three before a long run.",
-                                      step_part(found.step, step), more,
-                                      found.rivals < 2
-                                          ? std::string{"stacks without measured runs are slower "
-                                                        "than predicted"}
-                                          : fmt::format("it is the luckiest of {} ways to cut the "
-                                                        "model that are predicted alike",
-                                                        found.rivals)),
-                          2, options);
-}
-
 /// Plans that fit tightly are no first choice: how many there are, and what they would gain.
 std::string tight(const PlanReport& report, const ReportOptions& options) {
   const std::int64_t count = report.answer.tight();
@@ -280,7 +263,7 @@ std::string text_of(const PlanReport& report, const ReportOptions& options) {
     text += "\n" + toned("No plan: ", Tone::bad, options.colour) + "\n" +
             paragraph(reason_of(report.query, report.answer), 2, options);
   } else {
-    text += table(report, options) + ties(report, options) + expected(report, options) +
+    text += table(report, options) + ties(report, options) + best_of_many(report, options) +
             tight(report, options) + sharded(report, options) + reasons(report, options) +
             equals(report, options) + next(report, options);
   }

@@ -55,6 +55,28 @@ Json memory_json(const std::vector<RunResult>& results, const MemoryScore& score
           {"log_percentiles", percentiles}};
 }
 
+/// Fewer runs are no measure of what can be reached.
+constexpr std::int64_t least_rows_of_a_peak = 3;
+
+/// By size and peak, of dense models' pre-training.
+Json highest_mfu_json(const std::vector<RunResult>& results) {
+  std::map<std::string, std::pair<const RunResult*, std::int64_t>> highest;  // and how many
+  for (const RunResult& each : results) {
+    const bool dense = each.apart.empty() || each.apart == sharded_runs;
+    if (!each.counts() || !dense) continue;
+    auto& [best, rows] = highest[each.peak];
+    if (best == nullptr || each.mfu > best->mfu) best = &each;
+    ++rows;
+  }
+  Json json = Json::object();
+  for (const auto& [peak, found] : highest) {
+    if (found.second < least_rows_of_a_peak) continue;
+    json[peak] = {
+        {"mfu", rounded(found.first->mfu)}, {"rows", found.second}, {"run", found.first->title}};
+  }
+  return json;
+}
+
 }  // namespace
 
 models::Software generic_for_all(const std::vector<MeasuredRun>& runs) {
@@ -89,6 +111,7 @@ Json record_of(const std::vector<RunResult>& results, const Scores& scores, cons
   for (const auto& [profile, list] : by_profile) {
     json["sharded_by_profile"][profile] = steps_json(list);
   }
+  json["highest_mfu"] = highest_mfu_json(results);
   json["memory"] = memory_json(results, *scores.memory);
   return json;
 }

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "models/prediction/prediction.hpp"
+#include "models/prediction/published_errors.hpp"
 #include "scenarios/validation/run_experts.hpp"
 #include "scenarios/validation/run_question.hpp"
 
@@ -42,7 +43,12 @@ void predict_run(const MeasuredRun& run, const models::Question& question, RunRe
   result.largest_part = name(prediction.bottleneck());
   result.profile = question.software.name;
   result.profile_limits = question.software.limits;
-  if (run.step_time) result.error_pct = 100 * (*result.predicted / *run.step_time - 1);
+  result.peak = models::size_and_peak(question.model.parameters, question.cluster.gpu().name,
+                                      models::compute_dtype(question.plan.precision));
+  if (!run.step_time) return;
+  result.title = run.model + " with " + run.software;
+  result.mfu = prediction.mfu * *result.predicted / *run.step_time;
+  result.error_pct = 100 * (*result.predicted / *run.step_time - 1);
 }
 
 constexpr double far_off = 10;  // times, either way

@@ -42,6 +42,9 @@ struct RunResult {
   std::vector<std::string> assumptions;
   int borrowed_curves = 0;
   std::string largest_part;             // of the predicted step
+  std::string peak;                     // what is alike (models::size_and_peak)
+  double mfu = 0;                       // of the measured step
+  std::string title;                    // "GPT 1T with megatron-lm"
   std::string profile, profile_limits;  // the stack's, and what it says that it leaves out
 
   bool simulated() const { return skipped_because.empty(); }

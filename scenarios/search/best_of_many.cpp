@@ -1,0 +1,72 @@
+#include "scenarios/search/best_of_many.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "scenarios/plan_words.hpp"
+#include "scenarios/report/sections.hpp"
+#include "scenarios/report/style.hpp"
+#include "sim/input/units.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+/// The best of many predictions is the luckiest one.
+std::string luck(const ExpectedStep& expected, Time step, const ReportOptions& options) {
+  if (expected.step <= step) return {};
+  const double more = 100 * (ratio(expected.step, step) - 1);
+  return "\n" + paragraph(fmt::format("Expect {} of plan 1, {:.1f} % more than predicted: {}. "
+                                      "Measure two or three before a long run.",
+                                      step_part(expected.step, step), more,
+                                      expected.rivals < 2
+                                          ? std::string{"stacks without measured runs are slower "
+                                                        "than predicted"}
+                                          : fmt::format("it is the luckiest of {} ways to cut the "
+                                                        "model that are predicted alike",
+                                                        expected.rivals)),
+                          2, options);
+}
+
+std::string peak_of(const PlanQuery& query) {
+  return models::size_and_peak(query.model.parameters, query.cluster.gpu().name,
+                               models::compute_dtype(query.precision));
+}
+
+/// Why a plan is predicted faster than anything that was published.
+std::string above_published(const PlanReport& report, const ExpectedStep& expected,
+                            const ReportOptions& options) {
+  const auto published = highest_published(report.query);
+  const models::Estimate& best = report.answer.fitting.front().estimate;
+  if (!published || best.mfu <= published->mfu) return {};
+  const models::Software& software = report.query.software;
+  const bool fitted = software.residuals && software.residuals->of == "this stack";
+  const double likely = best.mfu / std::max(1.0, ratio(expected.step, best.step));
+  return "\n" +
+         paragraph(
+             fmt::format("Its MFU of {:.1f} % is above those of all {} published runs of {}, "
+                         "{:.1f} % at most ({}): it is the best of {} plans, of which those "
+                         "runs tried a few{}. Expect {:.1f} %.",
+                         100 * best.mfu, published->rows, peak_of(report.query),
+                         100 * published->mfu, published->run, report.answer.fits(),
+                         fitted ? "" : ", by a profile that is of no measured stack", 100 * likely),
+             2, options);
+}
+
+}  // namespace
+
+std::optional<models::HighestMfu> highest_published(const PlanQuery& query) {
+  const auto& known = models::published_errors().highest_mfu;
+  const auto found = known.find(peak_of(query));
+  if (found == known.end()) return std::nullopt;
+  return found->second;
+}
+
+std::string best_of_many(const PlanReport& report, const ReportOptions& options) {
+  const ExpectedStep expected = expected_of(report.query, report.answer, report.objective);
+  const Time step = report.answer.fitting.front().estimate.step;
+  return luck(expected, step, options) + above_published(report, expected, options);
+}
+
+}  // namespace orrery::scenarios
