@@ -118,7 +118,9 @@ Shown show_sites(const std::optional<std::string>& name) {
   if (name) {
     const Json* entry = hardware::find_entry(EntryKind::site, *name);
     if (!entry) throw InputError{hardware::unknown_entry(EntryKind::site, *name)};
-    return with_sources(*name, *entry);
+    Shown shown = with_sources(*name, *entry);
+    if (entry->contains("notes")) shown.text += (*entry)["notes"].get<std::string>() + "\n";
+    return shown;
   }
   TextTable table{{{"site", Align::left},
                    {"tensor"},

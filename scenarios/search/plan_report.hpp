@@ -24,8 +24,8 @@ struct PlanReport {
 /// `fits, out_of_memory{rank, needed_bytes, available_bytes}` (of the nearest miss where nothing
 /// fits), `fit` of the best plan, `reason` why the answer is no, `plans[]`, `tight_plans[]` that
 /// would beat the best, `expected_step_time_s` of the best and how many ways to cut the model are
-/// predicted `alike` (comparison.hpp), `highest_published_mfu` (best_of_many.hpp), `counts{}`, `nearest_miss`, `sharded_error`,
-/// `assumptions[]`. The same bytes on every run.
+/// predicted `alike` (comparison.hpp), `highest_published_mfu` (best_of_many.hpp), `counts{}`,
+/// `nearest_miss`, `sharded_error`, `assumptions[]`. The same bytes on every run.
 Json to_json(const PlanReport& report);
 
 /// The best plans in a table, which of them tie, why they lose, what did not fit.

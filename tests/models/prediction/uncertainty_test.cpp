@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "hardware/catalogue.hpp"
 #include "models/prediction/published_errors.hpp"
 #include "tests/models/questions.hpp"
 
@@ -47,6 +48,13 @@ Software fitted_at_selene() {
                                  .from_year = 2020,
                                  .to_year = 2022};
   return software;
+}
+
+TEST_CASE("A cluster whose site a stack was measured at gets the interval of that site") {
+  const Software megatron = catalogue_software("megatron-lm");
+  CHECK(distance_of(megatron, hardware::named_cluster("selene")) == Distance::same_site);
+  CHECK(distance_of(megatron, hardware::named_cluster("dgx-a100-80gb x 128")) ==
+        Distance::another_site);
 }
 
 TEST_CASE("The interval is wider the further a question lies from the runs of its stack") {
