@@ -91,7 +91,7 @@ void LayerBuilder::mlp_forward(const Mlp& mlp, OperandId in, OperandId out) {
   block_.add(OpKind::activation, mlp.prefix + "activation", {inner}, {active}).activation =
       inputs_.model.activation;
   linear_.forward(down(mlp), active, out);
-  for (Operation& each : block_.since(first)) each.mlp = true;
+  for (Operation& each : block_.since(first)) each.mlp = !mlp.is_shared;
 }
 
 void LayerBuilder::mlp_backward(const Mlp& mlp, OperandId saved_in, OperandId gradient_out,

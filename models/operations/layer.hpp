@@ -23,6 +23,7 @@ class LayerBuilder : private TransformerBuilder {
   struct Mlp {
     std::string prefix;
     std::int64_t width = 0;
+    bool is_shared = false;  // of experts
   };
 
   // Operands by the name that both directions use, [T, columns].
@@ -38,7 +39,7 @@ class LayerBuilder : private TransformerBuilder {
   Linear up(const Mlp& mlp) const;
   Linear down(const Mlp& mlp) const;
   Mlp own() const { return {"", inputs_.model.ffn_hidden}; }
-  Mlp shared() const { return {"shared.", inputs_.model.shared_ffn}; }
+  Mlp shared() const { return {"shared.", inputs_.model.shared_ffn, true}; }
   bool fused_attention() const;
   std::int64_t local_heads(std::int64_t heads) const;
   AttentionShape attention_shape() const;

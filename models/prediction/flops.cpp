@@ -37,6 +37,16 @@ double latents_expanded(const Model& model) {
          (of(from) * of(model.head_dim) + of(model.kv_rank) * of(of_keys));
 }
 
+/// Widths of the MLPs of layers without experts, added up.
+double dense_widths(const Model& model) {
+  if (model.experts == 0) return of(model.ffn_hidden) * of(model.layers);
+  double sum = 0;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    if (!has_experts(model, layer)) sum += of(model.dense_ffn);
+  }
+  return sum;
+}
+
 /// Of all layers.
 double modules_recomputed(const Model& model, const Plan& plan, WordSet<RecomputeModule> modules) {
   const std::int64_t length = attended_length(plan);
@@ -44,8 +54,7 @@ double modules_recomputed(const Model& model, const Plan& plan, WordSet<Recomput
   // Scores and context: 2 x 2 s d per head and token, half of it when causal.
   const double attention = (model.causal ? 2.0 : 4.0) * of(length) * of(model.heads) *
                            of(model.head_dim + value_width) / 2 * of(model.layers);
-  const double mlp =
-      2 * of(model.hidden) * of(model.ffn_hidden) * (model.gated_mlp ? 3 : 2) * of(model.layers);
+  const double mlp = 2 * of(model.hidden) * (model.gated_mlp ? 3 : 2) * dense_widths(model);
   return (modules.has(RecomputeModule::core_attn) ? attention : 0) +
          (modules.has(RecomputeModule::mlp) ? mlp : 0) +
          (modules.has(RecomputeModule::mla_up_proj) ? latents_expanded(model) : 0);

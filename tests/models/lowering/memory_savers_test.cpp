@@ -79,6 +79,24 @@ TEST_CASE("Recomputed products of latents keep latents alone, and multiply once 
   CHECK(predict(again).step > predict(plain).step);
 }
 
+TEST_CASE("Of a model with experts the MLPs of its dense layers are recomputed, and no experts") {
+  const Question asked =
+      question("deepseek-v3", "dgx-h100 x 8",
+               "pipeline=8,data=8,expert=8,global_batch=64,seq_len=1024,recompute=selective,"
+               "recompute_modules=mlp",
+               "generic");
+  const Program program = lower(asked);
+  check(program);
+  for (const std::size_t layer : {0, 3}) {
+    const Block& block = program.blocks[program.kinds[program.kind_of_layer[layer]].backward];
+    const bool again = std::any_of(block.operations.begin(), block.operations.end(),
+                                   [](const Operation& op) { return op.pass == Pass::recompute; });
+    CHECK(again == (layer < 3));
+  }
+  // Three layers of 18,432 columns, gated.
+  CHECK(recomputed_flops_per_token(asked.model, asked.plan) == 2.0 * 3 * 3 * 7168 * 18'432);
+}
+
 TEST_CASE("Latents whose products are recomputed in few bits are kept as they are stored") {
   for (const char* precision : {"fp8", "fp8-block", "mxfp8"}) {
     for (const char* modules : {"mla_up_proj", "layernorm:mla_up_proj", "core_attn:mla_up_proj"}) {

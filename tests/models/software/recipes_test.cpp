@@ -139,5 +139,26 @@ TEST_CASE("What a plan states stays, what it leaves open is taken with its sourc
   CHECK(assumption_of(taken.front(), "nemo-mlperf").rfind("/plan/lora_targets: ", 0) == 0);
 }
 
+TEST_CASE("A recipe says which layers of few bits stay in bf16, and which products it repeats") {
+  const Model small = catalogue_model("gpt-oss-20b");
+  const hardware::Cluster rack = hardware::named_cluster("gb200-nvl72 x 1");
+  RecipeQuestion asked{.stack = "megatron-bridge",
+                       .model = small,
+                       .gpu = rack.gpu(),
+                       .precision = Precision::nvfp4,
+                       .degrees = {1, 1, 1, 2, 4}};
+  CHECK(recipe_choice(asked, "end_layers_bf16") == 4);
+  asked.precision = Precision::mxfp8;
+  CHECK(recipe_choice(asked, "end_layers_bf16").is_null());
+  const Model large = catalogue_model("deepseek-v3");
+  const hardware::Cluster cluster = hardware::named_cluster("dgx-b200 x 32");
+  const RecipeQuestion latents{.stack = "megatron-bridge",
+                               .model = large,
+                               .gpu = cluster.gpu(),
+                               .degrees = {1, 16, 1, 1, 8}};
+  CHECK(recipe_choice(latents, "recompute") == "selective");
+  CHECK(recipe_choice(latents, "recompute_modules") == Json{"mla_up_proj"});
+}
+
 }  // namespace
 }  // namespace orrery::models
