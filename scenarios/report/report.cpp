@@ -64,7 +64,8 @@ std::string further_choices(const models::Plan& plan) {
   constexpr std::string_view rare[] = {"recompute_modules",   "recompute_layers", "recompute_every",
                                        "recompute_elsewhere", "offload_layers",   "lora_rank",
                                        "lora_targets",        "sequence_lengths", "moments",
-                                       "fused_cross_entropy"};
+                                       "fused_cross_entropy", "offload_device",   "compression",
+                                       "start_layers_bf16",   "end_layers_bf16"};
   std::string text;
   for (const std::string_view key : rare) {
     const models::PlanField& field = models::plan_field(key);
