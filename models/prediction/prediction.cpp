@@ -14,6 +14,7 @@
 #include "models/prediction/limits.hpp"
 #include "models/prediction/memory_report.hpp"
 #include "models/prediction/stage_cut.hpp"
+#include "models/pricing/price.hpp"
 #include "sim/input/units.hpp"
 
 namespace orrery::models {

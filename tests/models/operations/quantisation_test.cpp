@@ -1,5 +1,7 @@
-#include <algorithm>
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
 
 #include "models/operations/blocks.hpp"
 #include "models/plan/conflicts.hpp"
