@@ -40,8 +40,10 @@ void take(Findings& found, const Operation& op, Time time) {
                                                                      : hardware::Pass::backward},
                                time});
   } else if (op.bytes > Bytes{0}) {
-    found.kernels[models::kernel_key(op)].push_back({op.bytes, time});
-    found.kernels[std::string{models::name(op.kind)}].push_back({op.bytes, time});
+    const std::vector<std::string> keys = models::kernel_keys(op, !found.gpu);
+    for (const std::string& key : {keys[0], keys[1]}) {
+      found.kernels[key].push_back({op.bytes, time});
+    }
   }
 }
 

@@ -103,7 +103,7 @@ void Operands::place(const models::Block& block, int copy, std::byte* memory) {
   }
 }
 
-/// Scales of fp8 come last: a write overtakes what was enqueued.
+/// Scales of tensors come last: a write overtakes what was enqueued.
 void Operands::fill_first(const models::Block& block, std::int64_t tokens) {
   Patterns patterns{tokens};
   for (std::size_t id = 0; id < block.operands.size(); ++id) {
@@ -113,9 +113,12 @@ void Operands::fill_first(const models::Block& block, std::int64_t tokens) {
   }
   device_.finish();
   for (const View& view : views_[0]) {
-    if (view.dtype != DType::fp8) continue;
-    auto* inverse = reinterpret_cast<std::byte*>(executor::fp8_inverse_scale(view));
-    device_.write(&fp8_inverse, inverse, Bytes{sizeof fp8_inverse});
+    std::byte* scale = nullptr;  // of the tensor
+    if (view.dtype == DType::fp8) {
+      scale = reinterpret_cast<std::byte*>(executor::fp8_inverse_scale(view));
+    }
+    if (view.dtype == DType::uint8) scale = view.data + executor::block_scales_offset(view.shape);
+    if (scale != nullptr) device_.write(&fp8_inverse, scale, Bytes{sizeof fp8_inverse});
   }
 }
 

@@ -35,6 +35,9 @@ T stored_at(const std::byte* bytes) {
 // Of 8 bits: codes of e4m3 from 0.5 to 1.375, of e5m2 from 0.125 to 0.875, under this scale.
 constexpr unsigned first_code = 0x30, fp8_codes = 12;
 
+// A block's scale: 2^-7 in e8m0 and 256 in e4m3, so that no sum of products has too small a number.
+constexpr std::uint8_t block_code = 0x78;
+
 /// The same numbers in every run and on every machine.
 class PatternDraw {
  public:
@@ -100,8 +103,11 @@ NumberPattern::NumberPattern(DType dtype, Numbers numbers, std::int64_t tokens) 
         append(bytes_, static_cast<std::uint8_t>(negative ? code | 0x80U : code));
         break;
       }
-      default:
-        append(bytes_, std::uint8_t{0});
+      case DType::fp4:  // two codes of a byte
+        append(bytes_, static_cast<std::uint8_t>(share * 256));
+        break;
+      case DType::uint8:  // codes of moments, or scales of blocks
+        append(bytes_, numbers == Numbers::both_signs ? block_code : std::uint8_t{0});
     }
   }
 }

@@ -49,9 +49,11 @@ std::optional<Time> calibrated_time(const Operation& op, const hardware::Gpu& gp
   if (op.kind == OpKind::batched_gemm) return batched_time(op, gpu);
   if (op.kind == OpKind::grouped_gemm) return experts_time(op, gpu);
   if (gpu.calibration.kernels.empty()) return std::nullopt;
-  const hardware::KernelCurve* curve = gpu.calibration.kernel(kernel_key(op));
-  if (!curve) curve = gpu.calibration.kernel(name(op.kind));
-  return curve ? std::optional{curve->at(op.bytes)} : std::nullopt;
+  for (const std::string& key : kernel_keys(op, gpu.generation.host_cores)) {
+    const hardware::KernelCurve* curve = gpu.calibration.kernel(key);
+    if (curve != nullptr) return curve->at(op.bytes);
+  }
+  return std::nullopt;
 }
 
 std::string kernel_key(const Operation& op) {
@@ -62,6 +64,13 @@ std::string kernel_key(const Operation& op) {
       !activates ? std::string_view{} : name(gelu ? Activation::gelu : op.activation);
   return fmt::format("{}{}{} {}>{}", name(op.kind), activates ? " " : "", function, op.reads.size(),
                      op.writes.size());
+}
+
+std::vector<std::string> kernel_keys(const Operation& op, bool processor) {
+  const std::string key = kernel_key(op), kind{name(op.kind)};
+  if (!processor || hardware::bits(op.dtype) >= 32) return {key, kind};
+  const std::string format = fmt::format(" {}", hardware::name(op.dtype));
+  return {key + format, kind + format, key, kind};
 }
 
 double slowdown_of(const Operation& op, const hardware::Gpu& gpu, int at_once) {

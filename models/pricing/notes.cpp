@@ -82,7 +82,9 @@ void note_beside(const hardware::Gpu& gpu, const Program& program,
 void note_stored_fp8(const hardware::Gpu& gpu, const Program& program,
                      std::vector<std::string>& assumptions) {
   const bool stored = gpu.generation.host_cores;
-  if (!stored || program.formats.compute != DType::fp8) return;
+  const auto curve = gpu.gemm.find(DType::fp8);
+  const bool measured = curve != gpu.gemm.end() && curve->second.measured;
+  if (!stored || measured || program.formats.compute != DType::fp8) return;
   note_once(
       fmt::format("fp8 products of {} priced as fp32's: it computes in fp32, and quantising a "
                   "weight in each product, which may take longer, has no price",

@@ -86,6 +86,16 @@ TEST_CASE("Operands repeat one known sequence, whatever their length") {
   }
 }
 
+// 0x78 is 2^-7 as an e8m0 scale: with numbers of at most 448 no product of two is below 2^-126,
+// where processors are many times slower.
+TEST_CASE("Scales of blocks are neither zero nor tiny, codes of moments are those of zeros") {
+  for (const auto& [numbers, code] :
+       {std::pair{Numbers::both_signs, 0x78}, std::pair{Numbers::positive, 0}}) {
+    const NumberPattern pattern{models::DType::uint8, numbers, 1};
+    for (const std::byte each : pattern.bytes()) REQUIRE(std::to_integer<int>(each) == code);
+  }
+}
+
 // Uniform in +-0.1 of 65521 numbers: the mean is off zero by 0.1 / sqrt(3 x 65521) = 0.0002, five
 // of which are far below what positive numbers would have, 0.055.
 TEST_CASE("What is multiplied has both signs and a mean of zero; moments and sums are positive") {

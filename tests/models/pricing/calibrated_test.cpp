@@ -43,6 +43,27 @@ TEST_CASE("Two functions of an activation are two kernels, by their own times wh
   CHECK_FALSE(calibrated_time(gelu, gpu));
 }
 
+TEST_CASE("What a processor converts from fewer bits has times of its own, a GPU's bytes do not") {
+  Operation add;
+  add.kind = OpKind::add;
+  add.dtype = DType::bf16;
+  add.reads = {0, 1};
+  add.writes = {2};
+  using Keys = std::vector<std::string>;
+  CHECK(kernel_keys(add, true) == Keys{"add 2>1 bf16", "add bf16", "add 2>1", "add"});
+  CHECK(kernel_keys(add, false) == Keys{"add 2>1", "add"});
+
+  hardware::Gpu gpu;
+  gpu.calibration.kernels.emplace("add bf16", always_takes(30_us));
+  gpu.calibration.kernels.emplace("add 2>1", always_takes(20_us));
+  CHECK(calibrated_time(add, gpu) == 20_us);
+  gpu.generation.host_cores = true;
+  CHECK(calibrated_time(add, gpu) == 30_us);
+  add.dtype = DType::fp32;
+  CHECK(calibrated_time(add, gpu) == 20_us);
+  CHECK(kernel_keys(add, true) == Keys{"add 2>1", "add"});
+}
+
 // Of a GPU whose bursts are twice as fast as what it keeps for seconds.
 TEST_CASE("A measured product takes as long as at the rate that a step keeps") {
   Operation product;
