@@ -10,8 +10,8 @@ namespace orrery::hardware {
 namespace {
 
 Generation read_generation(const Node& node) {
-  node.only({"name", "curves_from", "scale_up", "host_cores", "block_scales", "compute_capability",
-             "multiprocessors", "sources"});
+  node.only({"name", "curves_from", "scale_up", "host_cores", "block_scales", "fp8_along_k",
+             "compute_capability", "multiprocessors", "sources"});
   Generation read;
   read.name = node["name"].as<std::string>();
   for (const Node& each : node["curves_from"].elements()) {
@@ -20,6 +20,7 @@ Generation read_generation(const Node& node) {
   read.scale_up = node["scale_up"].as<std::string>();
   read.host_cores = node.value_or("host_cores", false);
   read.block_scales = node.value_or("block_scales", false);
+  read.fp8_along_k = node.value_or("fp8_along_k", false);
   read.compute_capability = node.value_or("compute_capability", 0);
   read.multiprocessors = node.value_or("multiprocessors", 0);
   return read;

@@ -16,6 +16,7 @@ struct Generation {
   std::string scale_up;        // whose constants a node takes that gives none
   bool host_cores = false;     // devices are cores of the host, which share its memory
   bool block_scales = false;   // its products take a scale for each block of an operand
+  bool fp8_along_k = false;    // its products in fp8 read both operands along the summed dimension
   int compute_capability = 0;  // of its first GPU, times ten: 9.0 is 90; 0: not CUDA
   int multiprocessors = 0;     // of its largest common GPU; 0: not stated
 };

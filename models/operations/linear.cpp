@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string>
 
+#include "hardware/generation.hpp"
+
 namespace orrery::models {
 
 namespace {
@@ -154,6 +156,22 @@ OperandId LinearBuilder::weight(const Linear& layer) {
   return wide;
 }
 
+/// Products in fp8 that read both operands along the summed dimension need the weight's columns for
+/// the input's gradient: a copy that is kept or, as here, made anew for each.
+/// Source  Megatron-Core, disable_parameter_transpose_cache
+OperandId LinearBuilder::weight_for_dgrad(const Linear& layer) {
+  const OperandId stored = weight(layer);
+  const Quantisation* how = quantisation(layer);
+  const bool one_scale = how != nullptr && how->dtype == DType::fp8 && !how->both_ways();
+  const bool needed = hardware::generation_named(inputs_.generation).fp8_along_k;
+  if (!inputs_.plan.transpose_weights || !one_scale || !needed) return stored;
+  const Operand original = block_.at(stored);
+  const OperandId columns = block_.operand(layer.name + ".weight.columns", Role::temporary,
+                                           DType::fp8, original.uncut, original.sharding);
+  block_.add(OpKind::transpose, layer.name + ".transpose", {stored}, {columns});
+  return columns;
+}
+
 Operation& LinearBuilder::product(const Linear& layer, std::string_view suffix, OperandId a,
                                   OperandId b, OperandId out, GemmShape shape) {
   const std::string name = layer.name + std::string{suffix};
@@ -183,7 +201,7 @@ void LinearBuilder::backward(const Linear& layer, OperandId input, OperandId out
                              OperandId input_gradient) {
   const auto [dy, scales] = quantised(layer, output_gradient, Role::temporary, Along::rows);
   const Quantised x = kept(layer, input);
-  const OperandId w_id = weight(layer);
+  const OperandId w_id = weight_for_dgrad(layer);
   const Sharding reads = read_by(block_.at(dy).sharding, layer.sharding, Dimension::columns);
   const Shape& w = block_.at(w_id).shape;
   Operation& op =

@@ -58,6 +58,7 @@ class LinearBuilder {
   Quantised kept(const Linear& layer, OperandId input);
   bool kept_in_8_bits(const Linear& layer) const;
   OperandId weight(const Linear& layer);
+  OperandId weight_for_dgrad(const Linear& layer);
   void weight_gradient(const Linear& layer, const Quantised& input,
                        const Quantised& output_gradient);
 

@@ -119,6 +119,10 @@ class StateChecks : private ConflictChecks {
           fmt::format("weights are gathered in 8 bits by ZeRO in fp8, not with zero {} in {}",
                       word_of(zero_words, plan_.zero), name(plan_.precision)));
     }
+    if (plan_.transpose_weights && !in_8_bits) {
+      add("/transpose_weights",
+          fmt::format("weights in 8 bits are transposed; precision is {}", name(plan_.precision)));
+    }
   }
 
   /// Layers left in bf16.

@@ -59,8 +59,9 @@ struct Plan {
   std::vector<std::int64_t> sequence_lengths;
   bool low_precision_gather = false;     // ZeRO gathers the weights in the products' 8 bits
   bool low_precision_attention = false;  // attention's products in fp8, a scale for each tensor
-  std::int64_t start_layers_bf16 = 0;    // of fewer bits: the model's first layers left in bf16
-  std::int64_t end_layers_bf16 = 0;      // ... and its last
+  bool transpose_weights = false;  // of 8 bits: by every backward pass, no transposed copy is kept
+  std::int64_t start_layers_bf16 = 0;  // of fewer bits: the model's first layers left in bf16
+  std::int64_t end_layers_bf16 = 0;    // ... and its last
   Zero zero = Zero::none;
   std::int64_t data_shard = 0;  // ranks of `data` that hold a share each, copied along the others
                                 // (HSDP); 0: all

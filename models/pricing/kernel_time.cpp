@@ -133,9 +133,18 @@ std::optional<Time> host_time(const Operation& op, const hardware::Gpu& gpu, int
   return std::nullopt;
 }
 
+bool multiplies_few_bits(const Operation& op) {
+  return op.dtype == hardware::DType::fp8 || op.dtype == hardware::DType::fp4;
+}
+
+double gemm_derate(const Operation& op, const Software& software, std::string_view generation) {
+  const double usual = software.gemm_derate(generation);
+  return multiplies_few_bits(op) ? usual * software.quantised_derate(generation) : usual;
+}
+
 /// Of a grouped GEMM for each of its experts.
 Time quantised_start(const Operation& op, const Software& software, std::string_view generation) {
-  if (op.dtype != hardware::DType::fp8 && op.dtype != hardware::DType::fp4) return Time{};
+  if (!multiplies_few_bits(op)) return Time{};
   const auto products = std::max<std::int64_t>(1, std::ssize(op.group_rows));
   return software.quantised_start(generation) * products;
 }
@@ -154,11 +163,12 @@ Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& 
     case OpKind::batched_gemm:
       return scaled(without_hidden_start(gpu.gemm_time(op.dtype, op.flops, op.bytes),
                                          gpu.gemm.at(op.dtype).overhead),
-                    software.gemm_derate(generation) * alignment_derate(op) / gpu.sustained_share) +
+                    gemm_derate(op, software, generation) * alignment_derate(op) /
+                        gpu.sustained_share) +
              accumulation_time(op, gpu, software) + quantised_start(op, software, generation);
     case OpKind::grouped_gemm:
       return scaled(without_hidden_start(grouped_time(op, gpu), gpu.gemm.at(op.dtype).overhead),
-                    software.gemm_derate(generation) / gpu.sustained_share) +
+                    gemm_derate(op, software, generation) / gpu.sustained_share) +
              accumulation_time(op, gpu, software) + quantised_start(op, software, generation);
     case OpKind::attention:
     case OpKind::attention_backward:

@@ -21,7 +21,7 @@ std::string_view name(OpKind kind) {
                                      "scatter_add",   "grouped_gemm",
                                      "route",         "route_backward",
                                      "permute",       "unpermute",
-                                     "orthogonalise"};
+                                     "orthogonalise", "transpose"};
   return of[static_cast<int>(kind)];
 }
 

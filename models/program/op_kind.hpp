@@ -41,8 +41,9 @@ enum class OpKind : std::uint8_t {
   permute,        // rows in another order, each as often as its token has copies
   unpermute,      // and back, the copies of a token added up
   orthogonalise,  // a matrix's columns in place, each made a unit vector at right angles to others
+  transpose,      // a matrix's rows as columns
 };
-inline constexpr int op_kind_count = 33;
+inline constexpr int op_kind_count = 34;
 std::string_view name(OpKind kind);
 /// Is it one matrix product or several?
 constexpr bool is_product(OpKind kind) {

@@ -63,12 +63,18 @@ HostCosts read_host(const Node& node) {
 }
 
 KernelChoices read_kernels(const Node& node) {
-  node.only({"gemm_derate", "quantised_start", "memory_derate", "mixed_derate", "attention",
-             "attention_derate", "loss_forward_bytes", "loss_backward_bytes", "predicted_share",
-             "dropout", "accumulate_derate", "accumulate_exposed", "softmax_in_fours"});
+  node.only({"gemm_derate", "quantised_derate", "quantised_start", "memory_derate", "mixed_derate",
+             "attention", "attention_derate", "loss_forward_bytes", "loss_backward_bytes",
+             "predicted_share", "dropout", "accumulate_derate", "accumulate_exposed",
+             "softmax_in_fours"});
   KernelChoices kernels;
   for (const auto& [generation, value] : node["gemm_derate"].members()) {
     kernels.gemm_derate[generation] = number(node["gemm_derate"], generation, 1, 0.2, 20);
+  }
+  if (const auto derates = node.find("quantised_derate")) {
+    for (const auto& [generation, value] : derates->members()) {
+      kernels.quantised_derate[generation] = number(*derates, generation, 1, 0.2, 20);
+    }
   }
   if (const auto starts = node.find("quantised_start")) {
     for (const auto& [generation, value] : starts->members()) {
@@ -219,6 +225,11 @@ hardware::DType Software::gradient_beside(hardware::DType type) const {
 
 double Software::gemm_derate(std::string_view generation) const {
   return of_generation(kernels.gemm_derate, generation);
+}
+
+double Software::quantised_derate(std::string_view generation) const {
+  const auto found = kernels.quantised_derate.find(std::string{generation});
+  return found == kernels.quantised_derate.end() ? 1 : found->second;
 }
 
 Time Software::quantised_start(std::string_view generation) const {

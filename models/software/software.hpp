@@ -80,6 +80,7 @@ struct Software {
   /// What gradients are added up and reduced in by a run that computes in `type`.
   hardware::DType gradient_beside(hardware::DType type) const;
   double gemm_derate(std::string_view generation) const;
+  double quantised_derate(std::string_view generation) const;
   Time quantised_start(std::string_view generation) const;
   std::string_view attention(std::string_view generation) const;
 };

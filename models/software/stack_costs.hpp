@@ -51,6 +51,9 @@ struct HostCosts {
 struct KernelChoices {
   /// GEMM time in a long step over the isolated kernel, by GPU generation; "default" otherwise.
   std::map<std::string, double> gemm_derate;
+  /// The same once more for products in 8 or 4 bits, by GPU generation: as far as a curve that was
+  /// fitted to another library's products misses this one's.
+  std::map<std::string, double> quantised_derate;
   /// GPU time that a product in 8 or 4 bits takes beyond its curve and the passes over its
   /// operands, by GPU generation: scales, amax and transposes in small kernels.
   std::map<std::string, Time> quantised_start;

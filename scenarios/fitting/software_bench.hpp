@@ -23,6 +23,7 @@ struct BenchRow {
   std::size_t row = 0;  // in the list of runs
   models::Question question;
   double measured = 0;  // step, seconds
+  bool held = false;    // predicted, and not fitted to
 };
 
 /// Rows that all run the same profile. Numbers are seconds or factors, as software_numbers().

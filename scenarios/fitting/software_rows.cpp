@@ -22,13 +22,17 @@ bool is_asked(const std::vector<std::string>& asked, const std::string& stack,
          std::find(asked.begin(), asked.end(), profile) != asked.end();
 }
 
+/// Of a group that `Apart::used` leaves out.
+bool is_held(const MeasuredRun& run) {
+  const std::string group = group_apart(run);
+  return !group.empty() && group != sharded_runs && group != run.reported_apart;
+}
+
 /// What the line itself says against its use; empty if nothing.
 std::string stated_against(const MeasuredRun& run, Apart apart) {
   if (!run.set_aside.empty()) return "set aside: " + run.set_aside;
-  if (apart == Apart::used) {
-    const std::string group = group_apart(run);
-    const bool dense = group.empty() || group == sharded_runs || group == run.reported_apart;
-    if (!dense) return "reported apart: " + group;
+  if (apart != Apart::left_out) {
+    if (apart == Apart::used && is_held(run)) return "reported apart: " + group_apart(run);
     return run.step_time ? "" : "no step_time_s is stated";
   }
   if (!run.reported_apart.empty()) return "reported apart: " + run.reported_apart;
@@ -62,7 +66,9 @@ class Sorting {
     const std::string name = own == "generic" && !run.software.empty() ? run.software : own;
     if (!is_asked(stacks_, run.software, name)) return "of a stack that --stack does not name";
     reason = doubt_about(run, question);
-    if (reason.empty()) rows_[name].push_back({row, std::move(question), *run.step_time});
+    if (reason.empty()) {
+      rows_[name].push_back({row, std::move(question), *run.step_time, is_held(run)});
+    }
     return reason;
   }
 

@@ -17,8 +17,8 @@ struct UnusedRow {
 };
 
 /// What becomes of runs that are reported apart: `used` are those of dense models, of ZeRO-2 and
-/// ZeRO-3 and those that a line names itself.
-enum class Apart : std::uint8_t { left_out, used };
+/// ZeRO-3 and those that a line names itself; `held`: the others are there too, marked as held.
+enum class Apart : std::uint8_t { left_out, used, held };
 
 struct SoftwareRows {
   /// A stack without a profile has its own here, that starts as `generic`.

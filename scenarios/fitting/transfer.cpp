@@ -8,6 +8,7 @@
 #include <memory>
 #include <numeric>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include "scenarios/fitting/number_prior.hpp"
@@ -16,6 +17,7 @@
 #include "scenarios/fitting/step_alone.hpp"
 #include "scenarios/search/workers.hpp"
 #include "scenarios/validation/statistics.hpp"
+#include "scenarios/validation/validation.hpp"
 
 namespace orrery::scenarios {
 
@@ -47,8 +49,9 @@ models::Software generic_of(int year) {
 
 /// A run's ln(predicted / measured) that no column changes.
 struct Baseline {
-  double shipped = 0, generic = 0;
-  double wider = 1;  // by the borrowed curves of the first
+  double shipped = 0;
+  double generic = 0;  // not of a run that is held
+  double wider = 1;    // by the borrowed curves of the first
 };
 
 /// Every stack of a table; then, by a column, the groups that its rows are in.
@@ -56,7 +59,7 @@ class LeavingOut {
  public:
   LeavingOut(const orrery::Table& table, unsigned threads)
       : table_{table}, runs_{read_runs(table)}, threads_{threads} {
-    SoftwareRows found = software_rows(runs_, {}, {}, Apart::used);
+    SoftwareRows found = software_rows(runs_, {}, {}, Apart::held);
     std::map<std::string, std::size_t> numbers;
     for (auto& [name, rows] : found.by_profile) {
       std::vector<std::size_t> cells;
@@ -71,7 +74,7 @@ class LeavingOut {
 
   std::vector<TransferRow> rows(const std::string& column) {
     column_ = column;
-    groups_ = cells_of(table_, column);
+    groups_ = groups_by(column);
     known_.clear();
     std::vector<TransferRow> all;
     for (std::size_t stack = 0; stack < stacks_.size(); ++stack) {
@@ -85,6 +88,18 @@ class LeavingOut {
   }
 
  private:
+  /// Of several columns: what they say together.
+  std::vector<std::string> groups_by(const std::string& columns) const {
+    std::vector<std::string> groups(runs_.size());
+    for (const std::string& column : columns_of(columns)) {
+      const std::vector<std::string> cells = cells_of(table_, column);
+      for (std::size_t i = 0; i < groups.size(); ++i) {
+        groups[i] += (groups[i].empty() ? "" : ", ") + cells[i];
+      }
+    }
+    return groups;
+  }
+
   std::set<std::string> groups_of(std::size_t stack) const {
     std::set<std::string> groups;
     for (std::size_t i = 0; i < stacks_[stack]->size(); ++i) {
@@ -93,13 +108,17 @@ class LeavingOut {
     return groups;
   }
 
-  /// Rows of a stack in the group, and all others.
+  /// Rows of a stack in the group, and all others that fits use.
   std::pair<std::vector<std::size_t>, std::vector<std::size_t>> split(
       std::size_t stack, const std::string& group) const {
     std::pair<std::vector<std::size_t>, std::vector<std::size_t>> both;
     for (std::size_t i = 0; i < stacks_[stack]->size(); ++i) {
-      const bool in = groups_[(*stacks_[stack])[i].row] == group;
-      (in ? both.first : both.second).push_back(i);
+      const BenchRow& row = (*stacks_[stack])[i];
+      if (groups_[row.row] == group) {
+        both.first.push_back(i);
+      } else if (!row.held) {
+        both.second.push_back(i);
+      }
     }
     return both;
   }
@@ -109,7 +128,9 @@ class LeavingOut {
     const StackFit& fit = *stacks_[stack];
     const auto [in, seen] = split(stack, group);
     if (seen.size() < least_rows_of_a_relative) return std::nullopt;
-    if (in.empty()) return Relative{&fit.profile(), coordinates_of(fit.profile())};
+    const bool moved =
+        std::any_of(in.begin(), in.end(), [&](std::size_t i) { return !fit[i].held; });
+    if (!moved) return Relative{&fit.profile(), coordinates_of(fit.profile())};
     return Relative{&fit.profile(), fit.fit(seen, prior_of(fit.profile(), {})).coordinates};
   }
 
@@ -126,11 +147,13 @@ class LeavingOut {
 
   Baseline baseline_of(const BenchRow& row) const {
     const StepAlone shipped = step_of(row.question);
+    Baseline found{.shipped = std::log(shipped.seconds / row.measured),
+                   .wider = models::widening(shipped.borrowed_curves)};
+    if (row.held) return found;  // the generic profile may not run its strategy
     models::Question question = row.question;
     question.software = generic_of(static_cast<int>(runs_[row.row].year.value_or(0)));
-    return {.shipped = std::log(shipped.seconds / row.measured),
-            .generic = std::log(step_of(question).seconds / row.measured),
-            .wider = models::widening(shipped.borrowed_curves)};
+    found.generic = std::log(step_of(question).seconds / row.measured);
+    return found;
   }
 
   /// By row of the stack; the same for every column.
@@ -154,6 +177,7 @@ class LeavingOut {
         .group = groups_[row.row],
         .cell = cell_of(runs_[row.row]),
         .profile = fit.profile().name,
+        .apart = row.held ? group_apart(runs_[row.row]) : "",
         .seen = seen,
         .shipped = known.shipped,
         .left_out = left_out,
@@ -235,7 +259,10 @@ double inside_of(const std::vector<TransferRow>& rows) {
 Transfer transfer_of(const std::string& column, std::vector<TransferRow> rows) {
   Transfer transfer;
   transfer.column = column;
-  transfer.rows = std::move(rows);
+  for (TransferRow& each : rows) {
+    (each.apart.empty() ? transfer.rows : transfer.held).push_back(std::move(each));
+  }
+  if (transfer.rows.empty()) throw InputError{"--leave-out", "no run to fit to"};
   std::set<std::string> groups, cells;
   for (const TransferRow& each : transfer.rows) {
     groups.insert(each.group);
@@ -252,11 +279,20 @@ Transfer transfer_of(const std::string& column, std::vector<TransferRow> rows) {
 
 }  // namespace
 
+std::vector<std::string> columns_of(const std::string& words) {
+  std::vector<std::string> columns;
+  std::istringstream list{words};
+  for (std::string column; std::getline(list, column, ',');) columns.push_back(column);
+  return columns;
+}
+
 std::vector<Transfer> transfers_of(const orrery::Table& table,
                                    const std::vector<std::string>& columns, unsigned threads) {
-  for (const std::string& column : columns) {
-    if (table.has(column)) continue;
-    throw InputError{"--leave-out", "unknown column '" + column + "' in " + table.name()};
+  for (const std::string& each : columns) {
+    for (const std::string& column : columns_of(each)) {
+      if (table.has(column)) continue;
+      throw InputError{"--leave-out", "unknown column '" + column + "' in " + table.name()};
+    }
   }
   LeavingOut leaving{table, threads};
   std::vector<Transfer> transfers;

@@ -1,4 +1,4 @@
-// What `orrery validate --leave-out COLUMN` prints.
+// What `orrery validate --leave-out COLUMN[,COLUMN]` prints.
 
 #include <fmt/format.h>
 
@@ -27,18 +27,20 @@ std::string errors_line(const char* name, const TransferErrors& errors) {
                      errors.bias);
 }
 
-struct CellErrors {
+/// In percent.
+struct ErrorsOfSome {
   std::vector<double> shipped, left_out, generic;
+
+  void add(const TransferRow& row) {
+    shipped.push_back(100 * row.shipped);
+    left_out.push_back(100 * row.left_out);
+    generic.push_back(100 * row.generic);
+  }
 };
 
 std::string cell_lines(const Transfer& transfer) {
-  std::map<std::string, CellErrors> cells;
-  for (const TransferRow& each : transfer.rows) {
-    CellErrors& cell = cells[each.cell];
-    cell.shipped.push_back(100 * each.shipped);
-    cell.left_out.push_back(100 * each.left_out);
-    cell.generic.push_back(100 * each.generic);
-  }
+  std::map<std::string, ErrorsOfSome> cells;
+  for (const TransferRow& each : transfer.rows) cells[each.cell].add(each);
   std::string text =
       fmt::format("\n{:<52} {:>5} {:>9} {:>9} {:>9}\n", "median of ln(predicted / measured), %",
                   "runs", "as it is", "left out", "generic");
@@ -48,6 +50,84 @@ std::string cell_lines(const Transfer& transfer) {
                         quantile(cell.left_out, 0.5), quantile(cell.generic, 0.5));
   }
   return text;
+}
+
+double quantile_of_sizes(std::vector<double> errors, double share) {
+  for (double& each : errors) each = std::abs(each);
+  return quantile(errors, share);
+}
+
+std::map<std::string, ErrorsOfSome> held_by_group(const Transfer& transfer) {
+  std::map<std::string, ErrorsOfSome> groups;
+  for (const TransferRow& each : transfer.held) groups[each.apart].add(each);
+  return groups;
+}
+
+Json held_json(const Transfer& transfer) {
+  Json json = Json::object();
+  for (const auto& [name, errors] : held_by_group(transfer)) {
+    json[name] = {{"rows", errors.left_out.size()},
+                  {"as_it_is",
+                   {{"rows_median_pct", quantile_of_sizes(errors.shipped, 0.5)},
+                    {"rows_p90_pct", quantile_of_sizes(errors.shipped, 0.9)}}},
+                  {"left_out",
+                   {{"rows_median_pct", quantile_of_sizes(errors.left_out, 0.5)},
+                    {"rows_p90_pct", quantile_of_sizes(errors.left_out, 0.9)}}}};
+  }
+  return json;
+}
+
+std::string held_lines(const Transfer& transfer) {
+  if (transfer.held.empty()) return {};
+  std::string text =
+      fmt::format("\n{:<52} {:>5} {:>17} {:>17}\n", "reported apart, median / 90th of |error|, %",
+                  "runs", "as it is", "left out");
+  for (const auto& [name, errors] : held_by_group(transfer)) {
+    text += fmt::format(
+        "{:<52.52} {:>5} {:>8.1f} / {:>6.1f} {:>8.1f} / {:>6.1f}\n", name, errors.left_out.size(),
+        quantile_of_sizes(errors.shipped, 0.5), quantile_of_sizes(errors.shipped, 0.9),
+        quantile_of_sizes(errors.left_out, 0.5), quantile_of_sizes(errors.left_out, 0.9));
+  }
+  return text;
+}
+
+/// What is left out, in words.
+std::string title_of(const Transfer& transfer) {
+  std::string title;
+  for (const std::string& column : columns_of(transfer.column)) {
+    title += (title.empty() ? "" : " and ") + column;
+  }
+  return title;
+}
+
+std::string held_section_of(const Transfer& transfer) {
+  if (transfer.held.empty()) return {};
+  std::string text = fmt::format(
+      "\nRuns of the groups below take no part in finding numbers here, and for each of them those "
+      "of "
+      "its {} are left out, too.\n\n| reported apart | runs | the profiles, median / 90th "
+      "percentile | "
+      "numbers without its {} |\n|---|--:|--:|--:|\n",
+      title_of(transfer), title_of(transfer));
+  for (const auto& [name, errors] : held_by_group(transfer)) {
+    text += fmt::format(
+        "| {} | {} | {:.1f} / {:.1f} % | {:.1f} / {:.1f} % |\n", name, errors.left_out.size(),
+        quantile_of_sizes(errors.shipped, 0.5), quantile_of_sizes(errors.shipped, 0.9),
+        quantile_of_sizes(errors.left_out, 0.5), quantile_of_sizes(errors.left_out, 0.9));
+  }
+  return text;
+}
+
+Json row_json(const std::vector<MeasuredRun>& runs, const TransferRow& row) {
+  Json json{{"run", runs[row.row].run},    {"group", row.group},          {"cell", row.cell},
+            {"profile", row.profile},      {"stack_seen", row.seen},      {"inside", row.inside},
+            {"as_it_is_log", row.shipped}, {"left_out_log", row.left_out}};
+  if (row.apart.empty()) {
+    json["generic_log"] = row.generic;
+  } else {
+    json["apart"] = row.apart;
+  }
+  return json;
 }
 
 }  // namespace
@@ -63,18 +143,11 @@ Json to_json(const std::vector<MeasuredRun>& runs, const Transfer& transfer) {
             {"as_it_is", errors_json(transfer.shipped)},
             {"left_out", errors_json(transfer.left_out)},
             {"generic", errors_json(transfer.generic)},
-            {"runs", Json::array()}};
-  for (const TransferRow& each : transfer.rows) {
-    json["runs"].push_back({{"run", runs[each.row].run},
-                            {"group", each.group},
-                            {"cell", each.cell},
-                            {"profile", each.profile},
-                            {"stack_seen", each.seen},
-                            {"inside", each.inside},
-                            {"as_it_is_log", each.shipped},
-                            {"left_out_log", each.left_out},
-                            {"generic_log", each.generic}});
-  }
+            {"apart", held_json(transfer)},
+            {"runs", Json::array()},
+            {"apart_runs", Json::array()}};
+  for (const TransferRow& each : transfer.rows) json["runs"].push_back(row_json(runs, each));
+  for (const TransferRow& each : transfer.held) json["apart_runs"].push_back(row_json(runs, each));
   return json;
 }
 
@@ -89,14 +162,16 @@ std::string table_of(const std::vector<MeasuredRun>& runs, const Transfer& trans
   text += errors_line("the generic profile of the year", transfer.generic);
   text += fmt::format("\np10 to p90 holds {:.0f} % of what is left out (80 % if it is right)\n",
                       transfer.inside);
-  return text + cell_lines(transfer);
+  return text + cell_lines(transfer) + held_lines(transfer);
 }
 
 std::string page_section_of(const std::vector<Transfer>& transfers) {
   if (transfers.empty()) return {};
   const Transfer& any = transfers.front();
   std::string text = fmt::format(
-      "\n## What no fit has seen\n\nEvery source, stack, site, year or GPU left out whole in turn: "
+      "\n## What no fit has seen\n\nEvery source, stack, site, year, GPU or model on a GPU left "
+      "out "
+      "whole in turn: "
       "a run's profile keeps its switches, and its numbers are its relatives', moved by what runs "
       "of its stack are left. {} runs in {} cells, one for each stack, year and site, those "
       "reported "
@@ -112,11 +187,11 @@ std::string page_section_of(const std::vector<Transfer>& transfers) {
   };
   line("the profiles, fitted to most of these runs", any.shipped, "");
   for (const Transfer& each : transfers) {
-    line(fmt::format("numbers without its {} ({} of them)", each.column, each.groups),
+    line(fmt::format("numbers without its {} ({} of them)", title_of(each), each.groups),
          each.left_out, fmt::format("{:.0f} %", each.inside));
   }
   line("the generic profile of its year", any.generic, "");
-  return text;
+  return text + held_section_of(transfers.back());
 }
 
 }  // namespace orrery::scenarios

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 
@@ -28,13 +29,16 @@ std::vector<Grouping> groupings_of(const orrery::Table& table,
 }
 
 /// What the page leaves out whole, as far as the table says it of its runs.
-constexpr std::array<const char*, 5> left_out_columns{"source", "software", "site", "software_year",
-                                                      "gpu"};
+constexpr std::array<const char*, 6> left_out_columns{"source",        "software", "site",
+                                                      "software_year", "gpu",      "model,gpu"};
 
 std::string left_out_section(const orrery::Table& table, unsigned threads) {
   std::vector<std::string> columns;
-  for (const char* column : left_out_columns) {
-    if (table.has(column)) columns.push_back(column);
+  for (const char* each : left_out_columns) {
+    const std::vector<std::string> together = columns_of(each);
+    const bool all = std::all_of(together.begin(), together.end(),
+                                 [&](const std::string& column) { return table.has(column); });
+    if (all) columns.push_back(each);
   }
   return page_section_of(transfers_of(table, columns, threads));
 }

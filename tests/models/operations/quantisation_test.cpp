@@ -141,6 +141,28 @@ TEST_CASE("Attention in 8 bits has a curve of its own: forward faster, on Hopper
   CHECK(time("dgx-h200 x 1", "attention", narrow) == Approx(work / rate).epsilon(1e-3));
 }
 
+TEST_CASE("Weights in 8 bits are transposed in backward where products read along the sum alone") {
+  const auto layer = [](const std::string& plan, const std::string& generation) {
+    const Question asked =
+        question("llama3-8b", "dgx-h100 x 1",
+                 "data=8,global_batch=8,seq_len=1024,precision=fp8" + plan, "generic");
+    return layer_blocks({asked.model, asked.plan, asked.software, generation});
+  };
+  const std::string again = ",transpose_weights=true";
+  // Queries, keys and values: 4,096 x 6,144. Trained weights are read in 16 bits, frozen ones in 8.
+  constexpr std::int64_t numbers = 4096 * 6144;
+  const BlockPair trained = layer(again, "hopper");
+  CHECK(operation_of(trained.backward, "qkv.transpose").bytes.count() == 3 * numbers);
+  CHECK_THROWS(operation_of(trained.forward, "qkv.transpose"));
+  const BlockPair frozen = layer(again + ",task=lora,low_precision_gather=true", "hopper");
+  CHECK(operation_of(frozen.backward, "qkv.transpose").bytes.count() == 2 * numbers);
+  CHECK_THROWS(operation_of(layer(again, "blackwell").backward, "qkv.transpose"));
+  CHECK_THROWS(operation_of(layer("", "hopper").backward, "qkv.transpose"));
+  const Question wide =
+      question("llama3-8b", "dgx-h100 x 1", "precision=bf16,transpose_weights=true", "generic");
+  CHECK(conflicts(wide).front().problem == "weights in 8 bits are transposed; precision is bf16");
+}
+
 TEST_CASE("Attention in 8 bits needs products in few bits, whole sequences and a kernel") {
   const auto refusal = [](const std::string& cluster, const std::string& plan,
                           const std::string& model = "llama3-8b") {

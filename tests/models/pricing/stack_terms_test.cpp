@@ -127,6 +127,24 @@ TEST_CASE(
   CHECK(longer(h100) == Time{});
 }
 
+TEST_CASE("Products in 8 bits have a factor of their own next to that of all products") {
+  const hardware::Gpu h100 = hardware::named_gpu("h100-sxm-80gb");
+  Operation op;
+  op.kind = OpKind::gemm;
+  op.gemm = {.m = 16384, .n = 16384, .k = 16384};
+  op.flops = Flops{2 * std::int64_t{16384} * 16384 * 16384};
+  op.dtype = DType::fp8;
+  Software software = plain_software();
+  const double plain = seconds(kernel_time(op, h100, software));
+  software.kernels.quantised_derate["hopper"] = 0.8;
+  // All but the kernel's start, some microseconds of 8 ms.
+  CHECK(seconds(kernel_time(op, h100, software)) == Approx(0.8 * plain).epsilon(1e-3));
+  CHECK(kernel_time(op, hardware::named_gpu("b200-sxm"), software) ==
+        kernel_time(op, hardware::named_gpu("b200-sxm"), plain_software()));
+  op.dtype = DType::bf16;
+  CHECK(kernel_time(op, h100, software) == kernel_time(op, h100, plain_software()));
+}
+
 TEST_CASE("A host launches a router's small operations, half of them backward") {
   Software software = plain_software();
   Operation op;

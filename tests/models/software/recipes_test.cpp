@@ -25,6 +25,7 @@ TEST_CASE("A recipe decides by stack, task and sizes, not by a model's name") {
   CHECK(recipe_choice(asked, "low_precision_gather").is_null());
   asked.precision = Precision::fp8;
   CHECK(recipe_choice(asked, "low_precision_gather") == true);
+  CHECK(recipe_choice(asked, "transpose_weights") == true);
   asked.precision = Plan{}.precision;
   const std::size_t choices = recipe_of(asked).size();
   model.name = "another";

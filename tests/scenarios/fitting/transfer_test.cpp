@@ -134,6 +134,37 @@ TEST_CASE("A stack that is left out whole has its switches and its relatives' nu
   CHECK(predicted(transfer, 1, 6.5) == Approx(predicted(other, 1, 6.5)).epsilon(1e-9));
 }
 
+TEST_CASE("A run of a group that no fit uses is predicted, and moves no other") {
+  const auto with_adapters = [](double measured) {
+    return orrery::Table::parse(
+        "run,source,software,software_year,task,family,model,layers,hidden,heads,ffn_hidden,seq_"
+        "len,"
+        "gpu,gpus,gpus_per_node,tp,pp,dp,zero_stage,recompute,precision,micro_batch,global_batch,"
+        "step_time_s\n"
+        "a,x,nemo,2025,pretrain,llama,h,32,4096,32,14336,4096,h100-sxm-80gb,8,8,2,1,4,1,none,bf16,"
+        "1,"
+        "32,2\n"
+        "b,x,nemo,2025,pretrain,llama,i,32,5120,40,14336,4096,h100-sxm-80gb,8,8,2,1,4,1,none,bf16,"
+        "1,"
+        "32,3\n" +
+            fmt::format(
+                "c,x,nemo,2025,lora,llama,i,32,5120,40,14336,4096,h100-sxm-80gb,8,8,2,1,4,1,"
+                "none,bf16,1,32,{}\n",
+                measured),
+        "runs.csv");
+  };
+  const Transfer one = transfers_of(with_adapters(1.5), {"model,gpu"}, 1).front();
+  const Transfer other = transfers_of(with_adapters(1.8), {"model,gpu"}, 1).front();
+  REQUIRE(one.held.size() == 1);
+  CHECK(one.held[0].apart == "LoRA");
+  CHECK(one.held[0].group == "i, h100-sxm-80gb");
+  CHECK(one.groups == 2);
+  REQUIRE(one.rows.size() == 2);
+  CHECK(predicted(one, 0, 2.0) == predicted(other, 0, 2.0));
+  CHECK(predicted(one, 1, 3.0) == predicted(other, 1, 3.0));
+  CHECK(1.5 * std::exp(one.held[0].left_out) == Approx(1.8 * std::exp(other.held[0].left_out)));
+}
+
 TEST_CASE("validate --leave-out answers for a column, and names one that is not there") {
   const Scratch scratch;
   const std::string file = scratch.write(
