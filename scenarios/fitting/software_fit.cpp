@@ -210,8 +210,8 @@ std::vector<double> percents(const std::vector<double>& logs) {
   return values;
 }
 
-std::vector<double> errors_of_generic(const std::vector<MeasuredRun>& runs,
-                                      const std::vector<std::size_t>& rows) {
+std::vector<std::optional<double>> errors_of_generic(const std::vector<MeasuredRun>& runs,
+                                                     const std::vector<std::size_t>& rows) {
   models::Software everywhere = generic();
   std::vector<MeasuredRun> chosen;
   for (const std::size_t row : rows) {
@@ -220,9 +220,10 @@ std::vector<double> errors_of_generic(const std::vector<MeasuredRun>& runs,
   }
   ValidationOptions options;
   options.profiles.push_back(everywhere);
-  std::vector<double> errors;
+  std::vector<std::optional<double>> errors;
   for (const RunResult& each : validate(chosen, options)) {
-    if (each.error_pct) errors.push_back(std::log(1 + *each.error_pct / 100));
+    errors.emplace_back();
+    if (each.error_pct) errors.back() = std::log(1 + *each.error_pct / 100);
   }
   return errors;
 }

@@ -64,9 +64,10 @@ SoftwareFits fit_software(const orrery::Table& table, const SoftwareFitOptions& 
 std::vector<double> percents(const std::vector<double>& logs);
 
 /// Errors of a whole list by the generic profile: what a stack without a fit gets.
-/// ln(predicted / measured) by row of `rows`.
-std::vector<double> errors_of_generic(const std::vector<MeasuredRun>& runs,
-                                      const std::vector<std::size_t>& rows);
+/// ln(predicted / measured) by row of `rows`; nothing for a run that it cannot simulate, as one
+/// with an attention kernel that only its own stack has.
+std::vector<std::optional<double>> errors_of_generic(const std::vector<MeasuredRun>& runs,
+                                                     const std::vector<std::size_t>& rows);
 
 Json to_json(const orrery::Table& table, const SoftwareFits& fits);
 std::string table_of(const orrery::Table& table, const SoftwareFits& fits);

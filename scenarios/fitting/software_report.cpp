@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "scenarios/fitting/software_fit.hpp"
 
@@ -30,7 +31,8 @@ std::string summary_text(const std::vector<double>& logs) {
 
 /// Errors of all rows and of the stacks on average.
 struct Overall {
-  std::vector<double> at_start, in_sample, left_out, generic;
+  std::vector<double> at_start, in_sample, left_out;
+  std::vector<std::optional<double>> generic;    // by row
   double mean_in_sample = 0, mean_left_out = 0;  // of the stacks' medians
 };
 
@@ -42,13 +44,17 @@ struct Unfitted {
   double p10 = 0, p90 = 0;
 };
 
-Unfitted unfitted(const SoftwareFits& fits, const std::vector<double>& logs) {
+Unfitted unfitted(const SoftwareFits& fits, const std::vector<std::optional<double>>& logs) {
   std::vector<std::pair<double, double>> weighed;  // value, weight
   std::size_t next = 0;
+  double all = 0;
   for (const SoftwareFit& fit : fits.fits) {
-    const double weight = 1.0 / static_cast<double>(fit.rows.size() * fits.fits.size());
+    const double weight = 1.0 / static_cast<double>(fit.rows.size());
     for (const int borrowed : fit.borrowed) {
-      weighed.emplace_back(-logs.at(next++) / models::widening(borrowed), weight);
+      const std::optional<double>& log = logs.at(next++);
+      if (!log) continue;
+      weighed.emplace_back(-*log / models::widening(borrowed), weight);
+      all += weight;
     }
   }
   std::sort(weighed.begin(), weighed.end());
@@ -56,11 +62,19 @@ Unfitted unfitted(const SoftwareFits& fits, const std::vector<double>& logs) {
     double below = 0;
     for (const auto& [value, weight] : weighed) {
       below += weight;
-      if (below >= share) return value;
+      if (below >= share * all) return value;
     }
     return weighed.back().first;
   };
   return {at(0.1), at(0.9)};
+}
+
+std::vector<double> stated(const std::vector<std::optional<double>>& logs) {
+  std::vector<double> values;
+  for (const std::optional<double>& each : logs) {
+    if (each) values.push_back(*each);
+  }
+  return values;
 }
 
 void append(std::vector<double>& to, const std::vector<double>& more) {
@@ -193,12 +207,12 @@ std::string overall_text(const orrery::Table& table, const SoftwareFits& fits) {
       "  fitted without the row's group          {}\n",
       all.at_start.size(), summary_text(all.at_start), summary_text(all.in_sample),
       summary_text(all.left_out));
-  if (!all.generic.empty()) {
+  if (!stated(all.generic).empty()) {
     const Unfitted spread = unfitted(fits, all.generic);
     text += fmt::format(
         "  by the profile of no stack (generic)    {}\n"
         "    ln(measured / predicted), stacks weighing the same: p10 {:+.2f}, p90 {:+.2f}\n",
-        summary_text(all.generic), spread.p10, spread.p90);
+        summary_text(stated(all.generic)), spread.p10, spread.p90);
   }
   if (all.mean_left_out > 0) {
     text +=
@@ -234,8 +248,8 @@ Json to_json(const orrery::Table& table, const SoftwareFits& fits) {
   json["mean_over_stacks_pct"] = all.mean_left_out > 0 ? Json(all.mean_left_out) : Json(nullptr);
   json["at_start"] = summary_json(all.at_start);
   json["in_sample"] = summary_json(all.in_sample);
-  json["stack_left_out"] = summary_json(all.generic);
-  if (!all.generic.empty()) {
+  json["stack_left_out"] = summary_json(stated(all.generic));
+  if (!stated(all.generic).empty()) {
     const Unfitted spread = unfitted(fits, all.generic);
     json["stack_left_out"]["log_p10"] = spread.p10;
     json["stack_left_out"]["log_p90"] = spread.p90;

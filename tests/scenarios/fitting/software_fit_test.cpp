@@ -162,6 +162,25 @@ TEST_CASE("Runs that are reported apart are not fitted to, and none to fit is an
                     "reported apart: later; r2: reported apart: later; ...");
 }
 
+TEST_CASE("A run that the generic profile cannot simulate has no error by it, the others have") {
+  // Adapters of a recipe that has attention in fp8, for which generic's kernel on H200 has no
+  // curve.
+  const std::string text =
+      "run,software,software_year,task,family,model,layers,hidden,heads,kv_heads,ffn_hidden,vocab,"
+      "seq_len,gpu,gpus,gpus_per_node,tp,pp,cp,dp,precision,micro_batch,global_batch,step_time_s\n"
+      "a,nemo-mlperf,2025,lora,llama,l,80,8192,64,8,28672,32000,8192,h200-sxm-141gb,8,8,4,1,1,2,"
+      "fp8,"
+      "1,8,3.2\n"
+      "b,nemo-mlperf,2025,pretrain,llama,l,32,4096,32,8,14336,32000,8192,h200-sxm-141gb,8,8,2,1,1,"
+      "4,"
+      "bf16,1,32,4\n";
+  const std::vector<MeasuredRun> runs = read_runs(orrery::Table::parse(text, "runs.csv"));
+  const auto errors = errors_of_generic(runs, {0, 1});
+  REQUIRE(errors.size() == 2);
+  CHECK_FALSE(errors[0].has_value());
+  CHECK(errors[1].has_value());
+}
+
 TEST_CASE("A fit that is asked to stop says that it is not complete") {
   SoftwareFitOptions options;
   options.trials.keep_going = [trials = 0]() mutable { return ++trials < 5; };
