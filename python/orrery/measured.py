@@ -63,7 +63,8 @@ def validate(
     worst      how many of the worst runs the report lists
     page       a folder for accuracy.md and accuracy.svg
     record     a file for how far off predictions were
-    leave_out  training runs: a column, such as "software", whose cells are left out in turn
+    leave_out  training runs: a column, such as "software", whose cells are left out in turn, or
+               several together ("model,gpu")
     in_sample  kernels and collectives: score fits that have seen every row
     Errors     InputError; KeyboardInterrupt, which writes nothing
     """

@@ -6,11 +6,11 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <sstream>
 
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/progress.hpp"
 #include "scenarios/command/repeated.hpp"
+#include "scenarios/fitting/leave_out_groups.hpp"
 #include "scenarios/fitting/software_fit.hpp"
 #include "sim/errors.hpp"
 #include "sim/output/durable_file.hpp"
@@ -26,13 +26,6 @@ struct SoftwareFlags {
   bool generic = false;
   bool json = false;
 };
-
-std::vector<std::string> words_of(const std::string& list) {
-  std::vector<std::string> words;
-  std::istringstream text{list};
-  for (std::string word; std::getline(text, word, ',');) words.push_back(word);
-  return words;
-}
 
 void write(const std::filesystem::path& path, const Json& profile) {
   write_durably(path.string(), profile.dump(2) + "\n");
@@ -67,7 +60,7 @@ int run(const SoftwareFlags& flags) {
   const orrery::Table table = orrery::Table::load(flags.from);
   SoftwareFitOptions options;
   options.stacks = flags.stacks;
-  options.leave_out = words_of(flags.leave_out);
+  options.leave_out = columns_of(flags.leave_out);
   options.from_generic = flags.generic;
   options.few = most_steps_with_a_prior;
   for (const std::string& path : flags.software) {

@@ -47,7 +47,8 @@ void add_validate(CLI::App& application, int& exit_code) {
                                 "names; repeat the flag for more"));
   command->add_option("--leave-out", request.leave_out,
                       "Training runs: leave out every source, software, site, year, gpu or cell of "
-                      "another column in turn, and predict it by what is left");
+                      "another column in turn (model,gpu: of two together), and predict it by what "
+                      "is left");
   command->add_flag("--in-sample", request.in_sample,
                     "Kernels and collectives: score fits that have seen every row");
   command->add_option("--page", request.page,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <sstream>
 
 namespace orrery::scenarios {
 
@@ -36,6 +37,13 @@ LeaveOutGroups groups_by(const orrery::Table& table, const std::vector<std::size
 }
 
 }  // namespace
+
+std::vector<std::string> columns_of(const std::string& words) {
+  std::vector<std::string> columns;
+  std::istringstream list{words};
+  for (std::string column; std::getline(list, column, ',');) columns.push_back(column);
+  return columns;
+}
 
 LeaveOutGroups leave_out_groups(const orrery::Table& table, const std::vector<std::size_t>& rows,
                                 const std::vector<std::string>& columns) {

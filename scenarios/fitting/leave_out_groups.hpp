@@ -15,6 +15,9 @@ struct LeaveOutGroups {
   std::size_t folds = 0;
 };
 
+/// The columns that `model,gpu` names.
+std::vector<std::string> columns_of(const std::string& words);
+
 /// Whole groups, never parts of one, dealt in turn to at most ten folds. Without `columns` the
 /// first of model x GPU, GPU count, plan and single runs that makes three groups.
 /// rows    in the table

@@ -8,9 +8,9 @@
 #include <memory>
 #include <numeric>
 #include <set>
-#include <sstream>
 #include <utility>
 
+#include "scenarios/fitting/leave_out_groups.hpp"
 #include "scenarios/fitting/number_prior.hpp"
 #include "scenarios/fitting/software_rows.hpp"
 #include "scenarios/fitting/stack_fit.hpp"
@@ -278,13 +278,6 @@ Transfer transfer_of(const std::string& column, std::vector<TransferRow> rows) {
 }
 
 }  // namespace
-
-std::vector<std::string> columns_of(const std::string& words) {
-  std::vector<std::string> columns;
-  std::istringstream list{words};
-  for (std::string column; std::getline(list, column, ',');) columns.push_back(column);
-  return columns;
-}
 
 std::vector<Transfer> transfers_of(const orrery::Table& table,
                                    const std::vector<std::string>& columns, unsigned threads) {

@@ -12,9 +12,6 @@
 
 namespace orrery::scenarios {
 
-/// The columns that `model,gpu` names.
-std::vector<std::string> columns_of(const std::string& words);
-
 /// One run, ln(predicted / measured) three times.
 struct TransferRow {
   std::size_t row = 0;  // in the list of runs

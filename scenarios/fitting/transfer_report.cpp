@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "scenarios/fitting/leave_out_groups.hpp"
 #include "scenarios/fitting/transfer.hpp"
 #include "scenarios/validation/statistics.hpp"
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "scenarios/fitting/curve_tables.hpp"
+#include "scenarios/fitting/leave_out_groups.hpp"
 #include "scenarios/fitting/transfer.hpp"
 #include "scenarios/validation/page.hpp"
 #include "scenarios/validation/validation.hpp"
