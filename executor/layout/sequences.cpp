@@ -60,8 +60,4 @@ TokenMap token_map(const models::Program& program, std::int64_t rank) {
   return map;
 }
 
-bool maps_tokens(const models::Program& program) {
-  return program.mesh.degree(models::context_axes) > 1 || !program.step.documents.empty();
-}
-
 }  // namespace orrery::executor

@@ -7,7 +7,5 @@
 namespace orrery::executor {
 
 TokenMap token_map(const models::Program& program, std::int64_t rank);
-/// Are tokens anywhere but row by row in one sequence after another?
-bool maps_tokens(const models::Program& program);
 
 }  // namespace orrery::executor

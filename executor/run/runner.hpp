@@ -61,6 +61,7 @@ class Runner {
   std::vector<StateRun> frozen_runs() const;
   void read_frozen(std::int64_t local, std::span<double> to) const;
   models::DType state_format() const;
+  /// As tests read gradients.
   models::DType gradient_format() const;
   /// `count` elements from element `local` on, which lie in one run.
   void read_state(StateKind kind, std::int64_t local, std::int64_t count, void* to) const;

@@ -89,6 +89,7 @@ struct Ledger {
   Bytes transfer_bytes{};    // sent to other stages
   friend bool operator==(const Ledger&, const Ledger&) = default;
 };
+/// An oracle of tests: what evaluations, traces and laws have to add up to.
 Ledger ledger_of(const Program& program, std::uint32_t rank_class);
 
 }  // namespace orrery::models

@@ -8,6 +8,7 @@
 
 #include "scenarios/fitting/step_alone.hpp"
 #include "scenarios/validation/reasons.hpp"
+#include "scenarios/validation/run_experts.hpp"
 #include "scenarios/validation/run_question.hpp"
 #include "scenarios/validation/validation.hpp"
 #include "sim/errors.hpp"
@@ -25,7 +26,8 @@ bool is_asked(const std::vector<std::string>& asked, const std::string& stack,
 /// Of a group that `Apart::used` leaves out.
 bool is_held(const MeasuredRun& run) {
   const std::string group = group_apart(run);
-  return !group.empty() && group != sharded_runs && group != run.reported_apart;
+  const bool of_strategy = group != run.reported_apart || has_experts(run);
+  return !group.empty() && group != sharded_runs && of_strategy;
 }
 
 /// What the line itself says against its use; empty if nothing.

@@ -251,16 +251,4 @@ void Network::end_next(std::uint32_t index) {
   for (const std::uint32_t flow : ending_) finish(flow);
 }
 
-std::vector<Bandwidth> fair_rates(std::span<const Bandwidth> links, std::span<const Route> routes) {
-  Engine engine;
-  Network network{engine};
-  for (const Bandwidth bandwidth : links) network.add_link(bandwidth);
-  std::vector<FlowId> flows;
-  for (const Route& route : routes) flows.push_back(network.send(Bytes{1}, route, {}));
-  engine.run_until(Time{});  // the instant ends and is settled; no flow has moved yet
-  std::vector<Bandwidth> rates;
-  for (const FlowId flow : flows) rates.push_back(network.rate(flow));
-  return rates;
-}
-
 }  // namespace orrery

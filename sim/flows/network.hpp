@@ -47,7 +47,8 @@ class Network {
     return send(size, std::span<const LinkId>{route.begin(), route.size()}, std::move(done));
   }
 
-  /// What the flow has since the last instant ended; 0 before its latency and after its end.
+  /// An oracle of tests, as `load`: what the flow has since the last instant ended; 0 before its
+  /// latency and after its end.
   Bandwidth rate(FlowId flow) const;
   /// The sum of the rates on a link.
   Bandwidth load(LinkId link) const;
@@ -181,9 +182,5 @@ class Network {
   std::uint64_t ended_ = 0;
   std::uint64_t events_ = 0;
 };
-
-/// What each route gets when all flow at once, without an event: the k-th rate is of the k-th
-/// route. Errors as `Network`.
-std::vector<Bandwidth> fair_rates(std::span<const Bandwidth> links, std::span<const Route> routes);
 
 }  // namespace orrery

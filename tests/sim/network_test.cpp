@@ -355,12 +355,6 @@ TEST_CASE("Routes of any length share the links that they have in common") {
   CHECK(network.carried(last) == 3_GB);
 }
 
-TEST_CASE("Fair rates are those of flows that all start at once") {
-  const std::vector<Bandwidth> links{90_GBps, 10_GBps};
-  const std::vector<Route> routes{{link(0), link(1)}, {link(0)}, {link(0)}};
-  CHECK(fair_rates(links, routes) == std::vector<Bandwidth>{10_GBps, 40_GBps, 40_GBps});
-}
-
 TEST_CASE("Links and flows that cannot be are refused") {
   Engine engine;
   Network network{engine};

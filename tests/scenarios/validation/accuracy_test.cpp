@@ -40,7 +40,7 @@ constexpr OfGroup apart[] = {
     {"context parallelism", 2.1, 8.5},              // 1.9 / 7.7
     {"LoRA", 3.9, 10.6},                            // 3.5 / 9.6
     {"fine-tuning of language models", 6.4, 14.6},  // 5.8 / 13.3
-    {"mixture of experts", 7.4, 20.8},              // 6.7 / 18.9
+    {"mixture of experts", 6.7, 17.0},              // 6.1 / 15.4
     {"mxfp8", 2.0, 4.7},                            // 1.8 / 4.2
     {"nvfp4", 9.2, 13.7},                           // 8.4 / 12.4
 };
