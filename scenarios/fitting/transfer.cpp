@@ -282,7 +282,9 @@ Transfer transfer_of(const std::string& column, std::vector<TransferRow> rows) {
 std::vector<Transfer> transfers_of(const orrery::Table& table,
                                    const std::vector<std::string>& columns, unsigned threads) {
   for (const std::string& each : columns) {
-    for (const std::string& column : columns_of(each)) {
+    const std::vector<std::string> together = columns_of(each);
+    if (together.empty()) throw InputError{"--leave-out", "expected a column"};
+    for (const std::string& column : together) {
       if (table.has(column)) continue;
       throw InputError{"--leave-out", "unknown column '" + column + "' in " + table.name()};
     }

@@ -180,6 +180,7 @@ TEST_CASE("validate --leave-out answers for a column, and names one that is not 
   const Ran unknown = orrery("validate " + file + " --leave-out colour");
   CHECK(unknown.exit_code == 2);
   CHECK(unknown.error == "--leave-out: unknown column 'colour' in " + file + "\n");
+  CHECK(orrery("validate " + file + " --leave-out ''").error == "--leave-out: expected a column\n");
 }
 
 }  // namespace
