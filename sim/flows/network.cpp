@@ -29,7 +29,7 @@ Bandwidth bandwidth_of(std::uint64_t capacity) {
 
 LinkId Network::add_link(Bandwidth bandwidth, Time latency) {
   ensure(latency >= Time{}, "a link's latency is at least 0 ps");
-  ensure(links_.size() < none, "too many links");
+  ensure(links_.size() < no_number, "too many links");
   FlowLink link;
   link.capacity = capacity_of(bandwidth);
   link.latency = latency;
@@ -58,7 +58,7 @@ FlowId Network::send(Bytes size, std::span<const LinkId> route, Engine::Handler 
   for (std::size_t hop = 0; hop < route.size(); ++hop) {
     path(flow)[hop].link = static_cast<std::uint32_t>(route[hop]);
   }
-  Message& message = messages_[flow];
+  FlowMessage& message = messages_[flow];
   message.serial = ++sent_;
   message.size = size;
   if (done) {
@@ -80,7 +80,8 @@ Bandwidth Network::rate(FlowId flow) const {
 
 Bandwidth Network::load(LinkId link) const {
   std::uint64_t load = 0;
-  for (const Crossing crossing : links_.at(index(link)).flows) load += flows_[crossing.flow].rate;
+  for (const FlowCrossing crossing : links_.at(index(link)).flows)
+    load += flows_[crossing.flow].rate;
   return bandwidth_of(load);
 }
 
@@ -88,7 +89,7 @@ std::uint32_t Network::new_flow(std::size_t hops) {
   if (hops > stride_) widen(hops);
   std::uint32_t flow;
   if (free_flows_.empty()) {
-    ensure(flows_.size() < none, "too many flows at once");
+    ensure(flows_.size() < no_number, "too many flows at once");
     flow = static_cast<std::uint32_t>(flows_.size());
     flows_.emplace_back();
     messages_.emplace_back();
@@ -110,7 +111,7 @@ void Network::expect(std::size_t flows) {
 
 void Network::widen(std::size_t hops) {
   const std::size_t wider = std::bit_ceil(hops);
-  std::vector<Hop> moved(flows_.size() * wider);
+  std::vector<FlowHop> moved(flows_.size() * wider);
   for (std::uint32_t flow = 0; flow < flows_.size(); ++flow) {
     std::copy_n(hops_.data() + flow * stride_, stride_, moved.data() + flow * wider);
   }
@@ -130,7 +131,7 @@ void Network::start(Engine::Word word) {
 }
 
 void Network::join(std::uint32_t flow) {
-  const std::span<Hop> hops = path(flow);
+  const std::span<FlowHop> hops = path(flow);
   if (is_alone(flow) && run_alone(flow)) {
     for (std::uint32_t hop = 0; hop < hops.size(); ++hop) {
       hops[hop].place = 0;
@@ -149,26 +150,26 @@ void Network::join(std::uint32_t flow) {
 }
 
 bool Network::is_alone(std::uint32_t flow) const {
-  const Hop* const hops = hops_.data() + flow * stride_;
+  const FlowHop* const hops = hops_.data() + flow * stride_;
   return std::all_of(hops, hops + flows_[flow].hops,
-                     [this](const Hop& hop) { return links_[hop.link].flows.empty(); });
+                     [this](const FlowHop& hop) { return links_[hop.link].flows.empty(); });
 }
 
 /// The common case of a ring: as fast as its slowest link, without a settlement. A flow that meets
 /// it later, in this instant too, touches their links and both are settled. False: it would last
 /// too long, which a settlement refuses.
 bool Network::run_alone(std::uint32_t index) {
-  Flow& flow = flows_[index];
+  FlowState& flow = flows_[index];
   std::uint64_t rate = std::numeric_limits<std::uint64_t>::max();
-  for (const Hop hop : path(index)) rate = std::min(rate, links_[hop.link].capacity);
+  for (const FlowHop hop : path(index)) rate = std::min(rate, links_[hop.link].capacity);
   const Int128 left = (flow.remaining + rate - 1) / rate;
   if (left > std::numeric_limits<std::int64_t>::max() - engine_.now().count()) return false;
   flow.rate = rate;
   flow.component = new_component();
-  Component& component = components_[flow.component];
+  FlowComponent& component = components_[flow.component];
   component.flows.assign(1, index);
   component.links.clear();
-  for (const Hop hop : path(index)) component.links.push_back(hop.link);
+  for (const FlowHop hop : path(index)) component.links.push_back(hop.link);
   component.since = engine_.now();
   component.end = engine_.after(Time{static_cast<std::int64_t>(left)},
                                 [this, number = flow.component] { end_next(number); });
@@ -176,9 +177,9 @@ bool Network::run_alone(std::uint32_t index) {
 }
 
 void Network::leave(std::uint32_t flow) {
-  for (const Hop hop : path(flow)) {
+  for (const FlowHop hop : path(flow)) {
     FlowLink& link = links_[hop.link];
-    const Crossing last = link.flows.back();
+    const FlowCrossing last = link.flows.back();
     link.flows[hop.place] = last;
     path(last.flow)[last.hop].place = hop.place;
     link.flows.pop_back();
@@ -188,7 +189,7 @@ void Network::leave(std::uint32_t flow) {
 
 /// The number stays taken until the instant is settled.
 void Network::finish(std::uint32_t flow) {
-  for (const Hop hop : path(flow)) links_[hop.link].carried += messages_[flow].size;
+  for (const FlowHop hop : path(flow)) links_[hop.link].carried += messages_[flow].size;
   messages_[flow].serial = 0;
   retired_flows_.push_back(flow);
   settle_at_instant_end();
@@ -203,7 +204,7 @@ Bytes Network::memory() const {
   std::size_t bytes = held(links_) + held(tanks_) + held(flows_) + held(messages_) + held(hops_) +
                       held(done_) + held(components_) + held(free_flows_) + held(retired_flows_);
   for (const FlowLink& link : links_) bytes += held(link.flows);
-  for (const Component& component : components_) {
+  for (const FlowComponent& component : components_) {
     bytes += held(component.flows) + held(component.links);
   }
   return Bytes{static_cast<std::int64_t>(bytes)};
@@ -224,7 +225,7 @@ void Network::settle_at_instant_end() {
 
 void Network::end_next(std::uint32_t index) {
   ++events_;
-  Component& component = components_[index];
+  FlowComponent& component = components_[index];
   const Int128 elapsed = (engine_.now() - component.since).count();
   component.since = engine_.now();
   ending_.clear();

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "sim/engine.hpp"
+#include "sim/flows/flow_state.hpp"
 #include "sim/flows/link.hpp"
 #include "sim/quantity.hpp"
 
@@ -70,60 +71,9 @@ class Network {
   Bytes memory() const;
 
  private:
-  static constexpr std::uint32_t none = 0xffff'ffff;
-
-  struct Crossing {
-    std::uint32_t flow;
-    std::uint32_t hop;
-  };
-  struct FlowLink {
-    std::uint64_t capacity = 0;  // 2^-20 byte/s
-    Time latency{};
-    Bytes carried{};
-    std::vector<Crossing> flows;
-    std::uint64_t settled = 0;  // the last settlement that reached it
-    bool touched = false;
-  };
-  /// A link while its component is filled: kept apart and small.
-  struct Tank {
-    std::uint64_t left = 0;
-    std::uint32_t open = 0;  // flows whose rate is not yet known
-  };
-  /// What a link had for each open flow when this was last looked at; never more than it has now.
-  struct LinkShare {
-    std::uint64_t least = 0;
-    std::uint32_t link = 0;
-    std::uint32_t open = 0;  // flows, then
-
-    friend bool operator>(const LinkShare& a, const LinkShare& b) { return a.least > b.least; }
-  };
-  struct Hop {
-    std::uint32_t link;
-    std::uint32_t place;  // in the link's list of flows
-  };
-  struct Flow {
-    Int128 remaining = 0;    // 2^-20 byte * ps
-    std::uint64_t rate = 0;  // 2^-20 byte/s
-    std::uint32_t component = none;
-    std::uint32_t hops = 0;
-  };
-  struct Message {
-    std::uint64_t serial = 0;  // 0: no flow
-    Bytes size{};
-  };
-  /// Flows that share links, directly or through others. One event: its next end.
-  struct Component {
-    std::vector<std::uint32_t> flows;
-    std::vector<std::uint32_t> links;  // that its flows are on, and since then were
-    std::size_t touched = 0;           // of those that they are on, in this instant
-    Time since{};                      // when `remaining` of its flows was true
-    Event end;
-    bool dissolved = false;
-  };
-
   std::uint32_t new_flow(std::size_t hops);
   void widen(std::size_t hops);
-  std::span<Hop> path(std::uint32_t flow) {
+  std::span<FlowHop> path(std::uint32_t flow) {
     return {hops_.data() + flow * stride_, flows_[flow].hops};
   }
   void start(Engine::Word flow);
@@ -154,13 +104,13 @@ class Network {
   Engine& engine_;
   Engine::Kind start_;
   std::vector<FlowLink> links_;
-  std::vector<Tank> tanks_;  // by link
-  std::vector<Flow> flows_;
-  std::vector<Message> messages_;      // by flow
+  std::vector<FlowTank> tanks_;  // by link
+  std::vector<FlowState> flows_;
+  std::vector<FlowMessage> messages_;  // by flow
   std::vector<Engine::Handler> done_;  // by flow, up to the last one that had any
-  std::vector<Hop> hops_;              // by flow, `stride_` each
+  std::vector<FlowHop> hops_;          // by flow, `stride_` each
   std::size_t stride_ = 4;             // room for the longest route: a power of two
-  std::vector<Component> components_;
+  std::vector<FlowComponent> components_;
   std::vector<std::uint32_t> free_flows_;
   std::vector<std::uint32_t> free_components_;
 

@@ -31,7 +31,7 @@ void Network::settle() {
     if (links_[link].settled == settlement_ || links_[link].flows.empty()) continue;
     const std::uint32_t index = new_component();
     if (!inherit(link, index)) collect(link, index);
-    Component& component = components_[index];
+    FlowComponent& component = components_[index];
     settled += component.flows.size();
     component.since = engine_.now();
     component.end = engine_.after(fill(component.links), [this, index] { end_next(index); });
@@ -44,7 +44,7 @@ void Network::settle() {
 
   for (const std::uint32_t flow : retired_flows_) {
     flows_[flow].rate = 0;
-    flows_[flow].component = none;
+    flows_[flow].component = no_number;
     free_flows_.push_back(flow);
   }
   retired_flows_.clear();
@@ -88,9 +88,9 @@ void Network::dissolve(std::uint32_t component) {
 /// that are left still hang together. Then the heir takes over the flows without a look at each.
 bool Network::inherit(std::uint32_t first, std::uint32_t heir) {
   const std::uint32_t old = flows_[links_[first].flows.front().flow].component;
-  if (joined_ || old == none || !components_[old].dissolved) return false;
+  if (joined_ || old == no_number || !components_[old].dissolved) return false;
   if (!hang_together(first, components_[old].touched)) return false;
-  Component& component = components_[heir];
+  FlowComponent& component = components_[heir];
   component.flows.swap(components_[old].flows);
   component.links.swap(components_[old].links);
   for (const std::uint32_t flow : component.flows) {
@@ -109,7 +109,7 @@ bool Network::hang_together(std::uint32_t first, std::size_t wanted) {
   links_[first].settled = settlement_;
   std::size_t found = 1;
   for (std::size_t next = 0; next < reached_.size() && found < wanted; ++next) {
-    for (const Crossing crossing : links_[reached_[next]].flows) {
+    for (const FlowCrossing crossing : links_[reached_[next]].flows) {
       const std::size_t before = reached_.size();
       spread(crossing.flow);
       for (std::size_t i = before; i < reached_.size(); ++i) found += links_[reached_[i]].touched;
@@ -125,7 +125,7 @@ void Network::collect(std::uint32_t first, std::uint32_t component) {
   reached_.assign(1, first);
   links_[first].settled = settlement_;
   for (std::size_t next = 0; next < reached_.size(); ++next) {
-    for (const Crossing crossing : links_[reached_[next]].flows) {
+    for (const FlowCrossing crossing : links_[reached_[next]].flows) {
       if (flows_[crossing.flow].component == component) continue;
       adopt(crossing.flow, component);
       spread(crossing.flow);
@@ -135,8 +135,8 @@ void Network::collect(std::uint32_t first, std::uint32_t component) {
 }
 
 void Network::adopt(std::uint32_t index, std::uint32_t component) {
-  Flow& flow = flows_[index];
-  if (flow.component != none) {
+  FlowState& flow = flows_[index];
+  if (flow.component != no_number) {
     if (!components_[flow.component].dissolved) dissolve(flow.component);
     const Time elapsed = engine_.now() - components_[flow.component].since;
     flow.remaining -= Int128{elapsed.count()} * flow.rate;
@@ -148,7 +148,7 @@ void Network::adopt(std::uint32_t index, std::uint32_t component) {
 }
 
 void Network::spread(std::uint32_t flow) {
-  for (const Hop hop : path(flow)) {
+  for (const FlowHop hop : path(flow)) {
     if (links_[hop.link].settled == settlement_) continue;
     links_[hop.link].settled = settlement_;
     reached_.push_back(hop.link);
@@ -199,7 +199,7 @@ std::uint64_t Network::fill_lowest() {
 std::uint64_t Network::lowest_share() {
   while (!shares_.empty()) {
     LinkShare& first = shares_.front();
-    const Tank& tank = tanks_[first.link];
+    const FlowTank& tank = tanks_[first.link];
     if (tank.open == first.open) return first.least;
     if (tank.open > 0) {
       first = {.least = tank.left / tank.open, .link = first.link, .open = tank.open};
@@ -228,13 +228,13 @@ void Network::sink_first() {
 /// Gives the open flows of a link their rate; returns the least that one of them has to carry.
 Int128 Network::freeze(std::uint32_t link, std::uint64_t level) {
   Int128 least = std::numeric_limits<Int128>::max();
-  for (const Crossing crossing : links_[link].flows) {
-    Flow& flow = flows_[crossing.flow];
+  for (const FlowCrossing crossing : links_[link].flows) {
+    FlowState& flow = flows_[crossing.flow];
     if (flow.rate != 0) continue;
     flow.rate = level;
     least = std::min(least, flow.remaining);
-    for (const Hop hop : path(crossing.flow)) {
-      Tank& crossed = tanks_[hop.link];
+    for (const FlowHop hop : path(crossing.flow)) {
+      FlowTank& crossed = tanks_[hop.link];
       crossed.left -= level;
       --crossed.open;
     }
