@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "models/plan/derived.hpp"
 #include "models/prediction/published_errors.hpp"
 
 namespace orrery::scenarios {

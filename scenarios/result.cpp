@@ -1,6 +1,7 @@
 #include "scenarios/result.hpp"
 #include "scenarios/report/open_questions.hpp"
 
+#include "models/plan/derived.hpp"
 #include "scenarios/plan_words.hpp"
 
 namespace orrery::scenarios {

@@ -6,6 +6,7 @@
 
 #include "executor/device/cpu/cpu_device.hpp"
 #include "models/plan/plan.hpp"
+#include "models/plan/precision_formats.hpp"
 #include "sim/input/text.hpp"
 
 namespace orrery::executor {

@@ -12,6 +12,7 @@
 #include "executor/session/session_checkpoints.hpp"
 #include "executor/session/step_log.hpp"
 #include "executor/session/trace_merge.hpp"
+#include "models/plan/derived.hpp"
 #include "sim/output/durable_file.hpp"
 
 namespace orrery::executor {

@@ -2,6 +2,7 @@
 
 #include "models/lowering/lower.hpp"
 #include "models/operations/quantisation.hpp"
+#include "models/plan/derived.hpp"
 
 namespace orrery::models {
 

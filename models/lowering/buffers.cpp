@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "models/lowering/lower.hpp"
+#include "models/plan/derived.hpp"
 #include "models/program/opcodes.hpp"
 #include "models/program/walk.hpp"
 #include "sim/errors.hpp"

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "models/operations/layouts.hpp"
+#include "models/plan/derived.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::models {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "models/lowering/lower.hpp"
+#include "models/plan/derived.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::models {

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "models/lowering/lower.hpp"
+#include "models/plan/layers_per_chunk.hpp"
 
 namespace orrery::models {
 

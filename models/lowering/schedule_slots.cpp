@@ -7,6 +7,9 @@
 #include "models/lowering/segments.hpp"
 #include "models/operations/layouts.hpp"
 #include "models/operations/quantisation.hpp"
+#include "models/plan/derived.hpp"
+#include "models/plan/layers_per_chunk.hpp"
+#include "models/plan/precision_formats.hpp"
 #include "models/schedules/schedule.hpp"
 #include "sim/errors.hpp"
 

@@ -8,6 +8,7 @@
 
 #include "models/operations/layouts.hpp"
 #include "models/operations/linear.hpp"
+#include "models/plan/derived.hpp"
 
 namespace orrery::models {
 

@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "models/operations/layer.hpp"
+#include "models/plan/derived.hpp"
+#include "models/plan/precision_formats.hpp"
 
 namespace orrery::models {
 

@@ -1,5 +1,7 @@
 #include "models/operations/blocks.hpp"
 
+#include "models/plan/precision_formats.hpp"
+
 namespace orrery::models {
 
 DType gradient_dtype(const Plan& plan, const Software& software) {

@@ -7,6 +7,7 @@
 #include "models/operations/blocks.hpp"
 #include "models/operations/builder.hpp"
 #include "models/plan/compression.hpp"
+#include "models/plan/precision_formats.hpp"
 
 namespace orrery::models {
 

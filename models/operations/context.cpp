@@ -24,6 +24,8 @@
 //         Ulysses", arXiv 2309.14509
 
 #include "models/operations/layer.hpp"
+#include "models/plan/derived.hpp"
+#include "models/plan/precision_formats.hpp"
 
 namespace orrery::models {
 

@@ -8,6 +8,7 @@
 #include "models/operations/pooler.hpp"
 #include "models/operations/tables.hpp"
 #include "models/operations/transformer.hpp"
+#include "models/plan/precision_formats.hpp"
 
 namespace orrery::models {
 

@@ -13,6 +13,7 @@
 #include <numeric>
 
 #include "models/model/model.hpp"
+#include "models/plan/derived.hpp"
 #include "models/plan/plan.hpp"
 #include "models/program/sharding.hpp"
 

@@ -14,6 +14,7 @@
 #include "models/operations/blocks.hpp"
 #include "models/operations/builder.hpp"
 #include "models/operations/quantisation.hpp"
+#include "models/plan/precision_formats.hpp"
 
 namespace orrery::models {
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "models/plan/precision_formats.hpp"
+
 namespace orrery::models {
 
 namespace {

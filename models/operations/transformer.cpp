@@ -1,5 +1,7 @@
 #include "models/operations/transformer.hpp"
 
+#include "models/plan/precision_formats.hpp"
+
 namespace orrery::models {
 
 TransformerBuilder::TransformerBuilder(const BlockInputs& inputs, std::string name, Pass pass)

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "models/plan/conflict_checks.hpp"
+#include "models/plan/derived.hpp"
 
 namespace orrery::models {
 namespace {

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "models/plan/conflict_checks.hpp"
+#include "models/plan/derived.hpp"
 
 namespace orrery::models {
 namespace {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "models/plan/conflict_checks.hpp"
+#include "models/plan/derived.hpp"
+#include "models/plan/precision_formats.hpp"
 
 namespace orrery::models {
 namespace {

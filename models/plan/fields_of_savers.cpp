@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "models/plan/derived.hpp"
 #include "models/plan/field_groups.hpp"
 
 namespace orrery::models {

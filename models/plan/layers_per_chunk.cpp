@@ -1,4 +1,5 @@
-#include "models/plan/plan.hpp"
+#include "models/plan/layers_per_chunk.hpp"
+
 #include "sim/errors.hpp"
 
 namespace orrery::models {

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "hardware/dtype.hpp"
 #include "models/model/model.hpp"
 #include "models/plan/choices.hpp"
 #include "models/schedules/csv.hpp"
@@ -91,51 +90,6 @@ struct Plan {
   PipelineShape shape() const { return {pipeline, virtual_stages, micro_batches()}; }
 };
 
-/// Ranks that cut each expert.
-/// Source  Megatron-LM, --expert-tensor-parallel-size: by default tensor-model-parallel-size
-inline std::int64_t expert_tensor_of(const Plan& plan) {
-  return plan.expert_tensor > 0 ? plan.expert_tensor : plan.tensor;
-}
-
-/// ZeRO-2 and ZeRO-3 (FSDP): more than the optimizer's state is sharded.
-inline bool shards_gradients(const Plan& plan) {
-  return plan.replicas() > 1 && (plan.zero == Zero::two || plan.zero == Zero::three);
-}
-
-/// A context group's two factors: `heads` ranks trade pieces of the sequence for heads, and keys
-/// and values are gathered or travel between `pieces` such groups.
-struct ContextSplit {
-  std::int64_t heads = 1, pieces = 1;
-};
-ContextSplit context_split(const Plan& plan);
-/// Are all keys and values gathered, rather than passed round?
-inline bool gathers_keys(const Plan& plan) {
-  return plan.context_form == ContextForm::all_gather ||
-         plan.context_form == ContextForm::contiguous;
-}
-
-/// Adapters alone are trained.
-inline bool trains_adapters(const Plan& plan) {
-  return plan.task == Task::lora || plan.task == Task::qlora;
-}
-
-/// Most weights are left as they are, those of adapters' layers or of a reference: replicas share
-/// them out as they do what is trained.
-inline bool keeps_most_weights(const Plan& plan) {
-  return trains_adapters(plan) || plan.task == Task::dpo;
-}
-
-/// Tokens of a document as attention's work counts them: the mean over tokens of their document's
-/// length, sum l^2 / sum l; seq_len where nothing is packed.
-std::int64_t attended_length(const Plan& plan);
-
-/// The formats of a precision: what GEMMs compute in; what activations and working weights are
-/// stored in (fp8 trains with bf16 storage); and what master weights, moments, the loss and its
-/// statistics are kept in.
-hardware::DType compute_dtype(Precision precision);
-hardware::DType storage_dtype(Precision precision);
-hardware::DType state_dtype(Precision precision);
-
 /// Reads the JSON object. What is left out is derived or a default, as its row of
 /// models/plan/fields_of_*.cpp says, most with a sentence of `assumptions`: `/plan/micro_batch: 1
 /// taken as default`.
@@ -155,12 +109,5 @@ std::string to_text(const Plan& plan);
 
 /// The most GPUs that a plan may use.
 inline constexpr std::int64_t most_gpus = std::int64_t{1} << 20;
-
-/// Layers on each chunk in model order (stage of chunk c is c mod pipeline): `stage_layers` where
-/// given, otherwise as even as possible. What remains of an uneven division goes one layer each to
-/// chunks 1, 2, ... in model order, and to chunk 0 only when all between first and last have one:
-/// first and last also hold embedding and head. With `embedding_counts`, those two take a layer's
-/// slot each: 126 layers on 16 chunks are 7, 8 x 14, 7.
-std::vector<std::int64_t> layers_per_chunk(const Plan& plan, const Model& model);
 
 }  // namespace orrery::models

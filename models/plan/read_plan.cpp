@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string>
 
@@ -28,60 +27,7 @@ void check_keys(const Node& plan) {
   }
 }
 
-struct PrecisionFormats {
-  Precision precision;
-  hardware::DType compute, storage, state;
-};
-
-using hardware::DType;
-constexpr std::array<PrecisionFormats, 10> formats{{
-    {Precision::fp32, DType::fp32, DType::fp32, DType::fp32},
-    {Precision::tf32, DType::tf32, DType::fp32, DType::fp32},
-    {Precision::fp16, DType::fp16, DType::fp16, DType::fp32},
-    {Precision::bf16, DType::bf16, DType::bf16, DType::fp32},
-    {Precision::fp8, DType::fp8, DType::bf16, DType::fp32},
-    {Precision::fp64, DType::fp64, DType::fp64, DType::fp64},
-    {Precision::fp8_current, DType::fp8, DType::bf16, DType::fp32},
-    {Precision::fp8_block, DType::fp8, DType::bf16, DType::fp32},
-    {Precision::mxfp8, DType::fp8, DType::bf16, DType::fp32},
-    {Precision::nvfp4, DType::fp4, DType::bf16, DType::fp32},
-}};
-
-const PrecisionFormats& formats_of(Precision precision) {
-  for (const PrecisionFormats& each : formats) {
-    if (each.precision == precision) return each;
-  }
-  throw ContractError{"a precision has no formats"};
-}
-
 }  // namespace
-
-ContextSplit context_split(const Plan& plan) {
-  const bool grouped = plan.context_form == ContextForm::hierarchical;
-  const bool whole = plan.context_form == ContextForm::ulysses;
-  const std::int64_t heads = whole ? plan.context : grouped ? plan.context_heads : 1;
-  return {heads, plan.context / heads};
-}
-
-DType compute_dtype(Precision precision) {
-  return formats_of(precision).compute;
-}
-DType storage_dtype(Precision precision) {
-  return formats_of(precision).storage;
-}
-DType state_dtype(Precision precision) {
-  return formats_of(precision).state;
-}
-
-std::int64_t attended_length(const Plan& plan) {
-  double sum = 0, squares = 0;
-  for (const std::int64_t each : plan.sequence_lengths) {
-    const auto length = static_cast<double>(each);
-    sum += length;
-    squares += length * length;
-  }
-  return sum > 0 ? std::max<std::int64_t>(1, std::llround(squares / sum)) : plan.seq_len;
-}
 
 Plan read_plan(const Node& plan, const Model& model, std::int64_t gpus,
                std::vector<std::string>& assumptions) {

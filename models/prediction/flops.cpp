@@ -4,6 +4,8 @@
 #include <string_view>
 
 #include "models/model/counts.hpp"
+#include "models/plan/derived.hpp"
+#include "models/plan/layers_per_chunk.hpp"
 #include "models/program/counts.hpp"
 
 namespace orrery::models {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/plan/precision_formats.hpp"
+
 namespace orrery::models {
 
 namespace {

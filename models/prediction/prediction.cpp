@@ -9,6 +9,7 @@
 #include "models/lowering/lower.hpp"
 #include "models/operations/quantisation.hpp"
 #include "models/plan/conflicts.hpp"
+#include "models/plan/precision_formats.hpp"
 #include "models/prediction/breakdown.hpp"
 #include "models/prediction/flops.hpp"
 #include "models/prediction/limits.hpp"

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "models/plan/derived.hpp"
 #include "models/prediction/published_errors.hpp"
 #include "sim/errors.hpp"
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "models/plan/precision_formats.hpp"
 #include "scenarios/plan_words.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"

@@ -5,6 +5,9 @@
 
 #include "models/operations/blocks.hpp"
 #include "models/plan/conflicts.hpp"
+#include "models/plan/derived.hpp"
+#include "models/plan/layers_per_chunk.hpp"
+#include "models/plan/precision_formats.hpp"
 #include "scenarios/search/dimensions.hpp"
 #include "scenarios/search/plan_search.hpp"
 

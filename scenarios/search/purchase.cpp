@@ -11,6 +11,7 @@
 
 #include "hardware/catalogue.hpp"
 #include "models/model/counts.hpp"
+#include "models/plan/precision_formats.hpp"
 #include "scenarios/search/plan_report.hpp"
 #include "scenarios/search/purchase_ranking.hpp"
 #include "sim/input/units.hpp"

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "models/plan/precision_formats.hpp"
 #include "models/prediction/prediction.hpp"
 #include "models/prediction/published_errors.hpp"
 #include "scenarios/validation/run_experts.hpp"

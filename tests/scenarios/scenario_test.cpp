@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "models/model/model.hpp"
+#include "models/plan/layers_per_chunk.hpp"
 #include "scenarios/result.hpp"
 #include "tests/scenarios/command.hpp"
 

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "models/plan/conflicts.hpp"
+#include "models/plan/derived.hpp"
 #include "tests/executor/world.hpp"
 
 namespace orrery::executor {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "models/plan/derived.hpp"
 #include "models/program/memory.hpp"
 #include "tests/models/questions.hpp"
 

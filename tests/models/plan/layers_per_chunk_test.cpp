@@ -3,6 +3,7 @@
 #include <numeric>
 #include <vector>
 
+#include "models/plan/layers_per_chunk.hpp"
 #include "models/plan/plan.hpp"
 
 namespace orrery::models {

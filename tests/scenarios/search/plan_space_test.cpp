@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "models/model/counts.hpp"
+#include "models/plan/derived.hpp"
 #include "models/plan/fields.hpp"
 #include "tests/models/questions.hpp"
 #include "tests/scenarios/search/queries.hpp"

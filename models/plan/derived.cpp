@@ -1,0 +1,25 @@
+#include "models/plan/derived.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace orrery::models {
+
+ContextSplit context_split(const Plan& plan) {
+  const bool grouped = plan.context_form == ContextForm::hierarchical;
+  const bool whole = plan.context_form == ContextForm::ulysses;
+  const std::int64_t heads = whole ? plan.context : grouped ? plan.context_heads : 1;
+  return {heads, plan.context / heads};
+}
+
+std::int64_t attended_length(const Plan& plan) {
+  double sum = 0, squares = 0;
+  for (const std::int64_t each : plan.sequence_lengths) {
+    const auto length = static_cast<double>(each);
+    sum += length;
+    squares += length * length;
+  }
+  return sum > 0 ? std::max<std::int64_t>(1, std::llround(squares / sum)) : plan.seq_len;
+}
+
+}  // namespace orrery::models
