@@ -3,75 +3,13 @@
 // with (max,+) coefficients it yields the block's map. So the two agree by construction; the event
 // engine is the independent check.
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
+#include "models/evaluation/chain_times.hpp"
 #include "models/evaluation/priced.hpp"
 
 namespace orrery::models {
-
-/// What a block turns: when each lane is free and when the input is ready; the latter becomes the
-/// output.
-inline constexpr int chain_states = lane_count + 1;
-constexpr int state_of(Lane lane) {
-  return static_cast<int>(lane);
-}
-inline constexpr int state_host = state_of(Lane::host), state_compute = state_of(Lane::compute),
-                     state_data = state_of(Lane::data), state_io = lane_count;
-
-template <class V>
-using Chain = std::array<V, chain_states>;
-
-/// Plain picoseconds.
-struct NumberTime {
-  std::int64_t value = 0;
-
-  void raise(NumberTime other) { value = other.value > value ? other.value : value; }
-  void advance(std::int64_t by) { value += by; }
-};
-
-/// "Never": below every time, and kept there however much is added.
-inline constexpr std::int64_t never = -(std::int64_t{1} << 60);
-
-/// A time as the maximum over the states of (state + coefficient).
-struct AffineTime {
-  std::array<std::int64_t, chain_states> coefficients = [] {
-    std::array<std::int64_t, chain_states> none;
-    none.fill(never);
-    return none;
-  }();
-
-  void raise(const AffineTime& other) {
-    for (int i = 0; i < chain_states; ++i) {
-      const std::int64_t theirs = other.coefficients[i];
-      if (theirs > coefficients[i]) coefficients[i] = theirs;
-    }
-  }
-  void advance(std::int64_t by) {
-    for (std::int64_t& each : coefficients) each = each > never / 2 ? each + by : never;
-  }
-};
-
-/// What an instruction made: when its output may be read, and when its kernels have ended. They
-/// differ for a phase alone.
-struct Made {
-  std::int64_t output, end;
-};
-
-/// When each lane is free.
-inline QueueTimes queue_times(const Chain<NumberTime>& state) {
-  QueueTimes times;
-  for (std::size_t i = 0; i < times.free.size(); ++i) times.free[i] = Time{state[i].value};
-  return times;
-}
-
-inline Chain<NumberTime> chain_of(const QueueTimes& queues, Time input) {
-  Chain<NumberTime> state;
-  for (std::size_t i = 0; i < queues.free.size(); ++i) state[i].value = queues.free[i].count();
-  state[state_io].value = input.count();
-  return state;
-}
 
 /// A block ready to run: prices next to structure, in flat arrays.
 struct ChainBlock {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "models/evaluation/event_rank.hpp"
+#include "models/evaluation/step_times.hpp"
 
 namespace orrery::models::events {
 

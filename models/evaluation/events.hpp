@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "models/evaluation/priced.hpp"
+#include "models/evaluation/step_times.hpp"
 
 namespace orrery::models {
 

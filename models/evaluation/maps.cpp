@@ -1,8 +1,10 @@
 #include <map>
 #include <utility>
 
+#include "models/evaluation/chain.hpp"
 #include "models/evaluation/max_plus_map.hpp"
 #include "models/evaluation/phase_maps.hpp"
+#include "models/evaluation/step_times.hpp"
 #include "models/evaluation/sweep.hpp"
 
 namespace orrery::models {

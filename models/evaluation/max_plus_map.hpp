@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "models/evaluation/chain.hpp"
+#include "models/evaluation/chain_times.hpp"
 
 namespace orrery::models {
 

@@ -1,3 +1,4 @@
+#include "models/evaluation/chain.hpp"
 #include "models/evaluation/events.hpp"
 #include "models/evaluation/sweep.hpp"
 

@@ -3,7 +3,8 @@
 
 #include <memory>
 
-#include "models/evaluation/chain.hpp"
+#include "models/evaluation/chain_times.hpp"
+#include "models/evaluation/priced.hpp"
 
 namespace orrery::models {
 

@@ -5,7 +5,9 @@
 #include <functional>
 #include <string>
 
-#include "models/evaluation/chain.hpp"
+#include "models/evaluation/chain_times.hpp"
+#include "models/evaluation/priced.hpp"
+#include "models/evaluation/step_times.hpp"
 
 namespace orrery::models {
 

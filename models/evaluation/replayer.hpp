@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "models/evaluation/chain.hpp"
 #include "models/evaluation/replay.hpp"
 #include "models/program/opcodes.hpp"
 #include "models/program/walk.hpp"

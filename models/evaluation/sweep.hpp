@@ -9,8 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "models/evaluation/chain.hpp"
+#include "models/evaluation/chain_times.hpp"
 #include "models/evaluation/priced.hpp"
+#include "models/evaluation/step_times.hpp"
 #include "models/program/opcodes.hpp"
 #include "models/program/walk.hpp"
 #include "sim/errors.hpp"

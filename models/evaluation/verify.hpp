@@ -5,6 +5,7 @@
 #include <string>
 
 #include "models/evaluation/priced.hpp"
+#include "models/evaluation/step_times.hpp"
 
 namespace orrery::models {
 

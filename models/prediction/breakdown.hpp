@@ -2,6 +2,7 @@
 // Where one rank's step went: its compute queue from 0 to the end of the step, every picosecond
 // given to what ran or to what was waited for.
 
+#include "models/evaluation/step_times.hpp"
 #include "models/prediction/prediction.hpp"
 
 namespace orrery::models {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <map>
 
+#include "models/evaluation/step_times.hpp"
 #include "models/network/fabric/fabric_graph.hpp"
 #include "models/network/fabric/inside_links.hpp"
 #include "models/prediction/limits.hpp"

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "models/evaluation/step_times.hpp"
 #include "models/plan/conflicts.hpp"
 #include "models/prediction/limits.hpp"
 #include "models/pricing/price.hpp"

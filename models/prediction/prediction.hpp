@@ -10,6 +10,7 @@
 
 #include "hardware/cluster.hpp"
 #include "models/evaluation/priced.hpp"
+#include "models/evaluation/step_times.hpp"
 #include "models/plan/conflicts.hpp"
 #include "models/plan/plan.hpp"
 #include "models/prediction/fit.hpp"

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "models/evaluation/chain.hpp"
+#include "models/evaluation/chain_times.hpp"
 #include "models/plan/layers_per_chunk.hpp"
 #include "models/pricing/price.hpp"
 #include "sim/errors.hpp"

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "models/evaluation/step_times.hpp"
 #include "models/plan/conflicts.hpp"
 #include "models/pricing/price.hpp"
 #include "sim/errors.hpp"

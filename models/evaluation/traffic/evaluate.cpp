@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "models/evaluation/step_times.hpp"
 #include "models/evaluation/traffic/network_sweep.hpp"
 #include "sim/errors.hpp"
 

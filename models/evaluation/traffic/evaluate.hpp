@@ -9,6 +9,7 @@
 // rule was broken, and is an error. The host has a track of its own, ahead of its kernels, which
 // stops only where it waits. Other jobs run in the same way next to ours, on the same links.
 
+#include "models/evaluation/step_times.hpp"
 #include "models/evaluation/traffic/traffic.hpp"
 
 namespace orrery::models {

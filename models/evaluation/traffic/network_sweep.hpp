@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "models/evaluation/step_times.hpp"
 #include "models/evaluation/traffic/evaluate.hpp"
 #include "models/evaluation/traffic/sweep_state.hpp"
 #include "models/evaluation/traffic/wires.hpp"

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "models/evaluation/chain.hpp"
+#include "models/evaluation/chain_times.hpp"
 #include "models/evaluation/phase_maps.hpp"
+#include "models/evaluation/step_times.hpp"
 #include "models/evaluation/traffic/traffic.hpp"
 #include "models/evaluation/traffic/unit_maps.hpp"
 #include "models/program/walk.hpp"

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "models/evaluation/chain.hpp"
+#include "models/evaluation/chain_times.hpp"
 
 namespace orrery::models::traffic {
 

@@ -9,6 +9,7 @@
 
 #include "models/evaluation/events.hpp"
 #include "models/evaluation/priced.hpp"
+#include "models/evaluation/step_times.hpp"
 #include "models/evaluation/verify.hpp"
 #include "models/lowering/lower.hpp"
 #include "models/schedules/schedule.hpp"

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "models/evaluation/priced.hpp"
+#include "models/evaluation/step_times.hpp"
 
 namespace orrery::models {
 

@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "models/evaluation/replay.hpp"
+#include "models/evaluation/step_times.hpp"
 #include "models/program/opcodes.hpp"
 #include "tests/models/questions.hpp"
 

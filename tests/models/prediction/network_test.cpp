@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "models/evaluation/replay.hpp"
+#include "models/evaluation/step_times.hpp"
 #include "models/network/fabric/fabric_graph.hpp"
 #include "sim/errors.hpp"
 #include "tests/models/questions.hpp"

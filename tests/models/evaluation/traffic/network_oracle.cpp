@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "models/evaluation/chain.hpp"
+#include "models/evaluation/chain_times.hpp"
 #include "models/evaluation/traffic/templates.hpp"
 #include "models/program/opcodes.hpp"
 #include "sim/errors.hpp"

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "models/evaluation/step_times.hpp"
 #include "models/evaluation/traffic/traffic.hpp"
 
 namespace orrery::models {
