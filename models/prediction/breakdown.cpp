@@ -84,6 +84,7 @@ class BreakdownWalk {
   }
 
   friend class Replayer<BreakdownWalk>;
+  friend class PhaseReplayer<BreakdownWalk>;
   bool only_waits() const { return true; }
   void instruction(const InstructionRecord&) {}
   void operation(const OperationRecord& record) {
