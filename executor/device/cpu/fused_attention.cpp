@@ -7,42 +7,16 @@
 #include <limits>
 #include <vector>
 
+#include "executor/device/cpu/attention_places.hpp"
 #include "executor/device/cpu/call.hpp"
 #include "executor/device/cpu/exponential.hpp"
 #include "executor/device/cpu/multiply.hpp"
-#include "executor/device/token_map.hpp"
-#include "sim/errors.hpp"
 
 namespace orrery::executor::cpu {
 
 namespace {
 
 using models::SequencePart;
-
-/// Consecutive places, the row of the first, and the first column of their scores.
-struct PlaceRun {
-  std::int64_t place = 0, row = 0, count = 0, column = 0;
-};
-
-/// Runs among places [first, last), whose rows begin at `row`.
-void add_runs(const std::vector<std::int64_t>& places, std::size_t first, std::size_t last,
-              std::int64_t row, std::vector<PlaceRun>& runs) {
-  for (std::size_t i = first; i < last; ++i) {
-    const bool goes_on = i > first && places[i] == places[i - 1] + 1;
-    if (!goes_on) runs.push_back({places[i], row + static_cast<std::int64_t>(i), 0, 0});
-    ++runs.back().count;
-  }
-}
-
-/// Whole sequences in order, each one document.
-TokenMap whole_sequences(std::int64_t length) {
-  TokenMap map;
-  map.attended.emplace_back();
-  for (std::int64_t i = 0; i < length; ++i) map.attended[0].push_back(i);
-  map.begins.assign(static_cast<std::size_t>(length), 0);
-  map.ends.assign(static_cast<std::size_t>(length), length);
-  return map;
-}
 
 /// Rows that hold a head's keys and values, or their gradients.
 template <class T>
@@ -63,22 +37,15 @@ class SequenceAttention {
         part_{call.operation().sequence},
         backward_{call.operation().kind == models::OpKind::attention_backward},
         apart_{call.kernel.reads.size() == (backward_ ? 5U : 2U)},
-        whole_{call.kernel.place.tokens == nullptr ? whole_sequences(of_.seq) : TokenMap{}},
-        map_{call.kernel.place.tokens == nullptr ? whole_ : *call.kernel.place.tokens},
-        length_{std::ssize(map_.own())},
-        batch_{call.in(0).shape[1] / length_},
+        places_{call.kernel, apart_},
         columns_{call.in(0).shape[2]},
-        value_{of_.value_width()} {
-    ensure(batch_ * length_ == call.in(0).shape[1], "attention to a part of a sequence's tokens");
-  }
+        value_{of_.value_width()} {}
 
   void run() {
     if (backward_) clear_gradients();
-    for (std::int64_t b = 0; b < batch_; ++b) {
-      keys_ = key_runs(b);
-      std::vector<PlaceRun> queries;
-      const auto [first, last] = asking();
-      add_runs(map_.own(), first, last, b * length_, queries);
+    for (std::int64_t b = 0; b < places_.batch(); ++b) {
+      keys_ = places_.keys(b);
+      const std::vector<PlaceRun> queries = places_.queries(b);
       for (std::int64_t h = 0; h < of_.heads; ++h) {
         for (const PlaceRun& each : queries) one(b, h, each);
       }
@@ -86,35 +53,6 @@ class SequenceAttention {
   }
 
  private:
-  std::pair<std::size_t, std::size_t> asking() const {
-    const auto all = static_cast<std::size_t>(length_);
-    switch (part_.queries) {
-      case SequencePart::Queries::early:
-        return {0, all / 2};
-      case SequencePart::Queries::late:
-        return {all / 2, all};
-      default:
-        return {0, all};
-    }
-  }
-
-  /// Those of one sequence.
-  std::vector<PlaceRun> key_runs(std::int64_t b) const {
-    std::vector<PlaceRun> runs;
-    if (part_.keys != SequencePart::Keys::gathered) {
-      const std::vector<std::int64_t>& places =
-          part_.keys == SequencePart::Keys::own ? map_.own() : map_.ahead(part_.ahead);
-      add_runs(places, 0, places.size(), b * length_, runs);
-      return runs;
-    }
-    for (std::size_t rank = 0; rank < map_.attended.size(); ++rank) {
-      const std::vector<std::int64_t>& places = map_.attended[rank];
-      const std::int64_t first = (static_cast<std::int64_t>(rank) * batch_ + b) * length_;
-      add_runs(places, 0, places.size(), first, runs);
-    }
-    return runs;
-  }
-
   KeyRows<T> rows_of(T* data, const View& view, std::int64_t h) const {
     const bool with_queries = view.shape[2] == columns_;
     const std::int64_t first = with_queries ? of_.heads * of_.head_dim : 0;
@@ -140,33 +78,9 @@ class SequenceAttention {
     }
   }
 
-  std::int64_t first_seen(std::int64_t place) const {
-    const std::int64_t begin = map_.begins[static_cast<std::size_t>(place)];
-    return of_.window > 0 ? std::max(begin, place - of_.window + 1) : begin;
-  }
-  std::int64_t end_seen(std::int64_t place) const {
-    const bool causal = of_.causal || apart_;  // only causal attention is cut
-    return causal ? place + 1 : map_.ends[static_cast<std::size_t>(place)];
-  }
-
-  /// Those of which any query of the run sees any, with room for their scores.
-  std::vector<PlaceRun> seen_by(const PlaceRun& queries, std::int64_t& width) const {
-    const std::int64_t first = first_seen(queries.place);
-    const std::int64_t end = end_seen(queries.place + queries.count - 1);
-    std::vector<PlaceRun> seen;
-    width = 0;
-    for (PlaceRun each : keys_) {
-      if (each.place >= end || each.place + each.count <= first) continue;
-      each.column = width;
-      width += each.count;
-      seen.push_back(each);
-    }
-    return seen;
-  }
-
   void one(std::int64_t b, std::int64_t h, const PlaceRun& queries) {
     std::int64_t width = 0;
-    const std::vector<PlaceRun> seen = seen_by(queries, width);
+    const std::vector<PlaceRun> seen = places_.seen_by(queries, keys_, width);
     scores_.assign(static_cast<std::size_t>(queries.count * width), T{});
     const T* const asking = call_.reads[0] + queries.row * columns_ + h * of_.head_dim;
     const KeyRows<T> keys = keys_of(h);
@@ -175,8 +89,9 @@ class SequenceAttention {
                   {asking, keys.keys(each.row), scores_.data() + each.column, columns_,
                    keys.columns, width});
     }
+    const std::int64_t length = places_.length();
     T* const sums = (backward_ ? call_.reads[apart_ ? 3 : 2] : call_.writes[1]) +
-                    (b * of_.heads + h) * length_ + (queries.row - b * length_);
+                    (b * of_.heads + h) * length + (queries.row - b * length);
     backward_ ? back(h, queries, seen, width, sums) : forth(h, queries, seen, width, sums);
   }
 
@@ -185,7 +100,7 @@ class SequenceAttention {
   void for_seen(const PlaceRun& query, std::int64_t row, const std::vector<PlaceRun>& seen, T* of,
                 Visible visible) const {
     const std::int64_t place = query.place + row;
-    const std::int64_t low = first_seen(place), high = end_seen(place);
+    const std::int64_t low = places_.first_seen(place), high = places_.end_seen(place);
     for (const PlaceRun& each : seen) {
       const std::int64_t from = std::clamp<std::int64_t>(low - each.place, 0, each.count);
       const std::int64_t to = std::clamp<std::int64_t>(high - each.place, from, each.count);
@@ -309,53 +224,12 @@ class SequenceAttention {
   const SequencePart& part_;
   bool backward_;
   bool apart_;  // keys and values are an operand of their own
-  TokenMap whole_;
-  const TokenMap& map_;
-  std::int64_t length_, batch_, columns_;  // tokens of a sequence, sequences; of queries and keys
-  std::int64_t value_;                     // width of a head's value
+  AttentionPlaces places_;
+  std::int64_t columns_;  // of queries and keys
+  std::int64_t value_;    // width of a head's value
   std::vector<PlaceRun> keys_;
   std::vector<T> scores_, slopes_;
 };
-
-/// out and part, each a softmax over its own keys with the logarithm of its sum, as one over both.
-/// Source  Milakov & Gimelshein 2018, arXiv 1805.02867
-template <class T>
-void merge_outputs(const Call<T>& call) {
-  const models::AttentionShape& of = call.operation().attention;
-  const std::int64_t columns = call.out(0).shape[2], rows = call.out(0).shape[1];
-  const std::int64_t length = call.in(2).elements() / of.batch / of.heads;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t h = 0; h < of.heads; ++h) {
-      const std::int64_t sum = (row / length * of.heads + h) * length + row % length;
-      const std::int64_t first = row * columns + h * of.head_dim;
-      T own{1}, other{1};
-      if constexpr (!in_ring<T>) {
-        const T a = call.reads[2][sum], b = call.reads[3][sum], largest = std::max(a, b);
-        const T both = largest + std::log(std::exp(a - largest) + std::exp(b - largest));
-        own = std::exp(a - both);
-        other = std::exp(b - both);
-        call.writes[1][sum] = both;
-      }
-      for (std::int64_t j = first; j < first + of.head_dim; ++j) {
-        call.writes[0][j] = own * call.reads[0][j] + other * call.reads[1][j];
-      }
-    }
-  }
-}
-
-/// Gradients of queries add up here; those of keys and values travel: what arrived and a part.
-template <class T>
-void merge_gradients(const Call<T>& call) {
-  const std::int64_t columns = call.out(0).shape[2], keys = call.in(2).shape[2];
-  for (std::int64_t row = 0; row < call.out(0).shape[1]; ++row) {
-    T* const out = call.writes[0] + row * columns;
-    const T* const part = call.reads[1] + row * columns;
-    const T* const arrived = call.reads[2] + row * keys;
-    const std::int64_t queries = columns - keys;
-    for (std::int64_t j = 0; j < queries; ++j) out[j] += part[j];
-    for (std::int64_t j = 0; j < keys; ++j) out[queries + j] = arrived[j] + part[queries + j];
-  }
-}
 
 }  // namespace
 
@@ -364,16 +238,8 @@ void attention(const Call<T>& call) {
   SequenceAttention<T>{call}.run();
 }
 
-template <class T>
-void merge(const Call<T>& call) {
-  call.kernel.reads.size() == 4 ? merge_outputs(call) : merge_gradients(call);
-}
-
 template void attention(const Call<float>&);
 template void attention(const Call<double>&);
 template void attention(const Call<Ring>&);
-template void merge(const Call<float>&);
-template void merge(const Call<double>&);
-template void merge(const Call<Ring>&);
 
 }  // namespace orrery::executor::cpu
