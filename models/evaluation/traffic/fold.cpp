@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/evaluation/traffic/fold_views.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::models::traffic {
@@ -10,149 +11,14 @@ namespace {
 
 constexpr std::uint32_t no_unit = 0xffffffff;
 
-using Counts = std::vector<std::pair<std::uint32_t, std::uint64_t>>;  // class, how often
-
-/// Sorts the counts from `from` on and adds up those of one class.
-void sum_up(Counts& counts, std::size_t from) {
-  const auto begin = counts.begin() + static_cast<std::ptrdiff_t>(from);
-  std::sort(begin, counts.end());
-  std::size_t last = from;
-  for (std::size_t i = from; i < counts.size(); ++i) {
-    if (i > from && counts[i].first == counts[last].first) {
-      counts[last].second += counts[i].second;
-    } else {
-      last = i == from ? from : last + 1;
-      counts[last] = counts[i];
-    }
-  }
-  if (counts.size() > from) counts.resize(last + 1);
-}
-
-/// Counts of many, one after another.
-class CountLists {
- public:
-  /// `visit` is called twice with a function (which one, what it sees).
-  template <class Visit>
-  CountLists(std::size_t size, Visit visit) : begin_(size + 1, 0) {
-    visit([&](std::uint32_t of, std::pair<std::uint32_t, std::uint64_t>) { ++begin_[of + 1]; });
-    for (std::size_t i = 0; i < size; ++i) begin_[i + 1] += begin_[i];
-    counts_.resize(begin_.back());
-    std::vector<std::uint32_t> next(begin_.begin(), begin_.end() - 1);
-    visit([&](std::uint32_t of, std::pair<std::uint32_t, std::uint64_t> count) {
-      counts_[next[of]++] = count;
-    });
-  }
-
-  void append(std::uint32_t of, Counts& to) const {
-    to.insert(to.end(), counts_.begin() + begin_[of], counts_.begin() + begin_[of + 1]);
-  }
-
- private:
-  std::vector<std::uint32_t> begin_;
-  Counts counts_;
-};
-
-std::vector<std::uint32_t> first_members(const std::vector<std::uint32_t>& classes) {
-  std::vector<std::uint32_t> firsts;
-  for (std::uint32_t i = 0; i < classes.size(); ++i) {
-    if (classes[i] == firsts.size()) firsts.push_back(i);
-  }
-  return firsts;
-}
-
-/// What each sees of the others, as counts of classes.
-class Views {
- public:
-  Views(const FoldInput& input, const Partition& partition)
-      : input_{input},
-        all_{input.all},
-        partition_{partition},
-        of_ranks_{all_.ranks(), [this](auto add) { each_member(add); }},
-        of_suspects_{input.suspects.size(), [this](auto add) { each_crossing(add); }} {}
-
-  void rank(std::uint32_t r, Counts& view) const {
-    view.clear();
-    of_ranks_.append(r, view);
-    std::sort(view.begin(), view.end());
-    const std::size_t own = view.size();
-    const AllEntities::Local place = all_.rank(r);
-    const std::uint32_t tensor = all_.jobs[place.job].tensor;
-    const std::uint32_t first = r - place.at % tensor;
-    for (std::uint32_t t = 0; t < tensor; ++t) {
-      view.emplace_back(partition_.ranks[first + t], 1);
-    }
-    sum_up(view, own);
-  }
-
-  void entity(std::uint32_t e, Counts& view) const {
-    view.clear();
-    const AllEntities::Local place = all_.entity(e);
-    const Entities& job = all_.jobs[place.job];
-    const Entity& each = job.all[place.at];
-    if (!input_.counts(job, each)) return;
-    for (const std::uint32_t rank : job.members_of(each)) {
-      view.emplace_back(partition_.ranks[all_.first_rank[place.job] + rank], 1);
-    }
-    if (each.group) sum_up(view, 0);
-    const std::size_t members = view.size();
-    for (const LinkFlows& flows : job.flows_of(each)) {
-      const std::uint32_t suspect = input_.suspect_of_link[flows.link];
-      if (suspect != no_suspect) view.emplace_back(partition_.suspects[suspect], flows.flows);
-    }
-    sum_up(view, members);
-  }
-
-  void suspect(std::uint32_t s, Counts& view) const {
-    view.clear();
-    of_suspects_.append(s, view);
-    sum_up(view, 0);
-  }
-
- private:
-  template <class Add>
-  void each_member(Add add) const {
-    std::uint32_t e = 0;
-    for (std::size_t j = 0; j < all_.jobs.size(); ++j) {
-      for (const Entity& each : all_.jobs[j].all) {
-        const std::uint32_t own = partition_.entities[e++];
-        if (!input_.counts(all_.jobs[j], each)) continue;
-        std::uint32_t place = 0;
-        for (const std::uint32_t rank : all_.jobs[j].members_of(each)) {
-          add(all_.first_rank[j] + rank, {own, each.group ? 1 : 1 + 2 * place++});
-        }
-      }
-    }
-  }
-
-  template <class Add>
-  void each_crossing(Add add) const {
-    std::uint32_t e = 0;
-    for (const Entities& job : all_.jobs) {
-      for (const Entity& each : job.all) {
-        const std::uint32_t own = partition_.entities[e++];
-        if (!input_.counts(job, each)) continue;
-        for (const LinkFlows& flows : job.flows_of(each)) {
-          const std::uint32_t suspect = input_.suspect_of_link[flows.link];
-          if (suspect != no_suspect) add(suspect, {own, flows.flows});
-        }
-      }
-    }
-  }
-
-  const FoldInput& input_;
-  const AllEntities& all_;
-  const Partition& partition_;
-  CountLists of_ranks_, of_suspects_;
-};
-
 /// `view` puts what one sees into its second argument.
 template <class View, class Same>
 void verify_classes(const std::vector<std::uint32_t>& classes, View view, Same same) {
   const std::vector<std::uint32_t> firsts = first_members(classes);
   if (firsts.size() == classes.size()) return;
-  std::vector<Counts> expected(firsts.size());
+  std::vector<ClassCounts> expected(firsts.size());
   for (std::size_t c = 0; c < firsts.size(); ++c) view(firsts[c], expected[c]);
-  Counts seen;
+  ClassCounts seen;
   for (std::uint32_t i = 0; i < classes.size(); ++i) {
     if (i == firsts[classes[i]]) continue;
     view(i, seen);
@@ -162,7 +28,7 @@ void verify_classes(const std::vector<std::uint32_t>& classes, View view, Same s
 }
 
 /// Errors  two of one class that differ: ContractError
-void verify(const FoldInput& input, const Partition& partition, const Views& views) {
+void verify(const FoldInput& input, const Partition& partition, const FoldViews& views) {
   const AllEntities& all = input.all;
   const auto same_rank = [&](std::uint32_t a, std::uint32_t b) {
     const AllEntities::Local one = all.rank(a), other = all.rank(b);
@@ -183,11 +49,13 @@ void verify(const FoldInput& input, const Partition& partition, const Views& vie
            input.suspects[a].changes == input.suspects[b].changes;
   };
   verify_classes(
-      partition.ranks, [&](std::uint32_t r, Counts& to) { views.rank(r, to); }, same_rank);
+      partition.ranks, [&](std::uint32_t r, ClassCounts& to) { views.rank(r, to); }, same_rank);
   verify_classes(
-      partition.entities, [&](std::uint32_t e, Counts& to) { views.entity(e, to); }, same_entity);
+      partition.entities, [&](std::uint32_t e, ClassCounts& to) { views.entity(e, to); },
+      same_entity);
   verify_classes(
-      partition.suspects, [&](std::uint32_t s, Counts& to) { views.suspect(s, to); }, same_suspect);
+      partition.suspects, [&](std::uint32_t s, ClassCounts& to) { views.suspect(s, to); },
+      same_suspect);
 }
 
 /// Puts one job's part of a partition into the form in which it is evaluated.
@@ -317,12 +185,12 @@ class Filler {
   /// Rows that the same flows cross are one, the narrower.
   std::vector<std::uint32_t> add_rows() {
     std::vector<std::uint32_t> row_of_class;
-    std::vector<std::pair<Counts, std::uint32_t>> known;
+    std::vector<std::pair<ClassCounts, std::uint32_t>> known;
     std::vector<std::uint32_t> alike(first_members(partition_.suspects).size(), 0);
     for (const std::uint32_t c : partition_.suspects) alike[c] += input_.all.jobs[0].rails;
     for (const std::uint32_t s : first_members(partition_.suspects)) {
       const Suspect& suspect = input_.suspects[s];
-      Counts view;
+      ClassCounts view;
       views_.suspect(s, view);
       const auto same = [&](const auto& each) {
         return each.first == view && traffic_.rows[each.second].changes.empty();
@@ -351,7 +219,7 @@ class Filler {
   }
 
   const Partition& partition_;
-  Views views_;
+  FoldViews views_;
   const FoldInput& input_;
   Traffic& traffic_;
 };

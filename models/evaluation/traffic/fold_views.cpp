@@ -1,0 +1,110 @@
+#include "models/evaluation/traffic/fold_views.hpp"
+
+#include <algorithm>
+
+namespace orrery::models::traffic {
+
+namespace {
+
+/// Sorts the counts from `from` on and adds up those of one class.
+void sum_up(ClassCounts& counts, std::size_t from) {
+  const auto begin = counts.begin() + static_cast<std::ptrdiff_t>(from);
+  std::sort(begin, counts.end());
+  std::size_t last = from;
+  for (std::size_t i = from; i < counts.size(); ++i) {
+    if (i > from && counts[i].first == counts[last].first) {
+      counts[last].second += counts[i].second;
+    } else {
+      last = i == from ? from : last + 1;
+      counts[last] = counts[i];
+    }
+  }
+  if (counts.size() > from) counts.resize(last + 1);
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> first_members(const std::vector<std::uint32_t>& classes) {
+  std::vector<std::uint32_t> firsts;
+  for (std::uint32_t i = 0; i < classes.size(); ++i) {
+    if (classes[i] == firsts.size()) firsts.push_back(i);
+  }
+  return firsts;
+}
+
+template <class Add>
+void FoldViews::each_member(Add add) const {
+  std::uint32_t e = 0;
+  for (std::size_t j = 0; j < all_.jobs.size(); ++j) {
+    for (const Entity& each : all_.jobs[j].all) {
+      const std::uint32_t own = partition_.entities[e++];
+      if (!input_.counts(all_.jobs[j], each)) continue;
+      std::uint32_t place = 0;
+      for (const std::uint32_t rank : all_.jobs[j].members_of(each)) {
+        add(all_.first_rank[j] + rank, {own, each.group ? 1 : 1 + 2 * place++});
+      }
+    }
+  }
+}
+
+template <class Add>
+void FoldViews::each_crossing(Add add) const {
+  std::uint32_t e = 0;
+  for (const Entities& job : all_.jobs) {
+    for (const Entity& each : job.all) {
+      const std::uint32_t own = partition_.entities[e++];
+      if (!input_.counts(job, each)) continue;
+      for (const LinkFlows& flows : job.flows_of(each)) {
+        const std::uint32_t suspect = input_.suspect_of_link[flows.link];
+        if (suspect != no_suspect) add(suspect, {own, flows.flows});
+      }
+    }
+  }
+}
+
+FoldViews::FoldViews(const FoldInput& input, const Partition& partition)
+    : input_{input},
+      all_{input.all},
+      partition_{partition},
+      of_ranks_{all_.ranks(), [this](auto add) { each_member(add); }},
+      of_suspects_{input.suspects.size(), [this](auto add) { each_crossing(add); }} {}
+
+void FoldViews::rank(std::uint32_t r, ClassCounts& view) const {
+  view.clear();
+  of_ranks_.append(r, view);
+  std::sort(view.begin(), view.end());
+  const std::size_t own = view.size();
+  const AllEntities::Local place = all_.rank(r);
+  const std::uint32_t tensor = all_.jobs[place.job].tensor;
+  const std::uint32_t first = r - place.at % tensor;
+  for (std::uint32_t t = 0; t < tensor; ++t) {
+    view.emplace_back(partition_.ranks[first + t], 1);
+  }
+  sum_up(view, own);
+}
+
+void FoldViews::entity(std::uint32_t e, ClassCounts& view) const {
+  view.clear();
+  const AllEntities::Local place = all_.entity(e);
+  const Entities& job = all_.jobs[place.job];
+  const Entity& each = job.all[place.at];
+  if (!input_.counts(job, each)) return;
+  for (const std::uint32_t rank : job.members_of(each)) {
+    view.emplace_back(partition_.ranks[all_.first_rank[place.job] + rank], 1);
+  }
+  if (each.group) sum_up(view, 0);
+  const std::size_t members = view.size();
+  for (const LinkFlows& flows : job.flows_of(each)) {
+    const std::uint32_t suspect = input_.suspect_of_link[flows.link];
+    if (suspect != no_suspect) view.emplace_back(partition_.suspects[suspect], flows.flows);
+  }
+  sum_up(view, members);
+}
+
+void FoldViews::suspect(std::uint32_t s, ClassCounts& view) const {
+  view.clear();
+  of_suspects_.append(s, view);
+  sum_up(view, 0);
+}
+
+}  // namespace orrery::models::traffic
