@@ -4,6 +4,7 @@
 #include "executor/device/cuda/attention/flash_shape.hpp"
 #include "executor/device/cuda/attention/spread_rows.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
+#include "executor/device/cuda/kernels/number_code.hpp"
 
 namespace orrery::executor::cuda {
 

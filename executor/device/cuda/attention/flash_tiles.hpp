@@ -5,6 +5,7 @@
 
 #include "executor/device/cuda/attention/flash_shape.hpp"
 #include "executor/device/cuda/kernels/matrix_code.hpp"
+#include "executor/device/cuda/kernels/pack_code.hpp"
 
 namespace orrery::executor::cuda {
 

@@ -3,6 +3,8 @@
 // what attention without tensor cores is made of.
 
 #include "executor/device/cuda/kernels/device_code.hpp"
+#include "executor/device/cuda/kernels/group_code.hpp"
+#include "executor/device/cuda/kernels/number_code.hpp"
 
 namespace orrery::executor::cuda {
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "executor/device/cuda/kernels/device_code.hpp"
+#include "executor/device/cuda/kernels/number_code.hpp"
 #include "executor/device/device.hpp"
 
 namespace orrery::executor::cuda {

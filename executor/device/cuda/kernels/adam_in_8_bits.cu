@@ -6,7 +6,9 @@
 
 #include "executor/device/cuda/kernels/adam_code.hpp"
 #include "executor/device/cuda/kernels/call.hpp"
+#include "executor/device/cuda/kernels/group_code.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
+#include "executor/device/cuda/kernels/number_code.hpp"
 #include "executor/device/eight_bits.hpp"
 
 namespace orrery::executor::cuda {

@@ -3,6 +3,8 @@
 
 #include "executor/device/cuda/kernels/block_scaled.hpp"
 
+#include "executor/device/cuda/kernels/number_code.hpp"
+#include "executor/device/cuda/kernels/pack_code.hpp"
 #include "executor/device/fp8_operand.hpp"
 #include "sim/errors.hpp"
 

@@ -3,6 +3,8 @@
 
 #include "executor/device/cuda/kernels/device_code.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
+#include "executor/device/cuda/kernels/number_code.hpp"
+#include "executor/device/cuda/kernels/pack_code.hpp"
 
 namespace orrery::executor::cuda {
 

@@ -1,6 +1,9 @@
 // The embedding: rows of the table of tokens, and their gradients.
 
 #include "executor/device/cuda/kernels/call.hpp"
+#include "executor/device/cuda/kernels/group_code.hpp"
+#include "executor/device/cuda/kernels/number_code.hpp"
+#include "executor/device/cuda/kernels/pack_code.hpp"
 #include "executor/device/cuda/kernels/rows.hpp"
 
 namespace orrery::executor::cuda {

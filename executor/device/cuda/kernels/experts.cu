@@ -2,7 +2,10 @@
 // experts that were chosen, tokens in their order, as on the CPU (device/cpu/experts.cpp): every
 // kernel that moves rows counts it anew. A dropless plan's slots suffice: the runner has looked.
 
+#include "executor/device/cuda/kernels/group_code.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
+#include "executor/device/cuda/kernels/number_code.hpp"
+#include "executor/device/cuda/kernels/pack_code.hpp"
 #include "executor/device/cuda/kernels/weights_of_experts.hpp"
 
 namespace orrery::executor::cuda {
@@ -148,7 +151,8 @@ class RowMoves {
         tokens_{chosen.shape[1]},
         room_{slots.shape[1]},
         slots_{reinterpret_cast<std::int32_t*>(call.scratch)} {
-    const auto blocks = static_cast<unsigned>(quotient_up(tokens_ * k_ * warp_lanes, block_threads));
+    const auto blocks =
+        static_cast<unsigned>(quotient_up(tokens_ * k_ * warp_lanes, block_threads));
     launch(find_slots, {blocks, block_threads}, call.stream,
            reinterpret_cast<const std::int32_t*>(chosen.data), tokens_ * k_, room_, slots_);
   }

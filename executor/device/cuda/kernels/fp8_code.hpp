@@ -2,7 +2,10 @@
 // Codes of 8 bits in kernels, and the scale of a tensor from the largest magnitude of its parts.
 
 #include "executor/device/cuda/kernels/device_code.hpp"
+#include "executor/device/cuda/kernels/group_code.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
+#include "executor/device/cuda/kernels/number_code.hpp"
+#include "executor/device/cuda/kernels/pack_code.hpp"
 #include "executor/device/fp8.hpp"
 #include "executor/device/fp8_operand.hpp"
 #include "sim/errors.hpp"

@@ -4,6 +4,9 @@
 
 #include "executor/device/cuda/kernels/call.hpp"
 #include "executor/device/cuda/kernels/fp8_code.hpp"
+#include "executor/device/cuda/kernels/group_code.hpp"
+#include "executor/device/cuda/kernels/number_code.hpp"
+#include "executor/device/cuda/kernels/pack_code.hpp"
 #include "executor/device/cuda/products/fp8_product.hpp"
 
 namespace orrery::executor::cuda {

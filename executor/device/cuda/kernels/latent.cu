@@ -3,6 +3,7 @@
 
 #include "executor/device/cuda/kernels/call.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
+#include "executor/device/cuda/kernels/number_code.hpp"
 #include "executor/device/cuda/kernels/rotations.hpp"
 
 namespace orrery::executor::cuda {

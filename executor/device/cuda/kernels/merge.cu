@@ -2,6 +2,7 @@
 
 #include "executor/device/cuda/kernels/call.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
+#include "executor/device/cuda/kernels/number_code.hpp"
 
 namespace orrery::executor::cuda {
 

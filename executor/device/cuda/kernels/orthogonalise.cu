@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "executor/device/cuda/kernels/call.hpp"
+#include "executor/device/cuda/kernels/group_code.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
 
 namespace orrery::executor::cuda {

@@ -4,6 +4,9 @@
 #include "executor/device/cuda/kernels/block_scaled.hpp"
 #include "executor/device/cuda/kernels/call.hpp"
 #include "executor/device/cuda/kernels/fp8_code.hpp"
+#include "executor/device/cuda/kernels/group_code.hpp"
+#include "executor/device/cuda/kernels/number_code.hpp"
+#include "executor/device/cuda/kernels/pack_code.hpp"
 
 namespace orrery::executor::cuda {
 
@@ -100,8 +103,8 @@ void quantise(const Call& call) {
     quantise_blocks(call.in(0), magnitudes, BlocksAlong::rows, {call.out(0), call.out(1)},
                     call.stream);
     if (!call.has_out(2)) return;
-    return quantise_blocks(call.in(0), magnitudes, BlocksAlong::columns,
-                           {call.out(2), call.out(3)}, call.stream);
+    return quantise_blocks(call.in(0), magnitudes, BlocksAlong::columns, {call.out(2), call.out(3)},
+                           call.stream);
   }
   quantise(call.in(0), magnitudes, fp8_written(call.operation()), call.out(0).data,
            fp8_inverse_scale(call.out(0)), call.stream);

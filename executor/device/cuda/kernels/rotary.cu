@@ -2,6 +2,8 @@
 
 #include "executor/device/cuda/kernels/call.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
+#include "executor/device/cuda/kernels/number_code.hpp"
+#include "executor/device/cuda/kernels/pack_code.hpp"
 #include "executor/device/cuda/kernels/rotations.hpp"
 
 namespace orrery::executor::cuda {
@@ -32,7 +34,8 @@ __global__ void __launch_bounds__(block_threads)
   const std::int64_t row = of.quotient, pair = of.remainder * width;
   if (row >= heads.rows) return;
   const std::int64_t token = divided(row, heads.sequence).remainder;
-  const auto position = static_cast<double>(heads.positions == nullptr ? token : heads.positions[token]);
+  const auto position =
+      static_cast<double>(heads.positions == nullptr ? token : heads.positions[token]);
   Rotation<C> rotations[width];
 #pragma unroll
   for (int j = 0; j < width; ++j) {

@@ -2,6 +2,7 @@
 // has it (device/cpu/route.cpp). One thread for each token.
 
 #include "executor/device/cuda/kernels/launch.hpp"
+#include "executor/device/cuda/kernels/number_code.hpp"
 #include "executor/device/cuda/kernels/weights_of_experts.hpp"
 
 namespace orrery::executor::cuda {

@@ -3,6 +3,9 @@
 #include <cmath>
 
 #include "executor/device/cuda/kernels/call.hpp"
+#include "executor/device/cuda/kernels/group_code.hpp"
+#include "executor/device/cuda/kernels/number_code.hpp"
+#include "executor/device/cuda/kernels/pack_code.hpp"
 #include "executor/device/cuda/kernels/rows.hpp"
 
 namespace orrery::executor::cuda {
@@ -40,7 +43,8 @@ __device__ bool sees(const RowPlace& place, int key) {
 
 /// p = softmax(score scale) over the keys that a query sees, 0 elsewhere.
 template <class T>
-__global__ void __launch_bounds__(most_lanes) softmax_rows(SoftmaxScores scores, const T* from, T* to) {
+__global__ void __launch_bounds__(most_lanes)
+    softmax_rows(SoftmaxScores scores, const T* from, T* to) {
   using C = Compute<T>;
   const RowPlace place = scores.place(scores.rows.of_group(blockIdx.x));
   const auto scale = static_cast<C>(scores.scale);

@@ -4,7 +4,9 @@
 // order.
 
 #include "executor/device/cuda/kernels/call.hpp"
+#include "executor/device/cuda/kernels/group_code.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
+#include "executor/device/cuda/kernels/number_code.hpp"
 
 namespace orrery::executor::cuda {
 
@@ -130,8 +132,8 @@ __global__ void __launch_bounds__(block_threads) sum_tiles(Ahead* tiles, std::in
 /// the equals ahead as are taken.
 template <class S, class G>
 __global__ void __launch_bounds__(block_threads)
-    take_largest(S* residual, std::int64_t n, const TopKSearch* search, const Ahead* tiles, G* values,
-                 std::int32_t* places) {
+    take_largest(S* residual, std::int64_t n, const TopKSearch* search, const Ahead* tiles,
+                 G* values, std::int32_t* places) {
   const std::uint64_t bits = search->bits;
   const Count equals = search->left;
   const std::int64_t first = first_of_thread();
