@@ -11,18 +11,19 @@ namespace {
 
 constexpr std::size_t most_perturbations = 10'000;
 
-/// Megatron's names of axes, and what they are here; experts are on ranks of the others.
+/// Megatron's names of axes, and what they are here, of both views.
 struct OrderedAxes {
   std::string_view name;
   std::vector<models::MeshAxis> axes;
 };
 const std::vector<OrderedAxes>& ordered_axes() {
   using models::MeshAxis;
-  static const std::vector<OrderedAxes> known{{"tp", {MeshAxis::tensor}},
-                                              {"cp", {MeshAxis::context_heads, MeshAxis::context}},
-                                              {"ep", {}},
-                                              {"dp", {MeshAxis::data, MeshAxis::replica}},
-                                              {"pp", {MeshAxis::pipeline}}};
+  static const std::vector<OrderedAxes> known{
+      {"tp", {MeshAxis::tensor, MeshAxis::expert_tensor}},
+      {"cp", {MeshAxis::context_heads, MeshAxis::context}},
+      {"ep", {MeshAxis::expert}},
+      {"dp", {MeshAxis::data, MeshAxis::replica, MeshAxis::expert_data}},
+      {"pp", {MeshAxis::pipeline}}};
   return known;
 }
 

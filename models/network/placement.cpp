@@ -21,38 +21,41 @@ GroupShape pair_of(std::int64_t distance, int gpus_per_node, std::int64_t siblin
   return shape;
 }
 
-/// A view's axes in the order of places; experts are never reordered.
-std::vector<MeshAxis> lined_up(const AxisOrder& order) {
-  std::vector<MeshAxis> all = order.fastest_first();
-  for (const AxisRow& each : axes) {
-    if (each.view == MeshView::experts) all.push_back(each.axis);
-  }
+bool spans_experts(AxisSet set) {
+  return std::any_of(axes.begin(), axes.end(), [&](const AxisRow& each) {
+    return each.view == MeshView::experts && set.has(each.axis);
+  });
+}
+
+std::vector<MeshAxis> without(std::vector<MeshAxis> all, MeshView view) {
+  std::erase_if(all, [&](MeshAxis each) { return row_of(each).view == view; });
   return all;
 }
 
 /// Axes of one view with none between them are one line of ranks.
 std::optional<Axis> line_of(const Mesh& mesh, AxisSet set, int gpus_per_node,
                             const AxisOrder& order) {
+  const bool experts = spans_experts(set);
   std::optional<Axis> line;
-  MeshView view{};
   bool ended = false;
-  for (const MeshAxis each : lined_up(order)) {
-    const bool experts = row_of(each).view == MeshView::experts;
-    const MeshView seen = experts ? MeshView::experts : MeshView::dense;
-    if (!set.has(each)) {
-      ended = ended || (line && seen == view && mesh.degree(each) > 1);
+  for (const MeshAxis each : order.fastest_first()) {
+    const MeshView view = row_of(each).view;
+    if (view == (experts ? MeshView::dense : MeshView::experts)) {
+      if (set.has(each)) return std::nullopt;
       continue;
     }
-    if (line && (ended || seen != view)) return std::nullopt;
-    const auto degree = static_cast<int>(mesh.degree(each));
+    if (!set.has(each)) {
+      ended = ended || (line && mesh.degree(each) > 1);
+      continue;
+    }
+    if ((line && ended) || (experts && view == MeshView::stages)) return std::nullopt;
     if (!line) {
       line = Axis{.stride = static_cast<int>(order.stride(mesh, each)),
                   .extent = 1,
                   .world = static_cast<int>(mesh.ranks()),
                   .gpus_per_node = gpus_per_node};
-      view = seen;
     }
-    line->extent *= degree;
+    line->extent *= static_cast<int>(mesh.degree(each));
   }
   return line;
 }
@@ -60,35 +63,75 @@ std::optional<Axis> line_of(const Mesh& mesh, AxisSet set, int gpus_per_node,
 }  // namespace
 
 AxisOrder::AxisOrder() {
-  for (const AxisRow& each : axes) {
-    if (each.view != MeshView::experts) axes_.push_back(each.axis);
-  }
+  for (const AxisRow& each : axes) axes_.push_back(each.axis);
 }
 
 AxisOrder::AxisOrder(std::vector<MeshAxis> fastest_first) : axes_{std::move(fastest_first)} {
+  const AxisOrder own;
   std::vector<MeshAxis> sorted = axes_;
   std::sort(sorted.begin(), sorted.end());
-  ensure(sorted == AxisOrder{}.axes_, "an order has each axis of ranks once");
+  ensure(sorted == own.axes_, "an order has each axis once");
+  for (const MeshView view : {MeshView::dense, MeshView::experts}) {
+    usual_ = usual_ && without(axes_, view) == without(own.axes_, view);
+  }
 }
 
-bool AxisOrder::usual() const {
-  return axes_ == AxisOrder{}.axes_;
+bool AxisOrder::keeps_stages(const Mesh& mesh) const {
+  std::int64_t dense = 1, experts = 1;  // ranks of a stage that are counted before the next stage's
+  for (const MeshAxis each : axes_) {
+    if (each == MeshAxis::pipeline) break;
+    (row_of(each).view == MeshView::dense ? dense : experts) *= mesh.degree(each);
+  }
+  return dense == experts || mesh.degree(MeshAxis::pipeline) == 1;
 }
 
 std::int64_t AxisOrder::stride(const Mesh& mesh, MeshAxis axis) const {
-  if (row_of(axis).view == MeshView::experts) return mesh.stride(axis);
+  const MeshView other =
+      row_of(axis).view == MeshView::experts ? MeshView::dense : MeshView::experts;
   std::int64_t product = 1;
   for (const MeshAxis faster : axes_) {
     if (faster == axis) break;
-    product *= mesh.degree(faster);
+    if (row_of(faster).view != other) product *= mesh.degree(faster);
   }
   return product;
 }
 
 std::int64_t AxisOrder::place(const Mesh& mesh, std::int64_t rank) const {
   std::int64_t place = 0;
-  for (const MeshAxis each : axes_) place += mesh.coordinate(rank, each) * stride(mesh, each);
+  for (const MeshAxis each : axes_) {
+    if (row_of(each).view == MeshView::experts) continue;
+    place += mesh.coordinate(rank, each) * stride(mesh, each);
+  }
   return place;
+}
+
+std::int64_t AxisOrder::rank_at(const Mesh& mesh, std::int64_t place) const {
+  std::int64_t rank = 0;
+  for (const MeshAxis each : axes_) {
+    if (row_of(each).view == MeshView::experts) continue;
+    rank += place / stride(mesh, each) % mesh.degree(each) * mesh.stride(each);
+  }
+  return rank;
+}
+
+std::vector<std::int64_t> AxisOrder::members(const Mesh& mesh, std::int64_t rank,
+                                             AxisSet set) const {
+  if (!spans_experts(set) || usual()) return mesh.members(rank, set);
+  std::vector<std::int64_t> places{place(mesh, rank)};
+  for (const MeshAxis each : axes_) {
+    if (!set.has(each)) continue;
+    const std::int64_t step = stride(mesh, each), degree = mesh.degree(each);
+    std::vector<std::int64_t> wider;
+    for (const std::int64_t from : places) {
+      const std::int64_t first = from - from / step % degree * step;
+      for (std::int64_t i = 0; i < degree; ++i) wider.push_back(first + i * step);
+    }
+    places = std::move(wider);
+  }
+  std::vector<std::int64_t> found;
+  for (const std::int64_t each : places) found.push_back(rank_at(mesh, each));
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
 GroupShape shape_of(const Mesh& mesh, const Communicator& communicator, int gpus_per_node,

@@ -216,15 +216,22 @@ std::optional<std::string> evaluate_shared(const Question& question, Prediction&
   return std::nullopt;
 }
 
-/// Experts are folded over the ranks of a stage as these are counted.
+bool has_experts(const Program& program) {
+  const auto of_experts = [&](std::uint16_t communicator) {
+    const AxisSet along = program.communicators.at(communicator).axes;
+    return along.has(MeshAxis::expert) || along.has(MeshAxis::expert_data);
+  };
+  return program.mesh.degree(MeshAxis::expert) > 1 ||
+         std::any_of(program.collectives.begin(), program.collectives.end(),
+                     [&](const JointCollective& joint) { return of_experts(joint.communicator); });
+}
+
+/// Source  Megatron-LM, parallel_state.py: an order ends with pp, or experts' data-parallel ranks
+/// are as many as the data-parallel ones
 void refuse_order(const NetworkRequest& asked, const Program& program) {
-  const AxisOrder& order = asked.order.axes;
-  const bool folded =
-      program.mesh.degree(MeshAxis::expert) > 1 ||
-      program.mesh.degree(MeshAxis::expert_tensor) != program.mesh.degree(MeshAxis::tensor);
-  if (order.usual() || !folded) return;
+  if (asked.order.axes.keeps_stages(program.mesh) || !has_experts(program)) return;
   throw InputError{asked.place("/placement/order"),
-                   "experts over ranks are placed in the usual order alone"};
+                   "experts over ranks need pp last, or as many ranks as tensor x context"};
 }
 
 }  // namespace

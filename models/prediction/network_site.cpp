@@ -92,8 +92,9 @@ class SiteMaker {
     const std::vector<std::int64_t> order = nodes_of_ours();
     check(order, used);
     site_.placement = contiguous(static_cast<std::size_t>(ranks), static_cast<std::uint32_t>(gpus));
+    site_.placement.order = question_.network.order.axes;
     for (std::size_t r = 0; r < site_.placement.devices.size(); ++r) {
-      const std::int64_t at = question_.network.order.axes.place(mesh, static_cast<int>(r));
+      const std::int64_t at = site_.placement.order.place(mesh, static_cast<int>(r));
       site_.placement.devices[r] = static_cast<std::uint32_t>(at);
     }
     onto(order, site_.placement);

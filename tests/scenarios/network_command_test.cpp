@@ -159,6 +159,18 @@ TEST_CASE("The order of axes is Megatron's, or refused") {
   const double usual = parsed(orrery(small + "--json").out).at("step_time_s");
   CHECK(step("tp-cp-ep-dp-pp") == usual);
   CHECK(step("tp-cp-ep-pp-dp") != usual);
+  const auto experts = [](const std::string& order) {
+    return orrery(
+        "simulate --model mixtral-8x7b --cluster 'dgx-h100 x 4' --json --plan "
+        "pipeline=2,expert=8,data=16,global_batch=64,seq_len=1024 --network events --set "
+        "'/placement={\"order\": \"" +
+        order + "\"}'");
+  };
+  const double inside = parsed(experts("tp-cp-ep-dp-pp").out).at("step_time_s");
+  const double across = parsed(experts("tp-cp-dp-ep-pp").out).at("step_time_s");
+  CHECK(across > inside);  // all-to-alls leave the node
+  CHECK(experts("tp-cp-ep-pp-dp").error.find("/placement/order: experts over ranks need pp last") !=
+        std::string::npos);
   const Ran twice = orrery(small + R"(--set '/placement={"order": "tp-tp-ep-dp-pp"}')");
   CHECK(twice.exit_code == 2);
   CHECK(twice.error.find("/placement/order: expected each of tp, cp, ep, dp and pp once") !=

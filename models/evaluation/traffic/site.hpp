@@ -8,6 +8,7 @@
 
 #include "models/evaluation/priced.hpp"
 #include "models/network/fabric/inside_paths.hpp"
+#include "models/network/placement.hpp"
 #include "sim/flows/link.hpp"
 
 namespace orrery::models {
@@ -22,6 +23,7 @@ Bandwidth bandwidth_of(WireRate rate);
 struct RankPlacement {
   std::vector<std::uint32_t> devices;
   std::uint32_t gpus_per_node = 1;
+  AxisOrder order{};  // by which experts are folded over ranks
 
   std::uint32_t node(std::size_t rank) const { return devices[rank] / gpus_per_node; }
   std::uint32_t gpu(std::size_t rank) const { return devices[rank] % gpus_per_node; }

@@ -160,8 +160,8 @@ class EntityMaker {
     for (std::uint32_t replica = 0; replica < found_.replicas; ++replica) {
       if (seen[replica] != 0) continue;
       std::vector<std::uint32_t>& group = groups.emplace_back();
-      for (const std::int64_t each :
-           program_.mesh.members(std::int64_t{replica} * found_.rails, axes)) {
+      for (const std::int64_t each : site_.placement.order.members(
+               program_.mesh, std::int64_t{replica} * found_.rails, axes)) {
         if (each % found_.rails != 0) continue;
         group.push_back(static_cast<std::uint32_t>(each) / found_.rails);
         seen[group.back()] = 1;

@@ -214,22 +214,29 @@ TEST_CASE("Steps of another job that are too short next to ours are refused") {
   }
 }
 
+/// Dense axes and the pipeline as named, experts' behind them.
+AxisOrder counted_by(std::vector<MeshAxis> axes) {
+  using enum MeshAxis;
+  axes.insert(axes.end(), {expert_tensor, expert, expert_data});
+  return AxisOrder{std::move(axes)};
+}
+
 TEST_CASE("The order of axes says which ranks share a node") {
   Question question = asked();
   const Time usual = step_of(question);
   using enum MeshAxis;
-  question.network.order.axes =
-      AxisOrder{{tensor, context_heads, context, data, replica, pipeline}};
+  question.network.order.axes = AxisOrder{{tensor, expert_tensor, context_heads, context, expert,
+                                           data, replica, expert_data, pipeline}};
   CHECK(step_of(question) == usual);
   // Replicas of a stage 32 ranks apart instead of 8, and next stages on the next nodes.
   question.network.order.axes =
-      AxisOrder{{tensor, context_heads, context, pipeline, data, replica}};
+      counted_by({tensor, context_heads, context, pipeline, data, replica});
   const Time stages_first = step_of(question);
   CHECK(stages_first != usual);
   // Tensor groups over eight nodes: their traffic leaves each node by its NICs.
   question.network.mode = NetworkMode::fixed;
   question.network.order.axes =
-      AxisOrder{{data, context_heads, context, replica, tensor, pipeline}};
+      counted_by({data, context_heads, context, replica, tensor, pipeline});
   CHECK(predict(question).step > usual);
 }
 
