@@ -39,8 +39,8 @@ struct CollectiveTally {
 
 class Counter {
  public:
-  Counter(const models::Prediction& prediction, int gpus_per_node)
-      : prediction_{prediction}, program_{*prediction.program}, gpus_per_node_{gpus_per_node} {}
+  Counter(const models::Prediction& prediction, const models::Question& question)
+      : prediction_{prediction}, program_{*prediction.program}, question_{question} {}
 
   std::map<ReportedCall, CollectiveTally> run() {
     models::walk(program_, prediction_.slowest, *this);
@@ -86,12 +86,13 @@ class Counter {
     tally.count += count;
     tally.queue += each.occupied() * count;
     tally.shown += each.duration * count;
-    tally.shape = models::shape_of(program_.mesh, group, sent.kind, gpus_per_node_);
+    tally.shape = models::shape_of(program_.mesh, group, sent.kind, question_.cluster.node.gpus,
+                                   question_.network.order.axes);
   }
 
   const models::Prediction& prediction_;
   const models::Program& program_;
-  int gpus_per_node_;
+  const models::Question& question_;
   std::map<ReportedCall, CollectiveTally> calls_;
 };
 
@@ -113,7 +114,7 @@ std::string collectives_section(const ReportInputs& in) {
                    {"algorithm", Align::left},
                    {"limited by", Align::left}}};
   const hardware::Cluster& cluster = in.question.cluster;
-  for (const auto& [call, tally] : Counter{in.prediction, cluster.node.gpus}.run()) {
+  for (const auto& [call, tally] : Counter{in.prediction, in.question}.run()) {
     const models::CollectiveTime one = models::price(
         call.kind, call.bytes, tally.shape, cluster,
         models::pricing_of(call.copies, tally.shape, {.nccl = in.question.network.tuner()}));
