@@ -47,6 +47,21 @@ Json waterfall_json(const std::vector<models::WaterfallPart>& parts) {
   return waterfall;
 }
 
+void put_price(const hardware::Cluster& cluster, Json& json) {
+  const bool priced = cluster.price_per_gpu_hour.has_value();
+  json["price_usd_per_gpu_hour"] =
+      priced ? Json(cluster.price_per_gpu_hour->count()) : Json(nullptr);
+  json["price_source"] = priced ? Json(cluster.price_source) : Json(nullptr);
+}
+
+Json questions_json(const models::Question& question, Time step) {
+  Json open = Json::array();
+  for (const OpenQuestion& each : open_questions(question, step)) {
+    open.push_back({{"question", each.question}, {"change_pct", 100 * each.change}});
+  }
+  return open;
+}
+
 }  // namespace
 
 Json to_json(const models::NetworkAnswer& network) {
@@ -117,21 +132,13 @@ Json to_json(const models::Question& question, const models::Prediction& predict
   json["waterfall"] = waterfall_json(prediction.waterfall);
   json["network"] = to_json(prediction.network);
   json["cost_usd_per_step"] = prediction.cost ? Json(prediction.cost->count()) : Json(nullptr);
-  const hardware::Cluster& cluster = question.cluster;
-  const bool priced = cluster.price_per_gpu_hour.has_value();
-  json["price_usd_per_gpu_hour"] =
-      priced ? Json(cluster.price_per_gpu_hour->count()) : Json(nullptr);
-  json["price_source"] = priced ? Json(cluster.price_source) : Json(nullptr);
+  put_price(question.cluster, json);
   json["energy_j_per_step"] = prediction.energy.count();
   json["uncertainty"] = {{"p10", seconds(prediction.uncertainty.p10)},
                          {"p50", seconds(prediction.uncertainty.p50)},
                          {"p90", seconds(prediction.uncertainty.p90)}};
   json["distance"] = models::name(models::distance_of(question.software, question.cluster));
-  json["open_questions"] = Json::array();
-  for (const OpenQuestion& each : open_questions(question, prediction.step)) {
-    json["open_questions"].push_back(
-        {{"question", each.question}, {"change_pct", 100 * each.change}});
-  }
+  json["open_questions"] = questions_json(question, prediction.step);
   const bool sharded = models::shards_gradients(question.plan);
   json["sharded_error"] = sharded ? sharded_json(question.software) : Json(nullptr);
   json["assumptions"] = prediction.assumptions;

@@ -47,6 +47,51 @@ std::string of_precision(const Question& question) {
                      gpu.name, name(precision));
 }
 
+/// What the GPU and the stack's kernels lack for the plan.
+void check_kernels(const Question& question, std::vector<Conflict>& found) {
+  const hardware::Gpu& gpu = question.cluster.gpu();
+  if (std::string why = of_precision(question); !why.empty()) {
+    found.push_back({"/plan/precision", std::move(why)});
+  }
+  const bool fused = bits(storage_dtype(question.plan.precision)) == 16 &&
+                     question.software.attention(gpu.generation.name) != "unfused";
+  // A processor attends head by head, to whatever keys there are.
+  if (question.plan.context > 1 && !fused && !question.software.host.synchronous) {
+    found.push_back({"/plan/context", "context parallelism needs a fused attention kernel, which " +
+                                          question.software.name + " does not have on " + gpu.name +
+                                          " in " + std::string{name(question.plan.precision)}});
+  }
+  const std::string narrow =
+      attention_kernel(question.software, gpu.generation.name, hardware::DType::fp8);
+  if (question.plan.low_precision_attention && gpu.attention.count(narrow) == 0) {
+    found.push_back({"/plan/low_precision_attention",
+                     fmt::format("{} has no attention kernel {}", gpu.name, narrow)});
+  }
+  if (question.plan.cuda_graphs && question.software.host.synchronous) {
+    found.push_back({"/plan/cuda_graphs",
+                     "cuda_graphs is for hosts that launch ahead; a launch of " +
+                         question.software.name + " returns when the operation has ended"});
+  }
+}
+
+/// What the plan keeps elsewhere needs a way there.
+void check_offload(const Question& question, std::vector<Conflict>& found) {
+  const hardware::Gpu& gpu = question.cluster.gpu();
+  if (question.plan.offload != Offload::none && gpu.host_link.count() <= 0) {
+    found.push_back({"/plan/offload", "offload needs a host_link of " + gpu.name});
+  }
+  if (question.plan.offload_layers > 0 && gpu.host_link.count() <= 0) {
+    found.push_back({"/plan/offload_layers", "offload_layers needs a host_link of " + gpu.name});
+  }
+  const hardware::Storage& storage = question.cluster.storage;
+  const bool in_files = question.plan.offload_device == OffloadDevice::nvme;
+  if (in_files && !(storage.read && storage.write)) {
+    found.push_back({"/plan/offload_device",
+                     "offload_device nvme needs read and write of the cluster's storage, as in "
+                     "--set '/cluster/storage={\"read\": \"20 GB/s\", \"write\": \"10 GB/s\"}'"});
+  }
+}
+
 }  // namespace
 
 std::vector<Conflict> conflicts(const Question& question) {
@@ -63,42 +108,8 @@ std::vector<Conflict> conflicts(const Question& question) {
   for (Conflict& each : conflicts(question.plan, question.model, gpus, *question.schedules)) {
     found.push_back({"/plan" + each.pointer, std::move(each.problem)});
   }
-  const hardware::Gpu& gpu = question.cluster.gpu();
-  if (std::string why = of_precision(question); !why.empty()) {
-    found.push_back({"/plan/precision", std::move(why)});
-  }
-  const bool fused = bits(storage_dtype(question.plan.precision)) == 16 &&
-                     question.software.attention(gpu.generation.name) != "unfused";
-  // A processor attends head by head, to whatever keys there are.
-  if (question.plan.context > 1 && !fused && !question.software.host.synchronous) {
-    found.push_back({"/plan/context", "context parallelism needs a fused attention kernel, which " +
-                                          question.software.name + " does not have on " + gpu.name +
-                                          " in " + std::string{name(question.plan.precision)}});
-  }
-  if (question.plan.offload != Offload::none && gpu.host_link.count() <= 0) {
-    found.push_back({"/plan/offload", "offload needs a host_link of " + gpu.name});
-  }
-  if (question.plan.offload_layers > 0 && gpu.host_link.count() <= 0) {
-    found.push_back({"/plan/offload_layers", "offload_layers needs a host_link of " + gpu.name});
-  }
-  const hardware::Storage& storage = question.cluster.storage;
-  const bool in_files = question.plan.offload_device == OffloadDevice::nvme;
-  if (in_files && !(storage.read && storage.write)) {
-    found.push_back({"/plan/offload_device",
-                     "offload_device nvme needs read and write of the cluster's storage, as in "
-                     "--set '/cluster/storage={\"read\": \"20 GB/s\", \"write\": \"10 GB/s\"}'"});
-  }
-  const std::string narrow =
-      attention_kernel(question.software, gpu.generation.name, hardware::DType::fp8);
-  if (question.plan.low_precision_attention && gpu.attention.count(narrow) == 0) {
-    found.push_back({"/plan/low_precision_attention",
-                     fmt::format("{} has no attention kernel {}", gpu.name, narrow)});
-  }
-  if (question.plan.cuda_graphs && question.software.host.synchronous) {
-    found.push_back({"/plan/cuda_graphs",
-                     "cuda_graphs is for hosts that launch ahead; a launch of " +
-                         question.software.name + " returns when the operation has ended"});
-  }
+  check_kernels(question, found);
+  check_offload(question, found);
   const hardware::Cluster& cluster = question.cluster;
   if (cluster.nodes > 1 && (cluster.node.nics == 0 || cluster.nic_bandwidth().count() <= 0)) {
     found.push_back({"/cluster/fabric", "the nodes have no network between them"});

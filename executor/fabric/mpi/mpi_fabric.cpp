@@ -117,6 +117,19 @@ void MpiFabric::start_part(MPI_Comm among, const MemberPart& part, Start start, 
   }
 }
 
+void MpiFabric::all_reduce_in_pieces(MPI_Comm among, const CollectiveCall& call, MPI_Op add,
+                                     Work& work) {
+  work.pieces.reserve(static_cast<std::size_t>(call.count / largest_piece + 1));
+  for (std::int64_t at = 0; at < call.count; at += largest_piece) {
+    const std::int64_t offset = at * size_of(call.element);
+    const void* part = call.send == call.receive ? MPI_IN_PLACE : call.send + offset;
+    check(MPI_Iallreduce(part, call.receive + offset,
+                         counted(std::min(largest_piece, call.count - at)), type_of(call.element),
+                         add, among, &work.pieces.emplace_back(MPI_REQUEST_NULL)),
+          "MPI_Iallreduce");
+  }
+}
+
 void MpiFabric::start_in(const MpiGroup& group, const CollectiveCall& call, Work& work) {
   using models::Collective;
   const MPI_Datatype type = type_of(call.element);
@@ -129,16 +142,7 @@ void MpiFabric::start_in(const MpiGroup& group, const CollectiveCall& call, Work
   const auto piece = [&]() -> MPI_Request* { return &work.pieces.emplace_back(MPI_REQUEST_NULL); };
   switch (call.kind) {
     case Collective::all_reduce:
-      work.pieces.reserve(static_cast<std::size_t>(call.count / largest_piece + 1));
-      for (std::int64_t at = 0; at < call.count; at += largest_piece) {
-        const std::int64_t offset = at * size_of(call.element);
-        const void* part = send == MPI_IN_PLACE ? MPI_IN_PLACE : call.send + offset;
-        check(MPI_Iallreduce(part, call.receive + offset,
-                             counted(std::min(largest_piece, call.count - at)), type, add, comm,
-                             piece()),
-              "MPI_Iallreduce");
-      }
-      return;
+      return all_reduce_in_pieces(comm, call, add, work);
     case Collective::reduce_scatter:
       // In place, MPI would put the sum at the beginning of the whole: it goes by a staging buffer.
       work.staged.reset(new std::byte[static_cast<std::size_t>(size)]);

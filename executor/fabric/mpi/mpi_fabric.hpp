@@ -52,6 +52,7 @@ class MpiFabric final : public Fabric {
   };
 
   void start_in(const MpiGroup& group, const CollectiveCall& call, Work& work);
+  void all_reduce_in_pieces(MPI_Comm among, const CollectiveCall& call, MPI_Op add, Work& work);
   template <class Start>
   void start_part(MPI_Comm among, const MemberPart& part, Start start, Work& work);
   /// A transfer as MPI_Isend or MPI_Irecv take it: pieces whose bytes fit in `int`.
