@@ -221,6 +221,7 @@ void state_facts(Program& program, const BlockInputs& inputs) {
   program.sharding = sharding_of(plan);
   program.sharding.ahead = overlaps_data(inputs) && plan.prefetch > 0;
   program.graphs = plan.cuda_graphs;
+  program.hides_tensor = plan.tensor_overlap;
   program.vocabulary = inputs.model.vocab;
   program.approximated = approximated(inputs);
 }

@@ -110,6 +110,14 @@ constexpr PlanField axis_rows[] = {
      .titled = "+ SP",
      .stack = Stack::has_default,
      .on = &Plan::sequence_parallel},
+    {.key = "tensor_overlap",  // false: the tensor group's collectives wait for products, and they
+                               // for them, also where the stack could run both at once
+     .name = "overlap in the tensor group",
+     .kind = Kind::flag,
+     .column = "tp_comm_overlap",
+     .by_default = Default::silent,
+     .on = &Plan::tensor_overlap,
+     .written = Written::where_changed},
     {.key = "context",  // ranks that share a sequence
      .name = "context",
      .column = "cp",

@@ -25,6 +25,8 @@ struct Plan {
   std::int64_t context_heads = 1;  // of a hierarchy: ranks of a group that trade for heads
   std::int64_t data = 1;
   bool sequence_parallel = false;
+  bool tensor_overlap =
+      true;  // of the tensor group's collectives with products, by a stack that can
   std::string schedule = "1f1b";   // a name of the table of schedules, or a file
   ScheduleTable slots;             // ... and what that file says
   std::int64_t expert = 1;         // ranks that share a layer's experts among them

@@ -139,7 +139,7 @@ bool multiplies_few_bits(const Operation& op) {
 
 double gemm_derate(const Operation& op, const Software& software, std::string_view generation) {
   const double usual = software.gemm_derate(generation);
-  return multiplies_few_bits(op) ? usual * software.quantised_derate(generation) : usual;
+  return multiplies_few_bits(op) ? usual * software.few_bits_derate(generation, op.dtype) : usual;
 }
 
 /// Of a grouped GEMM for each of its experts.

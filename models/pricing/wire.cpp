@@ -81,7 +81,8 @@ PricedOperation WirePricer::in_block(const Operation& op) const {
     priced.fluid = std::min(whole.time, fluid_of(whole.links));
     return priced;
   }
-  const double exposed = software_.overlap.tensor_exposed;
+  const double shown = software_.overlap.tensor_exposed;
+  const double exposed = program_.hides_tensor ? shown : std::max(1.0, shown);
   priced.duration = scaled(whole.time, exposed);
   priced.fluid = std::min(priced.duration, scaled(fluid_of(whole.links), exposed));
   const Time hidden = std::max(Time{}, whole.time - priced.duration);

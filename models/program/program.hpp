@@ -40,6 +40,7 @@ struct Program {
   Bytes boundary{};             // what a layer hands to the next, of one micro-batch on one rank
   std::int64_t vocabulary = 0;  // tokens are below it
   bool graphs = false;          // kernels of the model's blocks are launched as CUDA graphs
+  bool hides_tensor = true;     // collectives of tensor groups, next to products, where a stack can
   /// What its blocks price without stating it exactly, so that an executor refuses them: "dropout".
   std::string approximated;
 

@@ -63,19 +63,23 @@ HostCosts read_host(const Node& node) {
 }
 
 KernelChoices read_kernels(const Node& node) {
-  node.only({"gemm_derate", "quantised_derate", "quantised_start", "memory_derate", "mixed_derate",
-             "attention", "attention_derate", "loss_forward_bytes", "loss_backward_bytes",
-             "predicted_share", "dropout", "accumulate_derate", "accumulate_exposed",
-             "softmax_in_fours"});
+  node.only({"gemm_derate", "quantised_derate", "fp4_derate", "quantised_start", "memory_derate",
+             "mixed_derate", "attention", "attention_derate", "loss_forward_bytes",
+             "loss_backward_bytes", "predicted_share", "dropout", "accumulate_derate",
+             "accumulate_exposed", "softmax_in_fours"});
   KernelChoices kernels;
   for (const auto& [generation, value] : node["gemm_derate"].members()) {
     kernels.gemm_derate[generation] = number(node["gemm_derate"], generation, 1, 0.2, 20);
   }
-  if (const auto derates = node.find("quantised_derate")) {
-    for (const auto& [generation, value] : derates->members()) {
-      kernels.quantised_derate[generation] = number(*derates, generation, 1, 0.2, 20);
+  const auto of_few_bits = [&](const char* key, std::map<std::string, double>& derates) {
+    const auto stated = node.find(key);
+    if (!stated) return;
+    for (const auto& [generation, value] : stated->members()) {
+      derates[generation] = number(*stated, generation, 1, 0.2, 20);
     }
-  }
+  };
+  of_few_bits("quantised_derate", kernels.quantised_derate);
+  of_few_bits("fp4_derate", kernels.fp4_derate);
   if (const auto starts = node.find("quantised_start")) {
     for (const auto& [generation, value] : starts->members()) {
       kernels.quantised_start[generation] = value.as<Time>();
@@ -227,9 +231,10 @@ double Software::gemm_derate(std::string_view generation) const {
   return of_generation(kernels.gemm_derate, generation);
 }
 
-double Software::quantised_derate(std::string_view generation) const {
-  const auto found = kernels.quantised_derate.find(std::string{generation});
-  return found == kernels.quantised_derate.end() ? 1 : found->second;
+double Software::few_bits_derate(std::string_view generation, hardware::DType type) const {
+  const auto& derates = hardware::bits(type) == 4 ? kernels.fp4_derate : kernels.quantised_derate;
+  const auto found = derates.find(std::string{generation});
+  return found == derates.end() ? 1 : found->second;
 }
 
 Time Software::quantised_start(std::string_view generation) const {

@@ -80,7 +80,7 @@ struct Software {
   /// What gradients are added up and reduced in by a run that computes in `type`.
   hardware::DType gradient_beside(hardware::DType type) const;
   double gemm_derate(std::string_view generation) const;
-  double quantised_derate(std::string_view generation) const;
+  double few_bits_derate(std::string_view generation, hardware::DType type) const;
   Time quantised_start(std::string_view generation) const;
   std::string_view attention(std::string_view generation) const;
 };

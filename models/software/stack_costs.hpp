@@ -54,6 +54,8 @@ struct KernelChoices {
   /// The same once more for products in 8 or 4 bits, by GPU generation: as far as a curve that was
   /// fitted to another library's products misses this one's.
   std::map<std::string, double> quantised_derate;
+  /// ... in 4 bits, in its place.
+  std::map<std::string, double> fp4_derate;
   /// GPU time that a product in 8 or 4 bits takes beyond its curve and the passes over its
   /// operands, by GPU generation: scales, amax and transposes in small kernels.
   std::map<std::string, Time> quantised_start;

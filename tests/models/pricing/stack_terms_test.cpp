@@ -145,6 +145,23 @@ TEST_CASE("Products in 8 bits have a factor of their own next to that of all pro
   CHECK(kernel_time(op, h100, software) == kernel_time(op, h100, plain_software()));
 }
 
+TEST_CASE("Products in 4 bits have a factor in place of that of 8 bits") {
+  const hardware::Gpu b200 = hardware::named_gpu("b200-sxm");
+  Operation op;
+  op.kind = OpKind::gemm;
+  op.gemm = {.m = 16384, .n = 16384, .k = 16384};
+  op.flops = Flops{2 * std::int64_t{16384} * 16384 * 16384};
+  Software software = plain_software();
+  software.kernels.quantised_derate["blackwell"] = 0.5;
+  software.kernels.fp4_derate["blackwell"] = 0.8;
+  op.dtype = DType::fp4;
+  CHECK(seconds(kernel_time(op, b200, software)) ==
+        Approx(0.8 * seconds(kernel_time(op, b200, plain_software()))).epsilon(3e-3));
+  op.dtype = DType::fp8;
+  CHECK(seconds(kernel_time(op, b200, software)) ==
+        Approx(0.5 * seconds(kernel_time(op, b200, plain_software()))).epsilon(3e-3));
+}
+
 TEST_CASE("A host launches a router's small operations, half of them backward") {
   Software software = plain_software();
   Operation op;

@@ -99,5 +99,23 @@ TEST_CASE("A transfer inside a node leaves the NIC alone, also where another one
   CHECK(links[backward_channel(2)].nic > Time{});
 }
 
+TEST_CASE("A plan that overlaps nothing in its tensor group shows all of its traffic") {
+  const std::string plan = "tensor=4,sequence=true,micro_batch=1,global_batch=32,seq_len=1024";
+  const Shown some{plan, 1, 0.3}, none{plan + ",tensor_overlap=false", 1, 0.3}, all{plan, 1, 1};
+  const auto seen = [](const Shown& shown) {
+    Time sum{};
+    for (std::size_t b = 0; b < shown.program.blocks.size(); ++b) {
+      const Block& block = shown.program.blocks[b];
+      for (std::size_t i = 0; i < block.operations.size(); ++i) {
+        const bool collective = block.operations[i].kind == OpKind::collective;
+        if (collective) sum += shown.priced.blocks[b][i].duration;
+      }
+    }
+    return sum;
+  };
+  CHECK(seen(none) == seen(all));
+  CHECK(ratio(seen(some), seen(all)) == Approx(0.3).epsilon(1e-6));
+}
+
 }  // namespace
 }  // namespace orrery::models

@@ -109,6 +109,20 @@ TEST_CASE("Attention in 8 bits is a recipe's own") {
   CHECK(asked(catalogue_model("llama3.1-405b")).is_null());
 }
 
+TEST_CASE("Recipes in nvfp4 overlap nothing in their tensor groups, those in fp8 do") {
+  const Model model = catalogue_model("llama3.1-405b");
+  const hardware::Cluster cluster = hardware::named_cluster("dgx-b200 x 16");
+  RecipeQuestion asked{.stack = "megatron-bridge",
+                       .model = model,
+                       .gpu = cluster.gpu(),
+                       .degrees = {4, 16, 8, 1, 1},
+                       .release = {26, 2}};
+  asked.precision = Precision::nvfp4;
+  CHECK(recipe_choice(asked, "tensor_overlap") == false);
+  asked.precision = Precision::fp8;
+  CHECK(recipe_choice(asked, "tensor_overlap").is_null());
+}
+
 TEST_CASE("A plan that states its recomputation takes no other from a recipe") {
   const Model model = catalogue_model("gpt-oss-120b");
   const hardware::Cluster cluster = hardware::named_cluster("dgx-b200 x 8");
