@@ -21,10 +21,7 @@ using models::Opcode;
 
 MemoryPlan::MemoryPlan(const models::Program& program, std::int64_t stage, std::int64_t least,
                        std::size_t depth)
-    : program_{program},
-      ranks_{program.classes[static_cast<std::size_t>(stage)]},
-      splits_{models::splits_backward(program)},
-      depth_{depth} {
+    : program_{program}, ranks_{program.classes[static_cast<std::size_t>(stage)]}, depth_{depth} {
   blocks_.resize(program.blocks.size());
   for (const models::LayerKind& kind : program.kinds) {
     const auto& weights = kind.weight_gradient;
@@ -110,8 +107,9 @@ std::int64_t MemoryPlan::size_of(std::uint16_t type) const {
     const models::ChunkBuffers& own = ranks_.chunk_buffers[v];
     const auto room = [](std::int64_t bytes) { return std::max<std::int64_t>(bytes, 64); };
     if (own.saved == type) return room(chunks_[v].bytes);
-    if (splits_ && own.kept == type) return room(chunks_[v].kept);
-    if (splits_ && own.delayed == type) return room(chunks_[v].delayed);
+    if (!models::splits_backward(program_.chunks[ranks_.chunks[v]])) continue;
+    if (own.kept == type) return room(chunks_[v].kept);
+    if (own.delayed == type) return room(chunks_[v].delayed);
   }
   // Gathered buckets end with the last owner's padding, less than an element for each owner; a tied
   // table is one between two others.
@@ -187,7 +185,9 @@ void MemoryPlan::let_go(std::uint32_t i, std::uint32_t send) {
 /// Which of saved, kept and delayed an instruction uses: one index stands for all.
 unsigned MemoryPlan::held_slots(const Instruction& each) const {
   const unsigned saved = models::bit(models::slot_saved);
-  if (!splits_) return saved;
+  const bool of_chunk =
+      each.op == Opcode::forward || models::descends(each) || each.op == Opcode::receive;
+  if (!of_chunk || !models::splits_backward(program_.chunks[each.chunk])) return saved;
   const unsigned kept = models::bit(models::slot_kept), delayed = models::bit(models::slot_delayed);
   switch (each.op) {
     case Opcode::forward:

@@ -103,7 +103,6 @@ class MemoryPlan {
 
   const models::Program& program_;
   const models::RankClass& ranks_;
-  bool splits_;  // backward leaves weight gradients for later
   std::vector<BlockPlan> blocks_;
   std::vector<ChunkPlan> chunks_;
   std::vector<Bound> bound_;

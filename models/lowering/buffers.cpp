@@ -61,13 +61,14 @@ struct ChunkFacts {
   std::uint32_t whole = 0;  // the phase of a backward that is not cut into parts
   bool embeds = false, predicts = false;
   bool delays = false;  // the gradient that arrives outlives backward
+  bool splits = false;  // some weight gradients come after backward
 };
 
 std::vector<ChunkFacts> facts_of(const Program& program) {
   std::vector<ChunkFacts> facts;
   for (const Chunk& each : program.chunks) {
-    facts.push_back(
-        {each.place, each.backward, each.embeds, each.predicts, program.delays_arrival(each)});
+    facts.push_back({each.place, each.backward, each.embeds, each.predicts,
+                     program.delays_arrival(each), splits_backward(each)});
   }
   return facts;
 }
@@ -79,7 +80,6 @@ class Binder {
       : program_{program},
         chunks_{chunks},
         list_{ranks.instructions},
-        splits_{splits_backward(program)},
         micro_batches_{static_cast<std::size_t>(program.step.micro_batches)},
         pools_(ranks.chunks.size()),
         saved_(ranks.chunks.size() * micro_batches_, no_binding) {}
@@ -114,7 +114,7 @@ class Binder {
       binds |= bit(slot_saved);
     }
     each.bindings[slot_saved] = kept;
-    if (splits_ && begins) binds |= bit(slot_kept);
+    if (chunk.splits && begins) binds |= bit(slot_kept);
     if (!chunk.predicts) {
       if (begins) {
         leaving_ = pools_[chunk.place].out.take();
@@ -136,7 +136,7 @@ class Binder {
     unsigned binds = each.binds, frees = each.frees;
     each.bindings[slot_saved] = saved_of(each);
     if (!chunk.predicts && !arrived) each.bindings[slot_in] = arrived_;
-    if (splits_ && !resumes && !arrived) binds |= bit(slot_delayed);
+    if (chunk.splits && !resumes && !arrived) binds |= bit(slot_delayed);
     if (!chunk.embeds) {
       if (!resumes) {
         leaving_ = pools.gradient_out.take();
@@ -146,7 +146,7 @@ class Binder {
     }
     if (last_part) {
       frees |= bit(slot_saved);
-      if (!splits_) pools.saved.give(each.bindings[slot_saved]);
+      if (!chunk.splits) pools.saved.give(each.bindings[slot_saved]);
     }
     if (last_part && each.bindings[slot_in] != no_binding) {
       frees |= bit(slot_in);
@@ -199,7 +199,6 @@ class Binder {
   const Program& program_;
   const std::vector<ChunkFacts>& chunks_;
   const std::vector<Instruction>& list_;
-  bool splits_;
   std::size_t micro_batches_;
   std::vector<Pools> pools_;
   std::vector<std::uint32_t> saved_;  // by chunk of the class and micro-batch
@@ -222,7 +221,7 @@ void add_types(const Program& program, RankClass& ranks, const Software& softwar
     ranks.chunk_buffers.push_back({first, static_cast<std::uint16_t>(first + 1),
                                    static_cast<std::uint16_t>(first + 2),
                                    static_cast<std::uint16_t>(first + 3)});
-    if (!splits_backward(program)) continue;
+    if (!splits_backward(chunk)) continue;
     ranks.chunk_buffers.back().kept = static_cast<std::uint16_t>(first + 4);
     ranks.chunk_buffers.back().delayed = static_cast<std::uint16_t>(first + 5);
     ranks.types.push_back({"kept" + suffix, BufferKind::activation, kept});

@@ -33,21 +33,33 @@ class GradientReducer {
     return nics_are_free && overlaps_data(inputs_);
   }
 
-  /// The last backward of each chunk completes its gradients; where backward is split, its last
-  /// weight gradients.
+  /// What completes gradients of a chunk: its last backward, and the last weight gradients of kinds
+  /// that leave them for later.
+  std::vector<Opcode> completing(const Chunk& chunk) const {
+    if (!splits_backward(chunk)) return {Opcode::backward};
+    const std::vector<Invocation>& runs = program_.phases[chunk.backward].invocations;
+    const bool all = std::all_of(runs.begin(), runs.end(), [&](const Invocation& run) {
+      const LayerKind& kind = *program_.use_of(run.block).kind;
+      return kind.weight_gradient || kind.parameters == 0;
+    });
+    if (all) return {Opcode::weight_gradient};
+    return {Opcode::backward, Opcode::weight_gradient};
+  }
+
   void reduce_class(std::uint32_t rank_class) {
     std::vector<Instruction>& list = program_.classes[rank_class].instructions;
     const bool overlap = overlaps();
-    const Opcode last = splits_backward(program_) ? Opcode::weight_gradient : Opcode::backward;
-    std::vector<bool> seen(program_.chunks.size(), false);
+    std::vector<std::vector<Opcode>> open(program_.chunks.size());
+    std::size_t missing = 0;
+    for (const std::uint32_t chunk : program_.classes[rank_class].chunks) {
+      open[chunk] = completing(program_.chunks[chunk]);
+      missing += open[chunk].size();
+    }
     std::vector<Instruction> tail;  // in reverse order of the list
     std::size_t at = list.size();
-    std::size_t missing = program_.classes[rank_class].chunks.size();
     while (missing > 0) {
       const Instruction each = list[--at];
-      const bool completes = each.op == last && !seen[each.chunk];
-      if (completes) {
-        seen[each.chunk] = true;
+      if (std::erase(open[each.chunk], each.op) > 0) {
         --missing;
         replace(rank_class, each, overlap, tail);
       } else {

@@ -42,8 +42,10 @@ Program insert_host_waits(Program program, const Software& software);
 void mark_offloaded(Program& program, const BlockInputs& inputs);
 /// 2b'. What forward saved of those goes to the host, or its files, and comes back before backward.
 Program offload_activations(Program program, const Plan& plan);
-/// 2c. Where the schedule has slots for weight gradients, backward blocks are cut in two.
-Program split_backward(Program program);
+/// All kinds of layers, or the head alone.
+enum class SplitKinds : std::uint8_t { all, head };
+/// 2c. Where there are slots for weight gradients, backward blocks are cut in two.
+Program split_backward(Program program, SplitKinds which = SplitKinds::all);
 /// 3. Sends and receives between stages: a receive stands right before the slot that it feeds, a
 /// send right after the slot whose output it takes.
 Program insert_transfers(Program program);

@@ -156,13 +156,33 @@ std::vector<std::int64_t> stages_of(const BlockInputs& inputs) {
   return stages_of_chunks(inputs.schedules->at(inputs.plan.schedule), inputs.plan.shape());
 }
 
+/// The head's weight gradients of the first micro-batches come last, while other stages end; those
+/// of further ones right after their backward.
+/// Source  Megatron-LM, ModelParallelConfig: defer_embedding_wgrad_compute, wgrad_deferral_limit
+Slots with_deferred(const Program& program, const Slots& slots, std::int64_t limit) {
+  Slots all, deferred;
+  for (const ScheduleSlot& slot : slots) {
+    all.push_back(slot);
+    const bool of_head = slot.kind == SlotKind::backward && program.chunks[slot.chunk].predicts;
+    if (!of_head) continue;
+    ScheduleSlot later = slot;
+    later.kind = SlotKind::weight_gradient;
+    (std::ssize(deferred) < limit ? deferred : all).push_back(later);
+  }
+  all.insert(all.end(), deferred.begin(), deferred.end());
+  return all;
+}
+
 void add_classes(Program& program, const Plan& plan, const std::vector<Slots>& all) {
   program.classes.resize(static_cast<std::size_t>(plan.pipeline));
   for (std::uint32_t c = 0; c < program.chunks.size(); ++c) {
     program.classes[static_cast<std::size_t>(program.chunks[c].stage)].chunks.push_back(c);
   }
   for (std::int64_t stage = 0; stage < plan.pipeline; ++stage) {
-    const Slots& slots = all[static_cast<std::size_t>(stage)];
+    const Slots& own = all[static_cast<std::size_t>(stage)];
+    const std::int64_t limit = plan.deferred_head_gradients;
+    const Slots deferring = limit > 0 ? with_deferred(program, own, limit) : Slots{};
+    const Slots& slots = limit > 0 ? deferring : own;
     RankClass& ranks = program.classes[static_cast<std::size_t>(stage)];
     ranks.stage = stage;
     ranks.instructions.reserve(slots.size());
@@ -272,7 +292,9 @@ Program lower(const BlockInputs& inputs) {
                                inputs.software.gathered);
   program = insert_host_waits(std::move(program), inputs.software);
   program = offload_activations(std::move(program), inputs.plan);
-  program = split_backward(std::move(program));
+  program =
+      split_backward(std::move(program),
+                     inputs.plan.deferred_head_gradients > 0 ? SplitKinds::head : SplitKinds::all);
   program = insert_transfers(std::move(program));
   program = insert_gradient_reduction(std::move(program), inputs);
   program = insert_shards(std::move(program), inputs);

@@ -48,11 +48,12 @@ void append(const Program& program, const Invocation& run, std::int64_t i, Segme
   } else {
     into.push_back({run.block, at, 1});
   }
+  segment.embeds = segment.embeds || use.of(ModelPart::embedding);
+  segment.predicts = segment.predicts || use.of(ModelPart::head);
+  if (use.direction == Direction::backward && use.kind->weight_gradient) return;  // not complete
   const std::uint32_t unit = unit_of(program, *use.kind, at);
   segment.first_unit = segment.units == 0 ? unit : std::min(segment.first_unit, unit);
   ++segment.units;
-  segment.embeds = segment.embeds || use.of(ModelPart::embedding);
-  segment.predicts = segment.predicts || use.of(ModelPart::head);
   segment.parameters += use.kind->parameters - use.kind->expert_parameters;
   if (use.kind->expert_parameters == 0) return;
   const std::uint32_t experts = unit_of(program, *use.kind, at, MeshView::experts);

@@ -160,14 +160,18 @@ void split_block(const Block& forward, Block& backward, Block& weights) {
   BlockSplitter{forward, backward, weights}.run();
 }
 
-Program split_backward(Program program) {
+Program split_backward(Program program, SplitKinds which) {
   const auto later = [](const Instruction& each) { return each.op == Opcode::weight_gradient; };
   const bool any = std::any_of(program.classes.begin(), program.classes.end(), [&](const auto& c) {
     return std::any_of(c.instructions.begin(), c.instructions.end(), later);
   });
   if (!any) return program;
-  for (std::size_t kind = 0; kind < program.kinds.size(); ++kind) split_kind(program, kind);
+  for (std::size_t kind = 0; kind < program.kinds.size(); ++kind) {
+    const bool head = program.kinds[kind].part == ModelPart::head;
+    if (head || which == SplitKinds::all) split_kind(program, kind);
+  }
   for (std::uint32_t c = 0; c < program.chunks.size(); ++c) {
+    if (which == SplitKinds::head && !program.chunks[c].predicts) continue;
     program.chunks[c].weight_gradient = static_cast<std::uint32_t>(program.phases.size());
     program.phases.push_back(weight_phase(program, c));
   }

@@ -37,7 +37,8 @@ class StageChecks : private ConflictChecks {
           fmt::format("{} virtual stages need the schedule {}, not {}", plan_.virtual_stages,
                       fmt::join(schedules_of(ChunksPerStage::several), " or "), plan_.schedule));
     }
-    if (row.splits_backward()) whole_gradients();
+    if (row.splits_backward()) whole_gradients("/schedule", plan_.schedule);
+    deferred_gradients(row.splits_backward());
     if (!row.lacks) return;
     for (const std::string& what : row.lacks(plan_.shape())) {
       add("/schedule", fmt::format("{} needs {}", plan_.schedule, what));
@@ -56,28 +57,38 @@ class StageChecks : private ConflictChecks {
     wants("/pipeline", "ranks", std::ssize(table.slots), plan_.pipeline);
     wants("/virtual_stages", "chunks", table.chunks, plan_.chunks());
     wants("/global_batch", "micro-batches", table.micro_batches, plan_.micro_batches());
-    if (table.splits_backward()) whole_gradients();
+    if (table.splits_backward()) whole_gradients("/schedule", plan_.schedule);
+    deferred_gradients(table.splits_backward());
   }
 
-  void whole_gradients() {
+  void deferred_gradients(bool splits_backward) {
+    if (plan_.deferred_head_gradients == 0) return;
+    const std::string pointer = "/deferred_head_gradients";
+    if (plan_.pipeline == 1) add(pointer, "fills the idle time of a pipeline's last stage");
+    if (splits_backward) {
+      add(pointer, fmt::format("{} decides when each weight gradient is made", plan_.schedule));
+    }
+    whole_gradients(pointer, "deferred_head_gradients");
+  }
+
+  void whole_gradients(const std::string& pointer, const std::string& what) {
     if (trains_adapters(plan_)) {
-      add("/schedule", fmt::format("{} splits backward, which is not simulated with task {}",
-                                   plan_.schedule, word_of(task_words, plan_.task)));
+      add(pointer, fmt::format("{} splits backward, which is not simulated with task {}", what,
+                               word_of(task_words, plan_.task)));
     }
     if (plan_.fused_cross_entropy) {
       add("/fused_cross_entropy",
           fmt::format("is not simulated with {}, which splits backward: the head's gradients are "
                       "forward's",
-                      plan_.schedule));
+                      what));
     }
     if (plan_.offload_layers > 0) {
-      add("/offload_layers",
-          fmt::format("is not simulated with {}, which splits backward", plan_.schedule));
+      add("/offload_layers", fmt::format("is not simulated with {}, which splits backward", what));
     }
     if (!shards_gradients(plan_)) return;
     add("/zero", fmt::format("zero {} is not simulated with {}, which splits backward; known with "
                              "it: 0, 1",
-                             word_of(zero_words, plan_.zero), plan_.schedule));
+                             word_of(zero_words, plan_.zero), what));
   }
 
   std::vector<std::string> schedules_of(ChunksPerStage chunks) const {

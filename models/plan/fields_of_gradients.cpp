@@ -68,6 +68,14 @@ constexpr PlanField gradient_rows[] = {
      .name = "overlap",
      .kind = Kind::flag,
      .on = &Plan::overlap_gradients},
+    {.key =
+         "deferred_head_gradients",  // of so many micro-batches, by the last stage when it is done
+     .name = "deferred head gradients",
+     .by_default = Default::silent,
+     .count = &Plan::deferred_head_gradients,
+     .least = 0,
+     .most = 1 << 20,
+     .written = Written::where_changed},
     {.key = "bucket",  // of gradients that are reduced at once
      .name = "bucket",
      .kind = Kind::bytes,

@@ -39,6 +39,9 @@ struct Plan {
   double imbalance = 1;         // of dropless routing: rows of the busiest rank over the mean
   std::vector<double> layer_imbalance;  // of each layer with experts; empty: all alike
   double expert_room = 1;  // ... and each expert's slots over the mean, or as many as `imbalance`
+  /// Micro-batches whose gradient of the head's weights the last stage leaves until it has nothing
+  /// else to do; 0: none.
+  std::int64_t deferred_head_gradients = 0;
   std::int64_t micro_batch = 1;
   std::int64_t global_batch = 1;
   std::int64_t seq_len = 0;

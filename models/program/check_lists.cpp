@@ -28,7 +28,6 @@ class ListCheck {
       : program_{program},
         ranks_{program.classes[c]},
         class_{c},
-        splits_{splits_backward(program)},
         consumed_(ranks_.instructions.size(), no_token),
         held_(ranks_.types.size()) {}
 
@@ -58,10 +57,11 @@ class ListCheck {
     if (program_.sharding.parameters) has_weights(i, each);
     const bool leaves = up ? !chunk.predicts : !chunk.embeds;
     const bool arrives = !up && !chunk.predicts && !program_.delays_arrival(chunk);
-    const unsigned kept = splits_ ? bit(slot_kept) : 0U;
+    const bool splits = splits_backward(chunk);
+    const unsigned kept = splits ? bit(slot_kept) : 0U;
     buffers(i, each,
             bit(slot_saved) | (arrives ? bit(slot_in) : 0U) | (leaves ? bit(slot_out) : 0U) |
-                (up ? kept : 0U) | (!up && splits_ ? bit(slot_delayed) : 0U));
+                (up ? kept : 0U) | (!up && splits ? bit(slot_delayed) : 0U));
   }
   void weight_gradient(Token i, const Instruction& each) {
     awaits(i, each);
@@ -220,7 +220,6 @@ class ListCheck {
   const Program& program_;
   const RankClass& ranks_;
   std::uint32_t class_;
-  bool splits_;                          // backward leaves weight gradients for later
   std::vector<Token> consumed_;          // of receives: by which instruction
   std::vector<std::vector<Held>> held_;  // by type and index
 };

@@ -48,10 +48,9 @@ inline bool ascends(const Program& program, const Instruction& each) {
   return runs_phase(each) && !descends(each);
 }
 
-/// Does any kind of layer leave its weight gradients to a block of its own?
-inline bool splits_backward(const Program& program) {
-  return std::any_of(program.kinds.begin(), program.kinds.end(),
-                     [](const LayerKind& each) { return each.weight_gradient.has_value(); });
+/// Does any kind of its layers leave its weight gradients to a block of its own?
+inline bool splits_backward(const Chunk& chunk) {
+  return chunk.weight_gradient.has_value();
 }
 
 /// Where a transfer arrives: activations in what is saved of them, gradients where the weight

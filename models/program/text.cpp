@@ -35,7 +35,6 @@ class ListWriter {
         ranks_{ranks},
         rank_{rank},
         text_{text},
-        splits_{splits_backward(program)},
         tags_(program.channels.size(), 0) {}
 
   void run() {
@@ -56,7 +55,8 @@ class ListWriter {
     bound(" <- ", each, slot_in);
     bound(" -> ", each, slot_out);
     if (each.op != Opcode::weight_gradient) bound(" saved=", each, slot_saved);
-    if (splits_) split(each);
+    const bool of_chunk = each.op != Opcode::optimizer && each.op != Opcode::compress;
+    if (of_chunk && splits_backward(program_.chunks[each.chunk])) split(each);
     text_.append(std::string_view{" q=compute"});
     after(each.input);
     if (each.awaits != no_token) put(text_, " awaits=i{}", each.awaits);
@@ -161,7 +161,6 @@ class ListWriter {
   const RankClass& ranks_;
   std::optional<std::int64_t> rank_;
   TextBuffer& text_;
-  bool splits_;
   std::vector<std::size_t> tags_;  // transfers so far, by channel
   Token index_ = 0;
 };

@@ -24,7 +24,7 @@ constexpr std::string_view published = "models/recipes/published.csv";
 constexpr std::string_view of_one_plan[] = {
     "recompute",   "recompute_modules", "recompute_layers",     "offload_layers",
     "cuda_graphs", "context_form",      "low_precision_gather", "low_precision_attention",
-    "moments",     "end_layers_bf16",   "tensor_overlap"};
+    "moments",     "end_layers_bf16",   "tensor_overlap",       "deferred_head_gradients"};
 
 struct RecipeLine {
   std::string stack, gpu, source;

@@ -202,6 +202,13 @@ std::vector<Cut> cuts() {
     });
   }
   for (const Model& model : {small_gpt(4), small_llama(4)}) {
+    add("deferred gradients of the head, tensor, data, ZeRO-1, of " + model.name, model,
+        [](Plan& p) {
+          p.pipeline = p.tensor = p.data = 2;
+          p.zero = Zero::one;
+          p.bucket = Bytes{1};
+          p.deferred_head_gradients = 1;
+        });
     for (const char* schedule : {"zb-v", "dualpipev"}) {
       add(std::string{schedule} + " of " + model.name, model, [&](Plan& p) {
         p.pipeline = p.virtual_stages = 2;

@@ -130,6 +130,7 @@ bool counts_elsewhere(const std::string& pointer) {
                                               "/cluster/fabric/switch/ports",
                                               "/software/host/expert_launch",
                                               "/software/host/expert_layer",
+                                              "/software/kernels/fp4_derate/blackwell",
                                               "/software/kernels/gemm_derate/blackwell",
                                               "/software/uncertainty/years/0"};
   const bool of_heads = pointer.find("/attention/") != std::string::npos &&

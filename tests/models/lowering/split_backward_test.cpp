@@ -98,6 +98,60 @@ TEST_CASE("Gradients are reduced after the last weight gradients of their chunk"
   }
 }
 
+TEST_CASE("The last stage leaves so many gradients of the head's weights until it is done") {
+  Plan plan = pipeline_of(2, "1f1b");
+  plan.global_batch = 8;
+  const Program whole = tiny_program(plan, 2);
+  plan.deferred_head_gradients = 3;
+  const Program program = tiny_program(plan, 2);
+  check(program);
+  CHECK(flops_of_step(program) == flops_of_step(whole));
+  CHECK_FALSE(program.kind(ModelPart::layer).weight_gradient);
+  CHECK_FALSE(program.kind(ModelPart::embedding).weight_gradient);
+  REQUIRE(program.kind(ModelPart::head).weight_gradient);
+  const auto order = [](const RankClass& ranks) {
+    std::string text;
+    for (const Instruction& each : ranks.instructions) {
+      if (each.op == Opcode::backward) text += " B" + std::to_string(each.micro_batch);
+      if (each.op == Opcode::weight_gradient) text += " W" + std::to_string(each.micro_batch);
+    }
+    return text;
+  };
+  CHECK(order(program.classes[1]) == " B0 B1 B2 B3 W3 B4 W4 B5 W5 B6 W6 B7 W7 W0 W1 W2");
+  CHECK(order(program.classes[0]) == " B0 B1 B2 B3 B4 B5 B6 B7");
+  CHECK(text_of(program).find("kept.c0") == std::string::npos);
+}
+
+TEST_CASE("Layers' gradients are reduced when they are complete, deferred ones of the head later") {
+  Plan plan = pipeline_of(2, "1f1b");
+  plan.data = 2;
+  plan.global_batch *= 2;
+  plan.deferred_head_gradients = 50;
+  Software software = plain_software();
+  software.overlap.bucket = Bytes{1};
+  const Program program = tiny_program(plan, 4, software);
+  check(program);
+  std::vector<Opcode> before;
+  const std::vector<Instruction>& list = program.classes[1].instructions;
+  for (std::size_t i = 1; i < list.size(); ++i) {
+    if (list[i].op == Opcode::reduce_gradient) before.push_back(list[i - 1].op);
+  }
+  REQUIRE(before.size() == 3);  // two layers and the head
+  CHECK(before.front() == Opcode::backward);
+  CHECK(before.back() == Opcode::weight_gradient);
+}
+
+TEST_CASE("A pipeline's step is shorter by what its last stage does when the others end") {
+  const std::string plan = "tensor=4,pipeline=4,global_batch=64,seq_len=2048,precision=bf16";
+  const auto step = [&](const std::string& more) {
+    return predict(question("llama3-70b", "dgx-h100 x 4", plan + more, "nemo"));
+  };
+  const Prediction usual = step(""), deferred = step(",deferred_head_gradients=22");
+  CHECK(deferred.step < usual.step);
+  const std::size_t last = usual.memory.size() - 1;
+  CHECK(deferred.memory[last].total > usual.memory[last].total);
+}
+
 TEST_CASE("On a V both ends of the model are on the first stage, and the turn is no transfer") {
   Plan plan = pipeline_of(2, "zb-v");
   plan.virtual_stages = 2;
