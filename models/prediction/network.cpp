@@ -216,12 +216,15 @@ std::optional<std::string> evaluate_shared(const Question& question, Prediction&
   return std::nullopt;
 }
 
-bool has_experts(const Program& program) {
+/// Do experts have ranks or replicas that the dense layers have not?
+bool folds_experts(const Program& program) {
   const auto of_experts = [&](std::uint16_t communicator) {
     const AxisSet along = program.communicators.at(communicator).axes;
     return along.has(MeshAxis::expert) || along.has(MeshAxis::expert_data);
   };
-  return program.mesh.degree(MeshAxis::expert) > 1 ||
+  const Mesh& mesh = program.mesh;
+  return mesh.degree(MeshAxis::expert) > 1 ||
+         mesh.degree(MeshAxis::expert_tensor) != mesh.degree(MeshAxis::tensor) ||
          std::any_of(program.collectives.begin(), program.collectives.end(),
                      [&](const JointCollective& joint) { return of_experts(joint.communicator); });
 }
@@ -229,7 +232,7 @@ bool has_experts(const Program& program) {
 /// Source  Megatron-LM, parallel_state.py: an order ends with pp, or experts' data-parallel ranks
 /// are as many as the data-parallel ones
 void refuse_order(const NetworkRequest& asked, const Program& program) {
-  if (asked.order.axes.keeps_stages(program.mesh) || !has_experts(program)) return;
+  if (asked.order.axes.keeps_stages(program.mesh) || !folds_experts(program)) return;
   throw InputError{asked.place("/placement/order"),
                    "experts over ranks need pp last, or as many ranks as tensor x context"};
 }
