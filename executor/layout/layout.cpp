@@ -181,12 +181,16 @@ PlacedTensor Layout::cut(const Operand& operand, models::MeshView view) const {
   return here;
 }
 
+/// Whose replicas an operand's are.
+models::MeshView Layout::view_of(const LayerKind& kind, const Operand& operand) {
+  return kind.expert_parameters > 0 ? operand.view : models::MeshView::dense;
+}
+
 /// What of a layer has these replicas.
 void Layout::place_kind(const LayerKind& kind, std::int64_t layer, models::MeshView view) {
-  const bool apart = kind.expert_parameters > 0;
   for (const Operand& each : program_.blocks[kind.forward].operands) {
     if (each.role != Role::parameter || (each.tied() && tied_here())) continue;
-    if ((apart ? each.view : models::MeshView::dense) != view) continue;
+    if (view_of(kind, each) != view) continue;
     PlacedTensor here = cut(each, view);
     here.partial = sums_partially(program_.blocks[kind.backward], each.tensor) ||
                    (kind.weight_gradient &&
@@ -247,10 +251,12 @@ std::vector<StateRun> Layout::frozen_runs() const {
 }
 
 /// Where the first parameter of such a layer, embedding or head begins.
-std::int64_t Layout::begin_of(const LayerKind& kind, std::int64_t layer) const {
+std::int64_t Layout::begin_of(const LayerKind& kind, std::int64_t layer,
+                              models::MeshView view) const {
   const std::vector<Operand>& operands = program_.blocks[kind.forward].operands;
-  const auto first = std::find_if(operands.begin(), operands.end(),
-                                  [](const Operand& each) { return each.role == Role::parameter; });
+  const auto first = std::find_if(operands.begin(), operands.end(), [&](const Operand& each) {
+    return each.role == Role::parameter && view_of(kind, each) == view;
+  });
   ensure(first != operands.end(), "a layer without parameters");
   return offset(layer, first->tensor);
 }

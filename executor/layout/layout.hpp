@@ -6,6 +6,7 @@
 // stage and the last, are cut at the same elements. Experts that have replicas of their own
 // (MeshView::experts) follow a chunk's other parameters, in buckets of their own.
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -77,6 +78,8 @@ class Layout {
   std::int64_t elements() const { return elements_; }  // of a buffer, padding included
   std::int64_t owned() const { return owned_; }        // that this rank updates
   bool sharded() const { return dense_.count > 1 || experts_.count > 1; }
+  /// Of any bucket.
+  std::int64_t most_owners() const { return std::max(dense_.count, experts_.count); }
   /// Where a bucket's piece of this rank begins in the buffers.
   std::int64_t piece_of(const Bucket& bucket) const;
   /// The bucket that an element of the buffers lies in.
@@ -110,7 +113,9 @@ class Layout {
   std::uint32_t tensor_named(std::int64_t layer, const models::Operand& operand);
   void place_chunk(std::uint32_t chunk);
   void place_kind(const models::LayerKind& kind, std::int64_t layer, models::MeshView view);
-  std::int64_t begin_of(const models::LayerKind& kind, std::int64_t layer) const;
+  static models::MeshView view_of(const models::LayerKind& kind, const models::Operand& operand);
+  std::int64_t begin_of(const models::LayerKind& kind, std::int64_t layer,
+                        models::MeshView view) const;
   Owners owners_of(models::AxisSet replicas) const;
   bool is_first(const std::vector<std::int64_t>& of, const models::Operand& operand,
                 models::AxisSet replicas) const;

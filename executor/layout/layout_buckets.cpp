@@ -98,7 +98,8 @@ std::pair<std::size_t, std::size_t> Layout::reduced(std::uint32_t collective) co
 /// One, or those around a tied table.
 std::pair<std::size_t, std::size_t> Layout::gathered(const models::JointCollective& joint) const {
   const models::Unit& unit = program_.units[joint.first_unit];
-  const std::size_t first = bucket_at(begin_of(program_.kinds[unit.kinds.front()], unit.layer));
+  const std::size_t first =
+      bucket_at(begin_of(program_.kinds[unit.kinds.front()], unit.layer, unit.view));
   std::size_t last = first;
   for (std::int64_t held = 0; held < joint.elements; ++last) held += buckets_.at(last).count;
   return {first, last};

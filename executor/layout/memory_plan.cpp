@@ -114,7 +114,9 @@ std::int64_t MemoryPlan::size_of(std::uint16_t type) const {
   // Gathered buckets end with the last owner's padding, less than an element for each owner; a tied
   // table is one between two others.
   const std::int64_t buckets = program_.tied == models::TiedTable::copied ? 3 : 1;
-  const std::int64_t padding = program_.sharding.parameters ? buckets * program_.shards() * 8 : 0;
+  const std::int64_t owners =
+      std::max(program_.shards(), program_.mesh.degree(models::MeshAxis::expert_data));
+  const std::int64_t padding = program_.sharding.parameters ? buckets * owners * 8 : 0;
   return aligned(ranks_.types[type].bytes.count() + padding);
 }
 
@@ -238,11 +240,17 @@ void MemoryPlan::step(std::uint32_t i) {
 
 void MemoryPlan::release(std::uint32_t i, models::Slot slot) {
   const Instruction& each = ranks_.instructions[i];
-  const bool weights = slot == models::slot_weights;
+  if (slot == models::slot_weights) {
+    models::Token gather = models::first_gather(program_, ranks_, each.awaits);
+    for (; gather <= each.awaits; ++gather) {
+      const Instruction& filled = ranks_.instructions[gather];
+      free(i, models::buffer_type(program_, ranks_, filled, slot),
+           filled.bindings[models::slot_filled]);
+    }
+    return;
+  }
   const std::uint16_t type = models::buffer_type(program_, ranks_, each, slot);
-  const std::uint32_t index = weights
-                                  ? ranks_.instructions[each.awaits].bindings[models::slot_filled]
-                                  : each.bindings[models::index_of(slot)];
+  const std::uint32_t index = each.bindings[models::index_of(slot)];
   each.op == Opcode::send ? keep_sent(i, type, index) : free(i, type, index);
 }
 

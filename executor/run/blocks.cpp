@@ -93,14 +93,13 @@ void Blocks::run(Token i) {
   rank_.recording.end(entry, models::Lane::compute);
 }
 
-/// The buffer that a part of backward fills is the one that the next reduction empties; a tied
-/// embedding's is its own. What is still on its way out of it must have left.
+/// The buffers that a part of backward fills are those that the next reductions empty; a tied
+/// embedding's is its own. What is still on its way out of them must have left.
 void Blocks::empty_buckets(Token i) {
   const std::vector<models::Instruction>& list = rank_.ranks.instructions;
-  const auto next = std::find_if(list.begin() + i + 1, list.end(), [](const auto& each) {
-    return each.op == Opcode::reduce_gradient;
-  });
-  if (next != list.end()) weights_.bind_filled(next->target);
+  const auto reduces = [](const auto& each) { return each.op == Opcode::reduce_gradient; };
+  auto next = std::find_if(list.begin() + i + 1, list.end(), reduces);
+  for (; next != list.end() && reduces(*next); ++next) weights_.bind_filled(next->target);
   for (const models::Invocation& run : rank_.invocations(i)) {
     const std::vector<std::int64_t>& elements = elements_.at({run.block, run.first_layer});
     for (std::size_t id = 0; id < elements.size(); ++id) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/program/opcodes.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor {
@@ -127,10 +128,13 @@ std::byte* Reducer::gathered_at(Token gather, std::size_t first, std::size_t buc
          before * width_of(weights_.formats().storage);
 }
 
-void Reducer::use_gathered(Token gather) {
-  const auto [first, last] = rank_.layout.gathered(rank_.joint(gather));
-  for (std::size_t b = first; b < last; ++b) {
-    weights_.bind_gathered(b, gathered_at(gather, first, b));
+void Reducer::use_gathered(Token last_gather) {
+  Token gather = models::first_gather(rank_.program, rank_.ranks, last_gather);
+  for (; gather <= last_gather; ++gather) {
+    const auto [first, last] = rank_.layout.gathered(rank_.joint(gather));
+    for (std::size_t b = first; b < last; ++b) {
+      weights_.bind_gathered(b, gathered_at(gather, first, b));
+    }
   }
 }
 

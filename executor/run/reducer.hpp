@@ -23,7 +23,7 @@ class Reducer {
   void forget_compressed() { compressed_.forget(); }
 
   /// What runs next reads the weights that this gather has filled.
-  void use_gathered(models::Token gather);
+  void use_gathered(models::Token last_gather);
 
   /// The working copies that other ranks own, where parameters are not sharded; after a load.
   void gather_all();

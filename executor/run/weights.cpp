@@ -58,7 +58,8 @@ void Weights::hold_buckets(HeldMemory& memory) {
   for (const models::PersistentBuffer& each : rank_.ranks.persistent) {
     if (!each.bucket) continue;
     bucket_offsets_.push_back(bytes);
-    bytes += aligned(each.bytes.count() + rank_.program.shards() * width_of(formats().gradient));
+    bytes +=
+        aligned(each.bytes.count() + rank_.layout.most_owners() * width_of(formats().gradient));
   }
   buckets_ = memory.hold(BufferKind::gradient, bytes);
   filled_.assign(rank_.layout.buckets().size(), nullptr);
@@ -72,8 +73,12 @@ void Weights::hold_buckets(HeldMemory& memory) {
 std::byte* Weights::in_bucket(bool sharded, const std::vector<std::byte*>& buckets,
                               std::byte* whole, models::DType type, std::int64_t element) const {
   if (!sharded) return whole + element * width_of(type);
-  const std::size_t bucket = rank_.layout.bucket_at(element);
-  return buckets[bucket] + (element - rank_.layout.buckets()[bucket].first) * width_of(type);
+  const std::size_t at = rank_.layout.bucket_at(element);
+  const Bucket& bucket = rank_.layout.buckets()[at];
+  // What one rank alone has is neither gathered nor reduced.
+  std::byte* const begin =
+      buckets[at] != nullptr ? buckets[at] : whole + bucket.owned * width_of(type);
+  return begin + (element - bucket.first) * width_of(type);
 }
 
 std::byte* Weights::owned_gradient(std::int64_t element) const {

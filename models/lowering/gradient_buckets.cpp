@@ -6,6 +6,12 @@
 
 namespace orrery::models {
 
+bool shards_experts(const Program& program) {
+  const auto apart = [](const LayerKind& each) { return each.expert_parameters > 0; };
+  return program.mesh.degree(MeshAxis::expert_data) > 1 &&
+         std::any_of(program.kinds.begin(), program.kinds.end(), apart);
+}
+
 GradientBuckets::GradientBuckets(Program& program, std::uint32_t rank_class, bool overlaps)
     : program_{program},
       class_{rank_class},
@@ -13,11 +19,12 @@ GradientBuckets::GradientBuckets(Program& program, std::uint32_t rank_class, boo
       overlaps_{overlaps},
       shares_table_{program.tied == TiedTable::shared} {}
 
-std::int64_t GradientBuckets::elements_after(const ShardPart& part) const {
-  if (!program_.sharding.parameters) return part.segment.all_parameters();
+ReducedElements GradientBuckets::elements_after(const ShardPart& part) const {
+  const std::int64_t experts = part.segment.experts.parameters;
+  if (!program_.sharding.parameters) return {part.segment.parameters, experts};
   const Unit& unit = program_.units[part.segment.first_unit];
   const bool completes = unit.kinds.size() == 1 || part.segment.embeds;
-  return completes ? unit.elements : 0;
+  return {completes ? unit.elements : 0, experts};
 }
 
 /// Does backward fill the bucket that a shared table has to itself?
@@ -25,69 +32,97 @@ bool GradientBuckets::fills_own(const ShardPart& part) const {
   return shares_table_ && part.segment.embeds;
 }
 
+/// Behind those that are held so far.
+void GradientBuckets::hold(Turns& turns, const std::string& name, std::int64_t largest,
+                           std::size_t fillings) {
+  turns.first = reduced_.size();
+  turns.count = std::min<std::size_t>(fillings, overlaps_ ? 2 : 1);
+  for (std::size_t i = 0; i < turns.count; ++i) {
+    ranks_.persistent.push_back({name + std::to_string(i), BufferKind::gradient,
+                                 bytes_in(program_.formats.gradient, largest), true});
+    reduced_.push_back(no_binding);
+  }
+}
+
 void GradientBuckets::add(const std::vector<const ShardPart*>& parts) {
-  const DType gradient = program_.formats.gradient;
-  std::int64_t largest = 0, own = 0, several = 0;
+  ReducedElements largest;
+  std::int64_t own = 0;
+  std::size_t dense = 0, experts = 0;  // how many parts fill one
   if (!program_.sharding.gradients) return;
   for (const ShardPart* each : parts) {
-    const std::int64_t elements = elements_after(*each);
-    if (fills_own(*each)) own = elements;
-    if (fills_own(*each) || elements == 0) continue;
-    largest = std::max(largest, elements);
-    ++several;
+    const ReducedElements elements = elements_after(*each);
+    if (shards_experts(program_) && elements.experts > 0) {
+      largest.experts = std::max(largest.experts, elements.experts);
+      ++experts;
+    }
+    if (fills_own(*each)) own = elements.dense;
+    if (fills_own(*each) || elements.dense == 0) continue;
+    largest.dense = std::max(largest.dense, elements.dense);
+    ++dense;
   }
-  turns_ = std::min<std::size_t>(several, overlaps_ ? 2 : 1);
-  for (std::size_t i = 0; i < turns_; ++i) {
-    ranks_.persistent.push_back(
-        {"bucket" + std::to_string(i), BufferKind::gradient, bytes_in(gradient, largest), true});
-  }
+  hold(dense_, "bucket", largest.dense, dense);
+  own_ = reduced_.size();
   if (own > 0) {
     ranks_.persistent.push_back(
-        {"bucket.embedding", BufferKind::gradient, bytes_in(gradient, own), true});
+        {"bucket.embedding", BufferKind::gradient, bytes_in(program_.formats.gradient, own), true});
+    reduced_.push_back(no_binding);
   }
-  reduced_.assign(turns_ + 1, no_binding);
+  hold(experts_, "bucket.experts", largest.experts, experts);
 }
 
 /// In the order in which they are held.
 std::size_t GradientBuckets::index_of(const ShardPart& part) const {
-  return fills_own(part) ? turns_ : filled_ % std::max<std::size_t>(turns_, 1);
+  return fills_own(part) ? own_ : dense_.next();
 }
 
 std::uint32_t GradientBuckets::emptied(const ShardPart& part) const {
-  std::uint32_t last = reduced_[index_of(part)];
-  const bool both = shares_table_ && part.segment.predicts;
-  const std::uint32_t own = reduced_[turns_];
-  if (both && own != no_binding && (last == no_binding || own > last)) last = own;
+  std::uint32_t last = no_binding;
+  const auto await = [&](std::size_t bucket) {
+    if (bucket >= reduced_.size() || reduced_[bucket] == no_binding) return;
+    last = last == no_binding ? reduced_[bucket] : std::max(last, reduced_[bucket]);
+  };
+  await(index_of(part));
+  if (shares_table_ && part.segment.predicts) await(own_);
+  if (experts_.count > 0 && part.segment.experts.parameters > 0) await(experts_.next());
   return last;
 }
 
 void GradientBuckets::reduce(const ShardRun& run, bool last) {
-  if (elements_after(*run.part) == 0) return;
-  if (program_.sharding.gradients) {
-    reduce_bucket(run);
-  } else if (last) {
-    reduce_whole(run);
+  const Segment& segment = run.part->segment;
+  const ReducedElements elements = elements_after(*run.part);
+  const auto reduced = [&](JointCollective joint, std::int64_t count) {
+    joint.elements = count;
+    joint.bytes = bytes_in(program_.formats.gradient, count);
+    return joint;
+  };
+  std::vector<std::pair<JointCollective, std::size_t>> due;
+  if (elements.dense > 0) {
+    due.emplace_back(reduced(reduction_of(program_, class_, segment), elements.dense),
+                     index_of(*run.part));
+  }
+  if (elements.experts > 0 && shards_experts(program_)) {
+    due.emplace_back(reduced(expert_reduction_of(program_, class_, segment), elements.experts),
+                     experts_.next());
+  }
+  for (auto& [joint, bucket] : due) {
+    if (program_.sharding.gradients) {
+      reduce_bucket(std::move(joint), bucket, run);
+    } else if (last) {
+      push(std::move(joint), run);
+    }
   }
 }
 
-void GradientBuckets::reduce_whole(const ShardRun& run) {
-  JointCollective joint = reduction_of(program_, class_, run.part->segment);
-  joint.elements = elements_after(*run.part);
-  joint.bytes = bytes_in(program_.formats.gradient, joint.elements);
-  push(std::move(joint), run);
-}
-
-void GradientBuckets::reduce_bucket(const ShardRun& run) {
-  const DType gradient = program_.formats.gradient;
-  JointCollective joint = reduction_of(program_, class_, run.part->segment);
-  const std::size_t bucket = index_of(*run.part);
+void GradientBuckets::reduce_bucket(JointCollective joint, std::size_t bucket,
+                                    const ShardRun& run) {
+  const MeshView view = program_.units[joint.first_unit].view;
   joint.buffer = static_cast<std::uint16_t>(bucket);
-  joint.elements = elements_after(*run.part);
-  joint.bytes = bytes_in(gradient, joint.elements);
   // The piece is read, the sum read and written; the bucket is cleared.
-  joint.sums = bytes_in(gradient, 3 * piece_of(program_, joint.elements) + joint.elements);
+  joint.sums = bytes_in(program_.formats.gradient,
+                        3 * piece_of(program_, joint.elements, view) + joint.elements);
   reduced_[bucket] = push(std::move(joint), run);
-  filled_ += bucket == turns_ ? 0 : 1;
+  if (bucket == own_ && shares_table_) return;
+  ++(view == MeshView::experts ? experts_ : dense_).filled;
 }
 
 std::uint32_t GradientBuckets::push(JointCollective joint, const ShardRun& run) {

@@ -82,7 +82,9 @@ class StepEnd {
     const auto stages = static_cast<std::uint32_t>(program_.classes.size());
     for (std::uint32_t c = 0; c < stages / 2; ++c) {
       const std::uint32_t mirror = stages - 1 - c;
-      const std::int64_t elements = parameters_of(program_.classes[c]);
+      const std::int64_t experts = expert_parameters(program_.classes[c]);
+      const std::int64_t dense = parameters_of(program_.classes[c]) - experts;
+      const std::int64_t held = piece(dense, shards()) + piece(experts, expert_shards());
       program_.communicators.push_back({.name = "copies.s" + std::to_string(c),
                                         .role = CommunicatorRole::mirror,
                                         .axes = MeshAxis::pipeline,
@@ -93,7 +95,7 @@ class StepEnd {
                .kind = Collective::all_reduce,
                .communicator = static_cast<std::uint16_t>(program_.communicators.size() - 1),
                .dtype = gradient_,
-               .bytes = Bytes{(elements + shards() - 1) / shards() * bits(gradient_) / 8},
+               .bytes = Bytes{held * bits(gradient_) / 8},
                .classes = {c, mirror}});
       for (const std::uint32_t each : {c, mirror}) {
         program_.classes[each].instructions.push_back(step(Opcode::tie, sum));

@@ -15,6 +15,10 @@
 // piece. Stages of a pipeline gather alike, for the micro-batches and chunks in their order, and
 // reduce each unit once, after the last micro-batch's backward of it.
 //
+// Experts that have replicas of their own are units of their own: they are gathered right before
+// the rest of their layer, which completes it, and reduced right after it. Where one rank alone has
+// an expert its weights and gradients stay where they are.
+//
 // A tied embedding and head on one stage are one unit: gathered once, its gradient whole until both
 // have added to it.
 
@@ -55,7 +59,9 @@ class Sharder {
       for (const ShardPart& each : chunk) filling.push_back(&each);
     }
     for (const ShardPart* each : filling) {
-      ranks_.owned += piece_of(program_, buckets_.elements_after(*each));
+      const ReducedElements elements = buckets_.elements_after(*each);
+      ranks_.owned += piece_of(program_, elements.dense) +
+                      piece_of(program_, elements.experts, MeshView::experts);
     }
     buckets_.add(filling);
     if (gathers_) add_weights();
@@ -84,6 +90,18 @@ class Sharder {
   const Unit& unit_of(const ShardPart& part) const {
     return program_.units[part.segment.first_unit];
   }
+  /// The unit of its experts, where those are gathered apart; of embedding and head as one, the
+  /// head's, which stay with them.
+  const Unit* experts_of(const ShardPart& part) const {
+    if (!shards_experts(program_)) return nullptr;
+    const Unit& unit = unit_of(part);
+    const auto found =
+        std::find_if(program_.units.begin(), program_.units.end(), [&](const Unit& each) {
+          return each.view == MeshView::experts && each.layer == unit.layer &&
+                 each.kinds.front() == unit.kinds.back();
+        });
+    return found == program_.units.end() ? nullptr : &*found;
+  }
 
   // --- weights ------------------------------------------------------------------------------
 
@@ -91,14 +109,19 @@ class Sharder {
   void add_weights() {
     for (const std::vector<ShardPart>& chunk : forward_) {
       for (const ShardPart& each : chunk) {
-        const Unit& unit = unit_of(each);
-        const auto type = static_cast<std::uint16_t>(ranks_.types.size());
-        if (!types_.try_emplace(unit.kinds, type).second) continue;
-        const std::string& name =
-            unit.layer < 0 ? unit.name : program_.kinds[unit.kinds.front()].name;
-        ranks_.types.push_back({"weights." + name, BufferKind::parameter, weights_of(unit)});
+        add_type(unit_of(each));
+        if (const Unit* experts = experts_of(each)) add_type(*experts);
       }
     }
+  }
+
+  void add_type(const Unit& unit) {
+    const auto type = static_cast<std::uint16_t>(ranks_.types.size());
+    if (!types_.try_emplace({unit.view, unit.kinds}, type).second) return;
+    const std::string kind = program_.kinds[unit.kinds.front()].name;
+    const std::string layer = unit.view == MeshView::experts ? "experts of " + kind : kind;
+    ranks_.types.push_back({"weights." + (unit.layer < 0 ? unit.name : layer),
+                            BufferKind::parameter, weights_of(unit)});
   }
 
   /// The next run of a part of the model, or the one before; the end where there is none.
@@ -149,29 +172,41 @@ class Sharder {
     return static_cast<std::uint32_t>(free);
   }
 
+  /// A layer's experts first, where they have replicas of their own.
   std::uint32_t unshard(const ShardPart& part, const ShardRun& run) {
-    const DType storage = program_.formats.storage;
+    const std::uint32_t place = place_for(part);
+    const Unit* experts = experts_of(part);
+    if (experts != nullptr) gather(*experts, run, place);
     const Unit& unit = unit_of(part);
+    const std::uint32_t last = gather(unit, run, place);
+    program_.collectives[last].completes = experts != nullptr;
+    if (keeps_ && unit.layer >= 0) kept_[part.segment.first_unit].gather = last;
+    return last;
+  }
+
+  std::uint32_t gather(const Unit& unit, const ShardRun& run, std::uint32_t place) {
+    const DType storage = program_.formats.storage;
+    const auto role =
+        unit.view == MeshView::experts ? CommunicatorRole::expert_data : CommunicatorRole::data;
     JointCollective joint{.name = unit.name,
                           .kind = Collective::all_gather,
-                          .communicator = program_.communicator(CommunicatorRole::data),
+                          .communicator = program_.communicator(role),
                           .dtype = storage,
                           .bytes = weights_of(unit),
                           .classes = {class_},
-                          .first_unit = part.segment.first_unit,
+                          .first_unit = static_cast<std::uint32_t>(&unit - program_.units.data()),
                           .units = 1,
                           .elements = unit.elements,
-                          .buffer = types_.at(unit.kinds)};
+                          .buffer = types_.at({unit.view, unit.kinds})};
     if (program_.sharding.parameters_on_host)
-      joint.fetched = bytes_in(storage, piece_of(program_, unit.elements));
+      joint.fetched = bytes_in(storage, piece_of(program_, unit.elements, unit.view));
     program_.collectives.push_back(std::move(joint));
     Instruction each;
     each.op = Opcode::unshard;
     each.micro_batch = run.instruction.micro_batch;
     each.target = static_cast<std::uint32_t>(program_.collectives.size() - 1);
-    each.bindings[slot_filled] = place_for(part);
+    each.bindings[slot_filled] = place;
     each.binds = bit(slot_weights);
-    if (keeps_ && unit.layer >= 0) kept_[part.segment.first_unit].gather = each.target;
     ranks_.instructions.push_back(each);
     return each.target;
   }
@@ -249,9 +284,10 @@ class Sharder {
   std::size_t ahead_;  // units
   bool keeps_, gathers_;
   GradientBuckets buckets_;
-  std::map<std::uint32_t, Kept> kept_;                         // by unit
-  std::vector<std::vector<ShardPart>> forward_, backward_;     // by chunk of the stage
-  std::map<std::vector<std::uint32_t>, std::uint16_t> types_;  // of gathered weights, by kinds
+  std::map<std::uint32_t, Kept> kept_;                      // by unit
+  std::vector<std::vector<ShardPart>> forward_, backward_;  // by chunk of the stage
+  /// Types of gathered weights, by view and kinds.
+  std::map<std::pair<MeshView, std::vector<std::uint32_t>>, std::uint16_t> types_;
   std::vector<ShardRun> runs_;
   std::size_t at_ = 0;
   std::map<std::vector<std::uint32_t>, std::size_t> turns_of_;  // by kinds

@@ -146,10 +146,10 @@ class AxisChecks : private ConflictChecks {
 
   /// What does not know yet that experts have other replicas than the rest of a layer.
   void expert_replicas() {
-    if (plan_.zero == Zero::two || plan_.zero == Zero::three) {
-      add("/zero", fmt::format("zero {} is not simulated with experts over several ranks; known "
-                               "with them: 0, 1",
-                               word_of(zero_words, plan_.zero)));
+    const std::int64_t holders = plan_.expert * expert_tensor_of(plan_);
+    const bool alone = plan_.gpus() / plan_.pipeline == holders;
+    if (alone && plan_.offload == Offload::parameters) {
+      add("/offload", "offload parameters needs experts with replicas, which gather their weights");
     }
     if (plan_.data_shards() != plan_.data) {
       add("/data_shard", "data_shard is not simulated with experts over several ranks");

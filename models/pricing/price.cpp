@@ -133,14 +133,18 @@ class Pricer {
     }
   }
 
-  /// Of the first collective of this sort that moves a unit of that kind.
+  /// Of the first collectives of this sort that move a unit of that kind, and its experts.
   Time time_of_units(const PricedProgram& priced, std::uint32_t kind, Collective sort) const {
+    return time_of_units(priced, kind, sort, MeshView::dense) +
+           time_of_units(priced, kind, sort, MeshView::experts);
+  }
+  Time time_of_units(const PricedProgram& priced, std::uint32_t kind, Collective sort,
+                     MeshView view) const {
     for (std::size_t j = 0; j < program_.collectives.size(); ++j) {
       const JointCollective& joint = program_.collectives[j];
       if (joint.units == 0 || joint.kind != sort) continue;
-      if (program_.units[joint.first_unit].kinds.front() == kind) {
-        return priced.collectives[j].occupied();
-      }
+      const Unit& unit = program_.units[joint.first_unit];
+      if (unit.kinds.front() == kind && unit.view == view) return priced.collectives[j].occupied();
     }
     return Time{};
   }

@@ -200,21 +200,32 @@ class ListCheck {
 
   bool holds(Token token, const BlockUse& use, std::int64_t layer) {
     if (token == no_token) return false;
+    const Token first = first_gather(program_, ranks_, token);
+    const bool apart =
+        use.kind->expert_parameters > 0 && program_.mesh.degree(MeshAxis::expert_data) > 1;
+    if (apart && !gathered(first, use, layer, MeshView::experts)) return false;
+    return gathered(token, use, layer, MeshView::dense);
+  }
+
+  bool gathered(Token token, const BlockUse& use, std::int64_t layer, MeshView view) {
     const Instruction& gather = ranks_.instructions[token];
     if (gather.op != Opcode::unshard) return false;
     if (at(type_of(gather, slot_weights), gather.bindings[slot_filled]).owner != token) {
       return false;
     }
     const JointCollective& unit = program_.collectives[gather.target];
+    if (program_.units[unit.first_unit].view != view) return false;
     if (!use.of(ModelPart::layer)) return program_.holds(unit, use.kind->part);
     return program_.layers_of(unit).has(layer);
   }
 
   void free_weights(Token i, const Instruction& each) {
     if (each.awaits == no_token) refuse(i, "frees weights that it does not await");
-    const Instruction& gather = ranks_.instructions[each.awaits];
-    if (gather.op != Opcode::unshard) refuse(i, "frees what is no gather's");
-    free(i, type_of(gather, slot_weights), gather.bindings[slot_filled], each.awaits);
+    for (Token t = first_gather(program_, ranks_, each.awaits); t <= each.awaits; ++t) {
+      const Instruction& gather = ranks_.instructions[t];
+      if (gather.op != Opcode::unshard) refuse(i, "frees what is no gather's");
+      free(i, type_of(gather, slot_weights), gather.bindings[slot_filled], t);
+    }
   }
 
   const Program& program_;

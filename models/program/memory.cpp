@@ -117,18 +117,34 @@ class MemoryWalk {
     if (slots == 0) return {};
     Bytes sum{};
     if ((slots & bit(slot_weights)) != 0) {
-      sum = ranks_.types[buffer_type(program_, ranks_, each, slot_weights)].bytes;
+      for_each_weights(each, [&](const BufferType& type) { sum += type.bytes; });
       slots -= bit(slot_weights);
     }
     const std::uint32_t place = program_.chunks[each.chunk].place;
     return sum + sums_[place][ascends(program_, each) ? 1 : 0][slots];
   }
 
+  /// Of what a gather fills, or of all the gathers that a run frees.
+  template <class Visit>
+  void for_each_weights(const Instruction& each, Visit visit) const {
+    const auto weights = [&](const Instruction& gather) {
+      visit(ranks_.types[buffer_type(program_, ranks_, gather, slot_weights)]);
+    };
+    if (each.op == Opcode::unshard) return weights(each);
+    for (Token t = first_gather(program_, ranks_, each.awaits); t <= each.awaits; ++t) {
+      weights(ranks_.instructions[t]);
+    }
+  }
+
   template <class Visit>
   void for_each_type(const Instruction& each, unsigned slots, Visit visit) const {
     for (; slots != 0; slots &= slots - 1) {
       const auto slot = static_cast<Slot>(std::countr_zero(slots));
-      visit(ranks_.types[buffer_type(program_, ranks_, each, slot)]);
+      if (slot == slot_weights) {
+        for_each_weights(each, visit);
+      } else {
+        visit(ranks_.types[buffer_type(program_, ranks_, each, slot)]);
+      }
     }
   }
 

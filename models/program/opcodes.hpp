@@ -60,8 +60,15 @@ inline Slot arrival_of(const Program& program, const Instruction& receive) {
   return program.delays_arrival(program.chunks[receive.chunk]) ? slot_delayed : slot_in;
 }
 
+/// The first of the gathers whose weights a run reads that awaits `gather`; `gather` is the last.
+inline Token first_gather(const Program& program, const RankClass& ranks, Token gather) {
+  const Instruction& last = ranks.instructions[gather];
+  const bool two = last.op == Opcode::unshard && program.collectives[last.target].completes;
+  return two ? gather - 1 : gather;
+}
+
 /// The type of the buffer that an instruction binds, uses or frees in a slot, as an index into
-/// RankClass::types.
+/// RankClass::types; of weights that several gathers fill, the last one's.
 inline std::uint16_t buffer_type(const Program& program, const RankClass& ranks,
                                  const Instruction& each, Slot slot) {
   if (slot == slot_weights) {

@@ -55,6 +55,9 @@ struct JointCollective {
   Bytes sums{};
   /// Of an unshard: the rank's own piece, which comes from the host first.
   Bytes fetched{};
+  /// Of an unshard: the one right before it in the list gathers the rest of what the same runs
+  /// read, a layer's experts; a run that awaits this one reads both, and frees both.
+  bool completes = false;
   bool host_waits = false;
   bool carries_over = false;  // what is hidden of it runs in the next step's forward
 };

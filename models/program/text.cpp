@@ -145,10 +145,15 @@ class ListWriter {
     std::string_view separator;
     for (const Slot slot : {slot_saved, slot_in, slot_out, slot_weights, slot_kept, slot_delayed}) {
       if ((each.frees & bit(slot)) == 0) continue;
-      const bool weights = slot == slot_weights;
-      const Instruction& bound = weights ? ranks_.instructions[each.awaits] : each;
-      put(text_, "{}{}[{}]", separator, type_of(each, slot),
-          bound.bindings[weights ? slot_filled : index_of(slot)]);
+      if (slot == slot_weights) {
+        for (Token t = first_gather(program_, ranks_, each.awaits); t <= each.awaits; ++t) {
+          const Instruction& gather = ranks_.instructions[t];
+          put(text_, "{}{}[{}]", separator, type_of(gather, slot), gather.bindings[slot_filled]);
+          separator = ",";
+        }
+        continue;
+      }
+      put(text_, "{}{}[{}]", separator, type_of(each, slot), each.bindings[index_of(slot)]);
       separator = ",";
     }
   }

@@ -141,11 +141,15 @@ Bytes least_memory(const PlanQuery& query, const Plan& plan) {
   const Bytes dense{parameters / held_from(Zero::three) * stored / 8 +
                     parameters / held_from(Zero::two) * hardware::bits(gradient) / 8 +
                     owned * master};
-  const std::int64_t experts = plan.zero >= Zero::two ? 0 : least_of_experts(model, plan);
+  const std::int64_t experts = least_of_experts(model, plan);
   const std::int64_t replicas = std::max<std::int64_t>(
       1, plan.tensor * plan.context * plan.data / (plan.expert * models::expert_tensor_of(plan)));
-  const std::int64_t owned_experts = experts / (plan.zero == Zero::one ? replicas : 1);
-  const Bytes of_experts{experts * (hardware::bits(storage) + hardware::bits(gradient)) / 8 +
+  const auto experts_from = [&](Zero stage) {
+    return experts / (plan.zero >= stage ? replicas : 1);
+  };
+  const std::int64_t owned_experts = experts_from(Zero::one);
+  const Bytes of_experts{experts_from(Zero::three) * stored / 8 +
+                         experts_from(Zero::two) * hardware::bits(gradient) / 8 +
                          owned_experts * master};
   return std::max(dense + models::moments_bytes(plan, owned),
                   of_experts + models::moments_bytes(plan, owned_experts)) +

@@ -300,6 +300,7 @@ def test_a_narrow_run_stays_near_a_wide_one(model, precision):
 
 PLANS = [
     "experts-ep2",
+    "experts-zero3-ep2",
     "gpt-1rank",
     "gpt-cp2-gather",
     "gpt-cp2-ring",

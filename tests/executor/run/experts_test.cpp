@@ -65,7 +65,30 @@ std::vector<Cut> expert_cuts() {
         p.data = 2;
         p.zero = zero;
       });
+      for (const std::int64_t ranks : {2, 4}) {
+        const std::string holders = ranks == 2 ? "two ranks" : "one rank";
+        add("sharded state, an expert on " + holders + of, model, [&](Plan& p) {
+          p.data = 4;
+          p.expert = ranks;
+          p.zero = zero;
+        });
+      }
     }
+    add("sharded weights, kept until backward, and experts over ranks" + of, model, [](Plan& p) {
+      p.tensor = p.data = 2;
+      p.sequence_parallel = true;
+      p.expert = 2;
+      p.expert_tensor = 1;
+      p.zero = Zero::three;
+      p.reshard = false;
+      p.prefetch = 2;
+    });
+    add("sharded weights of two stages, and experts over ranks" + of, model, [](Plan& p) {
+      p.pipeline = 2;
+      p.data = 4;
+      p.expert = 2;
+      p.zero = Zero::three;
+    });
   }
   const Model llama = experts_llama();
   add("experts cut by columns", llama, [](Plan& p) {

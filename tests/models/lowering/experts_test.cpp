@@ -8,6 +8,7 @@
 #include "models/plan/conflicts.hpp"
 #include "models/prediction/prediction.hpp"
 #include "models/program/check.hpp"
+#include "models/program/memory.hpp"
 #include "tests/models/questions.hpp"
 
 namespace orrery::models {
@@ -147,6 +148,83 @@ TEST_CASE("ZeRO-1 shares the experts' state among their replicas, the rest among
   CHECK(program.classes.front().owned == (rest + 3) / 4 + 2 * 768 / 2);
   REQUIRE(joint_named(program, "experts.s0") != nullptr);
   CHECK(joint_named(program, "experts.s0")->bytes.count() == 2 * 768 * 2);
+}
+
+/// Unshards and reductions of the first class, in order: "gather experts of layer 0 (edp)".
+std::vector<std::string> shard_traffic(const Program& program) {
+  std::vector<std::string> found;
+  for (const Instruction& each : program.classes.front().instructions) {
+    if (each.op != Opcode::unshard && each.op != Opcode::reduce_gradient) continue;
+    const JointCollective& joint = program.collectives[each.target];
+    found.push_back((each.op == Opcode::unshard ? "gather " : "reduce ") + joint.name + " (" +
+                    program.communicators[joint.communicator].name + ")");
+  }
+  return found;
+}
+
+// Four ranks, experts over two: each layer's 768 expert parameters of a rank are shared by two
+// replicas, all else by four.
+TEST_CASE("ZeRO-3 gathers a layer's experts from their replicas, right before the rest of it") {
+  Plan plan = expert_plan(1, 4, 2);
+  plan.zero = Zero::three;
+  plan.bucket = Bytes{1};
+  plan.prefetch = 0;
+  plan.overlap_gradients = false;
+  Model model = tiny_experts();
+  model.tied_embeddings = false;
+  model.parameters = count_parameters(model);
+  const Program program = experts_program(plan, model);
+  const auto has = [](const std::string& layer) {
+    return std::vector<std::string>{"gather experts of " + layer + " (edp)",
+                                    "gather " + layer + " (dp)"};
+  };
+  const std::vector<std::string> traffic = shard_traffic(program);
+  std::vector<std::string> due{"gather embedding (dp)"};
+  for (const char* layer : {"layer 0", "layer 1"}) {
+    for (const std::string& each : has(layer)) due.push_back(each);
+  }
+  due.insert(due.end(), {"gather head (dp)", "reduce gradients.c0.0 (dp)"});
+  for (const auto& [layer, part] : {std::pair{"layer 1", ".c0.1"}, {"layer 0", ".c0.2"}}) {
+    for (const std::string& each : has(layer)) due.push_back(each);
+    due.push_back("reduce gradients" + std::string{part} + " (dp)");
+    due.push_back("reduce experts' gradients" + std::string{part} + " (edp)");
+  }
+  due.insert(due.end(), {"gather embedding (dp)", "reduce gradients.c0.3 (dp)"});
+  CHECK(traffic == due);
+
+  // bf16 weights: 768 x 2 bytes; fp32 gradients: 768 x 4.
+  CHECK(joint_named(program, "experts of layer 0")->bytes.count() == 768 * 2);
+  CHECK(joint_named(program, "experts' gradients")->bytes.count() == 768 * 4);
+  // A rank owns half of its experts and a quarter of every other unit, rounded up.
+  std::int64_t owned = 2 * 768 / 2;
+  for (const Unit& each : program.units) {
+    if (each.view == MeshView::dense) owned += (each.elements + 3) / 4;
+  }
+  CHECK(program.classes.front().owned == owned);
+  // At its peak one layer is whole, its experts and all else of it, next to what the rank owns.
+  const std::int64_t layer = program.units[1].elements + 768;
+  CHECK(memory_peak(program, 0).by_kind[static_cast<std::size_t>(BufferKind::parameter)].count() ==
+        2 * (owned + layer));
+}
+
+TEST_CASE("Experts that one rank alone has are neither gathered nor reduced") {
+  Plan plan = expert_plan(1, 4, 4);
+  plan.zero = Zero::three;
+  const Program program = experts_program(plan);
+  CHECK(joint_named(program, "experts") == nullptr);
+  std::int64_t owned = 0;
+  for (const Unit& each : program.units) {
+    owned += each.view == MeshView::experts ? each.elements : (each.elements + 3) / 4;
+  }
+  CHECK(program.classes.front().owned == owned);
+}
+
+TEST_CASE("A layer whose experts were not gathered is found") {
+  Plan plan = expert_plan(1, 4, 2);
+  plan.zero = Zero::three;
+  Program program = experts_program(plan);
+  for (JointCollective& each : program.collectives) each.completes = false;
+  CHECK_THROWS_WITH(check(program), Catch::Matchers::Contains("layer 0 runs without its weights"));
 }
 
 TEST_CASE("Fused permutations read and write rows once, others in passes") {
