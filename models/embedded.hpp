@@ -1,5 +1,6 @@
 #pragma once
-// The files of this folder that travel inside the program.
+// The data files of models/ (catalogue, software profiles, recipes) that are embedded in the
+// library.
 
 #include <span>
 
