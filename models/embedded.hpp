@@ -1,6 +1,6 @@
 #pragma once
-// The data files of models/ (catalogue, software profiles, recipes) that are embedded in the
-// library.
+// The data files of models/ that are embedded in the library: catalogue, prediction, recipes,
+// software.
 
 #include <span>
 
