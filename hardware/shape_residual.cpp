@@ -11,7 +11,8 @@ namespace orrery::hardware {
 namespace {
 
 constexpr std::size_t neighbours = 8;
-constexpr double softening = 0.05;  // octaves: a sample on the spot counts, but not alone
+constexpr double softening =
+    0.05;  // octaves: keeps an exact match from being the only sample to count
 
 }  // namespace
 
