@@ -20,7 +20,7 @@ std::int64_t GradientBuckets::elements_after(const ShardPart& part) const {
   return completes ? unit.elements : 0;
 }
 
-/// Does backward fill the bucket that a shared table has to itself?
+/// Does the part fill the bucket that is reserved for a shared table?
 bool GradientBuckets::fills_own(const ShardPart& part) const {
   return shares_table_ && part.segment.embeds;
 }
@@ -48,7 +48,7 @@ void GradientBuckets::add(const std::vector<const ShardPart*>& parts) {
   reduced_.assign(turns_ + 1, no_binding);
 }
 
-/// In the order in which they are held.
+/// Index of the bucket that a part fills, in the order in which `add` added them.
 std::size_t GradientBuckets::index_of(const ShardPart& part) const {
   return fills_own(part) ? turns_ : filled_ % std::max<std::size_t>(turns_, 1);
 }
@@ -84,7 +84,7 @@ void GradientBuckets::reduce_bucket(const ShardRun& run) {
   joint.buffer = static_cast<std::uint16_t>(bucket);
   joint.elements = elements_after(*run.part);
   joint.bytes = bytes_in(gradient, joint.elements);
-  // The piece is read, the sum read and written; the bucket is cleared.
+  // The piece is read, the accumulators are read and written, and the bucket is cleared.
   joint.sums = bytes_in(gradient, 3 * piece_of(program_, joint.elements) + joint.elements);
   reduced_[bucket] = push(std::move(joint), run);
   filled_ += bucket == turns_ ? 0 : 1;
