@@ -8,8 +8,8 @@ namespace orrery::models {
 
 namespace {
 
-/// DualPipe's eight steps for one stage; `stages` is the length of the pipeline up to the point
-/// where it folds back.
+/// DualPipe's eight steps for one stage. `stages`: how many a direction has before it turns, half
+/// of DualPipe's and all of DualPipeV's.
 void eight_steps(VeeStage& of, std::int64_t stages, std::int64_t stage,
                  std::int64_t micro_batches) {
   const std::int64_t below = stages - stage - 1;

@@ -85,7 +85,7 @@ std::vector<Slots> slots_of(const Schedule& schedule, const PipelineShape& shape
 /// The stage of each chunk.
 std::vector<std::int64_t> stages_of_chunks(const Schedule& schedule, const PipelineShape& shape);
 
-/// Have weight gradients slots of their own?
+/// Are weight gradients in slots of their own?
 bool splits_backward(const std::vector<Slots>& all);
 /// Duration of all slots by the shape's costs, without transfers; infinite if they deadlock.
 double duration_of(const std::vector<Slots>& all, const PipelineShape& shape);
