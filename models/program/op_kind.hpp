@@ -1,5 +1,5 @@
 #pragma once
-// The kinds of operations in a block, by what they compute. Shapes and costs are in Operation.
+// The kinds of operations in a block, by what they compute. Shapes and sizes are in Operation.
 
 #include <cstdint>
 #include <string_view>

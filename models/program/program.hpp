@@ -50,7 +50,8 @@ struct Program {
   /// executor refuses the Program; empty: none.
   std::string approximated;
 
-  /// Index of the communicator with this role. Errors  there is none: ContractError
+  /// Index of the communicator with this role.
+  /// Errors  there is none: ContractError
   std::uint16_t communicator(CommunicatorRole role) const;
   CommunicatorRole role_of(std::uint16_t communicator) const {
     return communicators[communicator].role;

@@ -92,9 +92,9 @@ struct RankClass {
   std::vector<BufferType> types;
   std::vector<std::uint32_t> chunks;        // in model order
   std::vector<ChunkBuffers> chunk_buffers;  // of each
-  std::int64_t parameters =
-      0;                   // trained parameters of its stage on one rank, before state sharding
-  Bytes frozen{};          // frozen parameters of its stage on one rank, before state sharding
+  // Of its stage on one rank, before state sharding: trained parameters, and bytes of frozen ones.
+  std::int64_t parameters = 0;
+  Bytes frozen{};
   std::int64_t owned = 0;  // trained parameters that one rank updates: all, or a shard
 };
 

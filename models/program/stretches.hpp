@@ -19,9 +19,8 @@ struct Stretch {
 /// The stretches of a block of the Program, in order; none unless the Program has `graphs`, none
 /// in blocks of the step (norm, optimizer, compression). A stretch is as long as possible. It ends
 /// - before an operation of another queue: collectives stay launches of their own,
-/// - before an operation that waits for another queue, so that the queue waits before the next
-/// graph
-///   begins; waiting again for what the queue has already waited for does not count,
+/// - before an operation that waits for another queue, so that the queue waits before the graph;
+///   an operation that the queue has already waited for does not count,
 /// - before an operation for whose end the host waits, which is in no stretch.
 std::vector<Stretch> stretches(const Program& program, std::size_t block);
 
