@@ -32,7 +32,8 @@ inline constexpr Words<LoraTarget, 4> lora_target_words{{{LoraTarget::qkv, "qkv"
 /// What selective recomputation runs again: the attention core, norms, the activation function, the
 /// whole MLP, or of latent attention the GEMMs from latents up to heads with their rotary
 /// positions. Outputs of norms, activation functions and those GEMMs are not saved although
-/// operations that are not recomputed read them. Source  recompute_modules of Megatron-Core
+/// operations that are not recomputed read them.
+/// Source  recompute_modules of Megatron-Core
 enum class RecomputeModule : std::uint8_t { core_attn, layernorm, activation, mlp, mla_up_proj };
 inline constexpr Words<RecomputeModule, 5> recompute_module_words{
     {{RecomputeModule::core_attn, "core_attn"},
@@ -92,8 +93,8 @@ inline constexpr Words<Precision, 10> precision_words{{{Precision::fp32, "fp32"}
 
 /// How tokens reach the ranks of their experts: every copy in an all-to-all of the collective
 /// library; or once to each node that has any of their experts, and from there to each expert
-/// (DeepEP and HybridEP, which inside one NVLink domain differ only in their kernels). Source  Zhao
-/// et al. 2025, "Insights into DeepSeek-V3", arXiv 2505.09343, section 4.3
+/// (DeepEP and HybridEP, which inside one NVLink domain differ only in their kernels).
+/// Source  Zhao et al. 2025, "Insights into DeepSeek-V3", arXiv 2505.09343, section 4.3
 enum class Dispatcher : std::uint8_t { all_to_all, deepep, hybridep };
 inline constexpr Words<Dispatcher, 3> dispatcher_words{{{Dispatcher::all_to_all, "alltoall"},
                                                         {Dispatcher::deepep, "deepep"},

@@ -16,8 +16,9 @@ enum class Moments : std::uint8_t { full, bf16, int8 };
 inline constexpr Words<Moments, 3> moments_words{
     {{Moments::full, "full"}, {Moments::bf16, "bf16"}, {Moments::int8, "int8"}}};
 
-/// ZeRO stage: what data-parallel ranks shard. 1: optimizer state; 2: gradients, too; 3:
-/// parameters, too. Source  Rajbhandari et al. 2020, "ZeRO", arXiv 1910.02054
+/// ZeRO stage: what data-parallel ranks shard. one: optimizer state; two: gradients, too; three:
+/// parameters, too.
+/// Source  Rajbhandari et al. 2020, "ZeRO", arXiv 1910.02054
 enum class Zero : std::uint8_t { none, one, two, three };
 inline constexpr Words<Zero, 4> zero_words{
     {{Zero::none, "0"}, {Zero::one, "1"}, {Zero::two, "2"}, {Zero::three, "3"}}};
@@ -42,8 +43,8 @@ inline constexpr Words<OffloadDevice, 2> offload_device_words{
 /// values and their indices (top-k); two low-rank factors of each bucket as one matrix (power-sgd,
 /// PyTorch's batched_powerSGD_hook); or 8 bits between a bucket's least and largest number, summed
 /// in fp32 by the rank that owns each share (int8). What top-k and power-sgd leave out is added to
-/// the next step's gradients. Source  Lin et al. 2018, "Deep gradient compression", arXiv
-/// 1712.01887; Vogels et al. 2019,
+/// the next step's gradients.
+/// Source  Lin et al. 2018, "Deep gradient compression", arXiv 1712.01887; Vogels et al. 2019,
 ///         "PowerSGD", arXiv 1905.13727; Gan et al. 2021, "BAGUA", arXiv 2107.01499 (its ByteGrad)
 enum class Compression : std::uint8_t { none, fp16, top_k, power_sgd, int8 };
 inline constexpr Words<Compression, 5> compression_words{{{Compression::none, "none"},
