@@ -38,7 +38,7 @@ Parts parts_of(Product product) {
   throw ContractError{"a product per head does not say which"};
 }
 
-/// Where one head of one sequence lies in its operand, in elements.
+/// Offset of one head of one sequence in its operand, in elements.
 struct Heads {
   AttentionShape shape;
   std::int64_t query = shape.heads * shape.head_dim;
