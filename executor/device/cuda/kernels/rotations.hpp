@@ -28,7 +28,8 @@ struct Rotation {
   C cosine, sine;
 };
 
-/// The angle is reduced to at most half a turn in fp64, so that fp32 stays accurate at far positions.
+/// The angle is reduced to at most half a turn in fp64, so that fp32 keeps its digits at far
+/// positions.
 template <class C>
 __device__ Rotation<C> rotation_by(double angle, double magnitude) {
   constexpr double whole = 6.283185307179586477;
