@@ -11,8 +11,7 @@ namespace orrery::hardware {
 namespace {
 
 constexpr std::size_t neighbours = 8;
-constexpr double softening =
-    0.05;  // octaves: keeps an exact match from being the only sample to count
+constexpr double softening = 0.05;  // octaves; limits the weight of an exact match
 
 }  // namespace
 

@@ -44,8 +44,7 @@ void flush_folder(const std::string& folder) {
   if (descriptor < 0) cannot_write(path);
   const int status = ::fsync(descriptor);
   ::close(descriptor);
-  if (status != 0 && errno != EINVAL)
-    cannot_write(path);  // some file systems cannot fsync a folder
+  if (status != 0 && errno != EINVAL) cannot_write(path);  // not supported on some file systems
 }
 
 void make_folder(const std::string& path) {

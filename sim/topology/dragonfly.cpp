@@ -11,7 +11,7 @@ namespace {
 /// Counts and link tables of a dragonfly. A gap of k means: from group g to group g + 1 + k.
 struct DragonflyPlan {
   std::size_t groups, routers, devices,
-      global;  // groups in total, routers per group, devices and global cables per router
+      global;                    // total; per group; per router; cables per router
   std::size_t width = 1;         // cables between two groups
   std::vector<LinkId> local{};   // by router, then by its peer's place in the group
   std::vector<LinkId> across{};  // by group, then gap, then cable

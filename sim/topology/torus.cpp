@@ -11,9 +11,8 @@ struct TorusAxis {
   std::size_t size = 1;
   std::size_t stride = 1;
   Border border = Border::wraps;
-  std::vector<LinkId> up{};  // by router: to the next one
-  std::vector<LinkId>
-      down{};  // to the previous one; empty where that is the same link (a ring of two)
+  std::vector<LinkId> up{};    // by router: to the next one
+  std::vector<LinkId> down{};  // to the previous one; empty in a ring of two
 
   std::size_t at(std::size_t router) const { return router / stride % size; }
   /// The router `steps` steps up; one step down is size - 1 steps up.
