@@ -93,9 +93,9 @@ class Layout {
   /// The tied table on this rank; null where there is none or it has no second copy.
   const PlacedTensor* tied_table() const;
 
-  /// Elements that are updated here and their place in the uncut model.
+  /// Elements that are updated here and their place in the unsharded model.
   const std::vector<StateRun>& runs() const { return runs_; }
-  /// Elements of one tensor, whoever updates them; `local` is in the buffers.
+  /// All elements of one tensor here, also those that other ranks update; `local` is in the buffers.
   std::vector<StateRun> runs_of(const PlacedTensor& tensor) const {
     return runs_of(tensor, tensors_[tensor.tensor]);
   }

@@ -102,7 +102,7 @@ class RankSession {
   std::atomic<bool> waits_{false};  // for all others, between steps
 };
 
-/// Runs one rank from its connection to its end. Errors  RunFailure where the ranks do not meet
+/// Runs one rank from its connection to its end. Errors  RunFailure where ranks cannot connect
 Exit run_one(const Session& session, const Placement& placed,
              const std::optional<ThreadRanks>& threads);
 
