@@ -95,7 +95,7 @@ class Layout {
 
   /// Elements that are updated here and their place in the unsharded model.
   const std::vector<StateRun>& runs() const { return runs_; }
-  /// All elements of one tensor here, also those that other ranks update; `local` is in the buffers.
+  /// Elements of one tensor, those that other ranks update included; `local` is in the buffers.
   std::vector<StateRun> runs_of(const PlacedTensor& tensor) const {
     return runs_of(tensor, tensors_[tensor.tensor]);
   }

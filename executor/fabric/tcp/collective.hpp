@@ -49,8 +49,7 @@ std::shared_ptr<InProgress> start_parts(const CollectiveJob& job);
 std::shared_ptr<InProgress> start_ring(const CollectiveJob& job);
 std::shared_ptr<InProgress> start_chain(const CollectiveJob& job);
 
-/// Bytes of a message of the ring: small enough for the caches, large enough for its
-/// system call.
+/// Bytes of a ring message: small enough for the caches, large enough to amortise a system call.
 inline constexpr std::int64_t ring_chunk = 256 << 10;
 
 }  // namespace orrery::executor
